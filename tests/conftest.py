@@ -1,0 +1,38 @@
+"""What every test may lean on: tools that may be missing, and settings for a Django that touches nothing outside.
+
+A tool the machine lacks is a skip on a developer's machine and a failure in CI, where `CI=true` says that `.ci/run`
+has installed everything: a check that quietly stops running is worse than one that fails.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# Django reads its settings before the first fixture runs, so the data folder of the tests is chosen at import.
+if "GANTRY_DATA" not in os.environ:
+    _data_folder = tempfile.mkdtemp(prefix="gantry-tests-")
+    os.environ["GANTRY_DATA"] = _data_folder
+    atexit.register(shutil.rmtree, _data_folder, ignore_errors=True)
+
+
+def missing(what: str, reason: str) -> None:
+    """Skip this test aloud because `what` is missing; in CI fail instead. Does not return."""
+    sentence = f"{what} is missing: {reason}"
+    if os.environ.get("CI", "").lower() == "true":
+        pytest.fail(f"{sentence} (CI installs everything it needs)", pytrace=False)
+    pytest.skip(sentence)
+
+
+def require_tool(name: str, reason: str) -> Path:
+    """The path of the program `name`; without it the test skips on a developer's machine and fails in CI."""
+    found = shutil.which(name)
+    if found is None:
+        missing(name, reason)
+    assert found is not None
+    return Path(found)
