@@ -1,0 +1,54 @@
+"""The body of a batch send: mini-messages one after the other, big-endian.
+
+    i32 total size, i32 magic (0), i32 body CRC (0), i32 flag, i32 body length, body, i16 properties length, properties
+
+The broker ignores the second and third field; the store makes an ordinary record of each.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+
+from gantrymq.errors import MessageRejected, RecordError
+from gantrymq.message.model import Message
+from gantrymq.message.properties import PROPERTIES_BYTES_MAX
+
+HEAD = struct.Struct(">iiiii")
+PROPERTIES_LENGTH = struct.Struct(">h")
+FIXED_BYTES = HEAD.size + PROPERTIES_LENGTH.size
+
+
+def encode_batch(messages: Iterable[Message]) -> bytes:
+    """Return the batch body of the messages. Topic and queue are said once, in the request."""
+    parts: list[bytes] = []
+    for message in messages:
+        properties = message.encoded_properties().encode()
+        if len(properties) > PROPERTIES_BYTES_MAX:
+            raise MessageRejected(f"properties take {len(properties)} bytes, more than {PROPERTIES_BYTES_MAX}")
+        body = message.body
+        parts.append(HEAD.pack(FIXED_BYTES + len(body) + len(properties), 0, 0, message.flag, len(body)))
+        parts.append(body)
+        parts.append(PROPERTIES_LENGTH.pack(len(properties)))
+        parts.append(properties)
+    return b"".join(parts)
+
+
+def iter_batch(body: bytes | bytearray | memoryview) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield (flag, body, properties) of each mini-message. RecordError when the lengths contradict each other."""
+    buffer = bytes(body)
+    position, end = 0, len(buffer)
+    while position < end:
+        if end - position < FIXED_BYTES:
+            raise RecordError("batch body ends inside a message", position=position)
+        _total, _magic, _crc, flag, body_bytes = HEAD.unpack_from(buffer, position)
+        start = position + HEAD.size
+        body_end = start + body_bytes
+        if body_bytes < 0 or body_end + 2 > end:
+            raise RecordError("batch body ends inside a message's body", position=position)
+        (properties_bytes,) = PROPERTIES_LENGTH.unpack_from(buffer, body_end)
+        stop = body_end + 2 + properties_bytes
+        if properties_bytes < 0 or stop > end:
+            raise RecordError("batch body ends inside a message's properties", position=position)
+        yield flag, buffer[start:body_end], buffer[body_end + 2 : stop]
+        position = stop

@@ -1,0 +1,129 @@
+"""Message properties: the keys RocketMQ gives a meaning, the stored text, and Java's string hash.
+
+The text is `name 0x01 value 0x02 name 0x01 value`, with no separator at the end; older clients write one, so readers
+accept it. Pairs with an empty name or value vanish when read, and the last of two equal names wins, as in Java's parser.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+
+NAME_VALUE_SEPARATOR = "\x01"
+PAIR_SEPARATOR = "\x02"
+
+PROPERTIES_BYTES_MAX = 32767  # the length is a signed 16-bit field
+
+KEYS = "KEYS"
+TAGS = "TAGS"
+WAIT = "WAIT"
+DELAY = "DELAY"
+RETRY_TOPIC = "RETRY_TOPIC"
+REAL_TOPIC = "REAL_TOPIC"
+REAL_QID = "REAL_QID"
+TRAN_MSG = "TRAN_MSG"
+PGROUP = "PGROUP"
+MIN_OFFSET = "MIN_OFFSET"
+MAX_OFFSET = "MAX_OFFSET"
+BUYER_ID = "BUYER_ID"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+TRANSFER_FLAG = "TRANSFER_FLAG"
+CORRECTION_FLAG = "CORRECTION_FLAG"
+MQ2_FLAG = "MQ2_FLAG"
+RECONSUME_TIME = "RECONSUME_TIME"
+MSG_REGION = "MSG_REGION"
+TRACE_ON = "TRACE_ON"
+UNIQ_KEY = "UNIQ_KEY"
+MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
+CONSUME_START_TIME = "CONSUME_START_TIME"
+TRAN_PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
+TRANSACTION_CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
+CHECK_IMMUNITY_TIME_IN_SECONDS = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+INSTANCE_ID = "INSTANCE_ID"
+CORRELATION_ID = "CORRELATION_ID"
+REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
+TTL = "TTL"
+ARRIVE_TIME = "ARRIVE_TIME"
+PUSH_REPLY_TIME = "PUSH_REPLY_TIME"
+CLUSTER = "CLUSTER"
+MSG_TYPE = "MSG_TYPE"
+INNER_MULTI_DISPATCH = "INNER_MULTI_DISPATCH"
+INNER_MULTI_QUEUE_OFFSET = "INNER_MULTI_QUEUE_OFFSET"
+TRANSACTION_ID = "__transactionId__"
+START_DELIVER_TIME = "__STARTDELIVERTIME"
+
+
+def encode_properties(properties: Mapping[str, str]) -> str:
+    """Return the stored text of the properties, in the mapping's order."""
+    return PAIR_SEPARATOR.join([f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items()])
+
+
+def decode_properties(text: str | bytes | bytearray | memoryview) -> dict[str, str]:
+    """Return the properties of a stored text. Bytes that are not UTF-8 are replaced: properties have no checksum."""
+    if not isinstance(text, str):
+        text = str(text, "utf-8", "replace")
+    properties: dict[str, str] = {}
+    for pair in text.split(PAIR_SEPARATOR):
+        name, separator, value = pair.partition(NAME_VALUE_SEPARATOR)
+        if name and value and separator:
+            properties[name] = value
+    return properties
+
+
+def find_property(properties: bytes, key: bytes) -> bytes | None:
+    """Return one value out of the encoded properties without decoding them, None when absent or empty.
+
+    As in decode_properties the last of equal names wins.
+    """
+    mark = key + b"\x01"
+    end = len(properties)
+    while True:
+        at = properties.rfind(mark, 0, end)
+        if at < 0:
+            return None
+        if at == 0 or properties[at - 1] == 2:
+            start = at + len(mark)
+            stop = properties.find(b"\x02", start)
+            value = properties[start:] if stop < 0 else properties[start:stop]
+            if value:
+                return value
+        end = at + len(mark) - 1
+
+
+def replace_properties(properties: bytes, changes: Mapping[bytes, bytes | None]) -> bytes:
+    """Return the encoded properties with some set (moved to the end) or, where the value is None, removed."""
+    pairs = [pair for pair in properties.split(b"\x02") if pair and pair.partition(b"\x01")[0] not in changes]
+    pairs += [name + b"\x01" + value for name, value in changes.items() if value is not None]
+    return b"\x02".join(pairs)
+
+
+POWERS_MAX = 512  # longest text hashed in one pass; covers any topic#key that a client makes
+_POWERS: dict[int, tuple[int, ...]] = {}
+
+
+def powers_of_31(length: int) -> tuple[int, ...]:
+    """Return 31**(length-1) … 31**0, each modulo 2**32: the weights of Java's hash for a text of that length."""
+    powers = _POWERS.get(length)
+    if powers is None:
+        powers = tuple([pow(31, exponent, 1 << 32) for exponent in range(length - 1, -1, -1)])
+        if length <= POWERS_MAX:
+            _POWERS[length] = powers
+    return powers
+
+
+def hash_of_ascii(text: bytes) -> int:
+    """Return Java's String.hashCode of ASCII text, as an unsigned 32-bit number."""
+    total: int = sum(map(operator.mul, text, powers_of_31(len(text))))
+    return total & 0xFFFFFFFF
+
+
+def string_hash_code(text: str) -> int:
+    """Return Java's String.hashCode: over UTF-16 units, wrapping to a signed 32-bit number."""
+    if text.isascii():
+        code = hash_of_ascii(text.encode())
+    else:
+        units = memoryview(text.encode("utf-16-le", "surrogatepass"))
+        code = 0
+        for index in range(0, len(units), 2):
+            code = (31 * code + units[index] + (units[index + 1] << 8)) & 0xFFFFFFFF
+    return code - 0x100000000 if code >= 0x80000000 else code
