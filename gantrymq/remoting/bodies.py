@@ -1,0 +1,467 @@
+"""The JSON bodies of the protocol, to the field (Apache RocketMQ 4.9.4's bean names in camelCase).
+
+Each body is a dataclass; `to_json` writes what fastjson would (compact, absent instead of null), `from_json` reads JSON and
+fastjson's dialect, ignores unknown fields and fills missing ones with RocketMQ's defaults. Timestamps are milliseconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from gantrymq.errors import BodyError
+from gantrymq.message.model import MessageQueue
+from gantrymq.remoting import fastjson
+
+PERM_READ = 4
+PERM_WRITE = 2
+PERM_INHERIT = 1
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def json_field(
+    *, name: str | None = None, read: Callable[[Any], Any] | None = None, default: Any = dataclasses.MISSING
+) -> Any:
+    """A field whose JSON name is not its camelCase, or whose value is made of other bodies (`read` builds it)."""
+    metadata = {"name": name, "read": read}
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@functools.cache
+def _plan(body: type[Body]) -> tuple[tuple[str, str, Callable[[Any], Any] | None], ...]:
+    """(attribute, JSON name, reader) for each field, sorted as fastjson sorts beans."""
+    plan = [
+        (item.name, item.metadata.get("name") or _camel(item.name), item.metadata.get("read"))
+        for item in dataclasses.fields(body)  # type: ignore[arg-type]  # every Body is a dataclass
+    ]
+    return tuple(sorted(plan, key=lambda entry: entry[1]))
+
+
+class Body:
+    """What all bodies can do; subclasses are dataclasses that only list their fields."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Field values under their JSON names; None is left out."""
+        members: dict[str, Any] = {}
+        for attribute, name, _ in _plan(type(self)):
+            value = getattr(self, attribute)
+            if value is not None:
+                members[name] = _plain(value)
+        return members
+
+    def to_json(self) -> bytes:
+        return fastjson.dumps(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, members: Mapping[str, Any]) -> Self:
+        """Raises BodyError when a field can't be what it should be."""
+        if not isinstance(members, Mapping):
+            raise BodyError(f"{cls.__name__}: expected an object, got {type(members).__name__}")
+        values: dict[str, Any] = {}
+        try:
+            for attribute, name, read in _plan(cls):
+                value = members.get(name)
+                if value is not None:
+                    values[attribute] = read(value) if read else value
+            return cls(**values)
+        except (TypeError, ValueError, AttributeError, KeyError) as exc:
+            raise BodyError(f"{cls.__name__}: {exc}") from exc
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        return cls.from_dict(fastjson.loads(data))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Body):
+        return value.to_dict()
+    if isinstance(value, MessageQueue):  # a tuple by type, one value by meaning
+        return value
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _list_of(body: type[Body]) -> Callable[[Any], list[Any]]:
+    return lambda items: [body.from_dict(item) for item in items]
+
+
+def _map_of(body: type[Body]) -> Callable[[Any], dict[Any, Any]]:
+    return lambda items: {key: body.from_dict(item) for key, item in items.items()}
+
+
+def _int_keys(items: Mapping[Any, Any]) -> dict[int, Any]:
+    return {int(key): value for key, value in items.items()}
+
+
+def read_message_queue(members: Any) -> MessageQueue:
+    """{"topic", "brokerName", "queueId"} to MessageQueue."""
+    return MessageQueue(str(members["topic"]), str(members["brokerName"]), int(members["queueId"]))
+
+
+def _queue_list(items: Any) -> list[MessageQueue]:
+    return [read_message_queue(item) for item in items]
+
+
+def _queue_keys(read: Callable[[Any], Any]) -> Callable[[Any], dict[MessageQueue, Any]]:
+    """A map keyed by MessageQueue, whichever of fastjson's two key forms was used."""
+
+    def convert(items: Any) -> dict[MessageQueue, Any]:
+        return {
+            key if isinstance(key, MessageQueue) else read_message_queue(fastjson.loads(key)): read(value)
+            for key, value in items.items()
+        }
+
+    return convert
+
+
+# -- topics and routes ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class DataVersion(Body):
+    """Which state of a table this is. Equal means same timestamp and counter."""
+
+    timestamp: int = 0
+    counter: int = 0
+
+    def bump(self, now_ms: int) -> None:
+        self.timestamp = now_ms
+        self.counter += 1
+
+
+@dataclass
+class TopicConfig(Body):
+    """A topic on one broker. perm: bits PERM_READ, PERM_WRITE, PERM_INHERIT."""
+
+    topic_name: str = ""
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = PERM_READ | PERM_WRITE
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    order: bool = False
+
+
+@dataclass
+class TopicConfigSerializeWrapper(Body):
+    """All topics of a broker: body of 21, part of 103, content of topics.json."""
+
+    topic_config_table: dict[str, TopicConfig] = json_field(read=_map_of(TopicConfig), default=dict)
+    data_version: DataVersion = json_field(read=DataVersion.from_dict, default=DataVersion)
+
+
+@dataclass
+class RegisterBrokerBody(Body):
+    """Body of 103, uncompressed form."""
+
+    topic_config_serialize_wrapper: TopicConfigSerializeWrapper = json_field(
+        read=TopicConfigSerializeWrapper.from_dict, default=TopicConfigSerializeWrapper
+    )
+    filter_server_list: list[str] = field(default_factory=list)
+
+
+@dataclass
+class QueueData(Body):
+    """How many queues a topic has on one broker."""
+
+    broker_name: str = ""
+    read_queue_nums: int = 0
+    write_queue_nums: int = 0
+    perm: int = 0
+    topic_sys_flag: int = 0
+
+
+@dataclass
+class BrokerData(Body):
+    """The addresses of one broker name: id 0 is the master."""
+
+    cluster: str = ""
+    broker_name: str = ""
+    broker_addrs: dict[int, str] = json_field(read=_int_keys, default=dict)
+
+    @property
+    def master_address(self) -> str | None:
+        return self.broker_addrs.get(0)
+
+    def any_address(self) -> str | None:
+        """The master's address, else that of the lowest slave id, else None."""
+        return self.broker_addrs[min(self.broker_addrs)] if self.broker_addrs else None
+
+
+@dataclass
+class TopicRouteData(Body):
+    """Body of 105: where a topic lives."""
+
+    broker_datas: list[BrokerData] = json_field(read=_list_of(BrokerData), default=list)
+    queue_datas: list[QueueData] = json_field(read=_list_of(QueueData), default=list)
+    filter_server_table: dict[str, list[str]] = field(default_factory=dict)
+    order_topic_conf: str | None = None
+
+
+@dataclass
+class ClusterInfo(Body):
+    """Body of 106. Both tables are present even when empty."""
+
+    broker_addr_table: dict[str, BrokerData] = json_field(read=_map_of(BrokerData), default=dict)
+    cluster_addr_table: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass
+class TopicList(Body):
+    """Topic names; broker_addr only in the answer to 304."""
+
+    topic_list: list[str] = field(default_factory=list)
+    broker_addr: str | None = None
+
+
+@dataclass
+class KVTable(Body):
+    """A table of text: bodies of 28, 103 (answer) and 219."""
+
+    table: dict[str, str] = field(default_factory=dict)
+
+
+# -- clients ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class SubscriptionData(Body):
+    """What a consumer group wants of one topic. code_set holds the Java hash codes of tags_set."""
+
+    TAG: ClassVar[str] = "TAG"
+    SUB_ALL: ClassVar[str] = "*"
+
+    topic: str = ""
+    sub_string: str = SUB_ALL
+    tags_set: list[str] = field(default_factory=list)
+    code_set: list[int] = json_field(read=lambda codes: [int(code) for code in codes], default=list)  # Go sends text
+    sub_version: int = json_field(read=int, default=0)
+    expression_type: str = TAG
+    class_filter_mode: bool = False
+
+
+@dataclass
+class ConsumerData(Body):
+    """One consumer group of a client."""
+
+    group_name: str = ""
+    consume_type: str = "CONSUME_PASSIVELY"
+    message_model: str = "CLUSTERING"
+    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    subscription_data_set: list[SubscriptionData] = json_field(read=_list_of(SubscriptionData), default=list)
+    unit_mode: bool = False
+
+
+@dataclass
+class ProducerData(Body):
+    """One producer group of a client."""
+
+    group_name: str = ""
+
+
+@dataclass
+class HeartbeatData(Body):
+    """Body of 34: everything one client is."""
+
+    client_id: str = json_field(name="clientID", default="")
+    producer_data_set: list[ProducerData] = json_field(read=_list_of(ProducerData), default=list)
+    consumer_data_set: list[ConsumerData] = json_field(read=_list_of(ConsumerData), default=list)
+
+
+@dataclass
+class CheckClientRequestBody(Body):
+    """Body of 46."""
+
+    client_id: str = ""
+    group: str = ""
+    subscription_data: SubscriptionData = json_field(read=SubscriptionData.from_dict, default=SubscriptionData)
+
+
+@dataclass
+class SubscriptionGroupConfig(Body):
+    """A consumer group's settings on one broker."""
+
+    group_name: str = ""
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_broadcast_enable: bool = True
+    retry_queue_nums: int = 1
+    retry_max_times: int = 16
+    broker_id: int = 0
+    which_broker_when_consume_slowly: int = 1
+    notify_consumer_ids_changed_enable: bool = True
+
+
+@dataclass
+class SubscriptionGroupWrapper(Body):
+    """Body of 201, content of subscriptionGroup.json."""
+
+    subscription_group_table: dict[str, SubscriptionGroupConfig] = json_field(
+        read=_map_of(SubscriptionGroupConfig), default=dict
+    )
+    data_version: DataVersion = json_field(read=DataVersion.from_dict, default=DataVersion)
+
+
+@dataclass
+class Connection(Body):
+    """A client's connection as the tools show it. client_addr: "ip:port"."""
+
+    client_id: str = ""
+    client_addr: str = ""
+    language: str = "JAVA"
+    version: int = 0
+
+
+@dataclass
+class ConsumerConnection(Body):
+    """Body of 203."""
+
+    connection_set: list[Connection] = json_field(read=_list_of(Connection), default=list)
+    subscription_table: dict[str, SubscriptionData] = json_field(read=_map_of(SubscriptionData), default=dict)
+    consume_type: str = "CONSUME_PASSIVELY"
+    message_model: str = "CLUSTERING"
+    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+
+
+@dataclass
+class ProducerConnection(Body):
+    """Body of 204."""
+
+    connection_set: list[Connection] = json_field(read=_list_of(Connection), default=list)
+
+
+@dataclass
+class ConsumerIdList(Body):
+    """Body of 38 (GetConsumerListByGroupResponseBody)."""
+
+    consumer_id_list: list[str] = field(default_factory=list)
+
+
+@dataclass
+class GroupList(Body):
+    """Body of 300."""
+
+    group_list: list[str] = field(default_factory=list)
+
+
+# -- ordered consumption ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class LockBatchRequest(Body):
+    """Body of 41 and 42."""
+
+    consumer_group: str = ""
+    client_id: str = ""
+    mq_set: list[MessageQueue] = json_field(read=_queue_list, default=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"mqSet": [_queue_members(queue) for queue in self.mq_set]}
+
+
+@dataclass
+class LockBatchResponse(Body):
+    """Answer to 41: the queues now held."""
+
+    lock_ok_mq_set: list[MessageQueue] = json_field(name="lockOKMQSet", read=_queue_list, default=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"lockOKMQSet": [_queue_members(queue) for queue in self.lock_ok_mq_set]}
+
+
+def _queue_members(queue: MessageQueue) -> dict[str, Any]:
+    return {"brokerName": queue.broker_name, "queueId": queue.queue_id, "topic": queue.topic}
+
+
+# -- offsets and statistics -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class TopicOffset(Body):
+    """One queue's extent; last_update_timestamp is 0 when it is empty."""
+
+    min_offset: int = 0
+    max_offset: int = 0
+    last_update_timestamp: int = 0
+
+
+@dataclass
+class TopicStatsTable(Body):
+    """Body of 202, one entry per write queue."""
+
+    offset_table: dict[MessageQueue, TopicOffset] = json_field(read=_queue_keys(TopicOffset.from_dict), default=dict)
+
+
+@dataclass
+class OffsetWrapper(Body):
+    """A group's place in one queue; last_timestamp: store time of the last consumed message, 0 if none."""
+
+    broker_offset: int = 0
+    consumer_offset: int = 0
+    last_timestamp: int = 0
+
+
+@dataclass
+class ConsumeStats(Body):
+    """Body of 208, one entry per read queue."""
+
+    offset_table: dict[MessageQueue, OffsetWrapper] = json_field(
+        read=_queue_keys(OffsetWrapper.from_dict), default=dict
+    )
+    consume_tps: float = 0.0
+
+
+@dataclass
+class ResetOffsetBody(Body):
+    """Answer to 222 and body of the pushed 220: the new offset of each queue."""
+
+    offset_table: dict[MessageQueue, int] = json_field(read=_queue_keys(int), default=dict)
+
+
+@dataclass
+class ConsumerOffsetTable(Body):
+    """Body of 43, content of consumerOffset.json: "topic@group" to queue id to the next offset to consume."""
+
+    offset_table: dict[str, dict[int, int]] = json_field(
+        read=lambda table: {key: {int(q): int(o) for q, o in queues.items()} for key, queues in table.items()},
+        default=dict,
+    )
+
+
+@dataclass
+class DelayOffsetTable(Body):
+    """Body of 45, content of delayOffset.json: delay level to the next index in its queue."""
+
+    offset_table: dict[int, int] = json_field(
+        read=lambda table: {int(level): int(offset) for level, offset in table.items()}, default=dict
+    )
+
+
+@dataclass
+class StatsItem(Body):
+    """A counter over one window. tps per second; avgpt: mean value per call."""
+
+    sum: int = 0
+    tps: float = 0.0
+    avgpt: float = 0.0
+
+
+@dataclass
+class BrokerStatsData(Body):
+    """Body of 315."""
+
+    stats_minute: StatsItem = json_field(read=StatsItem.from_dict, default=StatsItem)
+    stats_hour: StatsItem = json_field(read=StatsItem.from_dict, default=StatsItem)
+    stats_day: StatsItem = json_field(read=StatsItem.from_dict, default=StatsItem)

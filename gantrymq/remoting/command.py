@@ -1,0 +1,276 @@
+"""RemotingCommand: one request or answer, and its two header encodings.
+
+The hot paths of broker and SDK live on this module, so decoding reads the header once, into plain strings, and encoding is
+one `orjson.dumps` and one join. Ext fields are always `dict[str, str]` after decoding: clients do send numbers and booleans
+there (ali-ons), and they are turned into the text that Java would make of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import Any
+
+import orjson
+
+from gantrymq.errors import FrameError
+from gantrymq.remoting.codes import PROTOCOL_VERSION, LanguageCode
+
+JSON = 0
+ROCKETMQ = 1
+
+RESPONSE_FLAG = 1
+ONEWAY_FLAG = 2
+
+LANGUAGE = "PYTHON"
+
+_PREFIX = struct.Struct(">iI")  # total, encoding and header length
+_WORD = struct.Struct(">I")
+_BINARY_HEAD = struct.Struct(">hBhiii")  # code, language, version, opaque, flag, remark length
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_HEADER_LENGTH_MASK = 0xFFFFFF
+_OPAQUE_MASK = 0x7FFFFFFF
+
+_next_opaque = itertools.count(1).__next__
+
+
+class RemotingCommand:
+    """One frame: a request or an answer.
+
+    code: RequestCode or ResponseCode. ext_fields: the typed header of the code, all values text. body: b"" when there is
+    none. opaque: int32 that pairs answer and request. language: name of LanguageCode, or what the peer wrote.
+    """
+
+    __slots__ = (
+        "body",
+        "code",
+        "ext_fields",
+        "flag",
+        "language",
+        "opaque",
+        "remark",
+        "serialize_type",
+        "version",
+    )
+
+    def __init__(
+        self,
+        code: int,
+        ext_fields: dict[str, str],
+        body: bytes,
+        remark: str | None,
+        opaque: int,
+        flag: int,
+        language: str,
+        version: int,
+        serialize_type: int,
+    ) -> None:
+        self.code = code
+        self.ext_fields = ext_fields
+        self.body = body
+        self.remark = remark
+        self.opaque = opaque
+        self.flag = flag
+        self.language = language
+        self.version = version
+        self.serialize_type = serialize_type
+
+    @classmethod
+    def request(
+        cls,
+        code: int,
+        ext_fields: dict[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        serialize_type: int = JSON,
+    ) -> RemotingCommand:
+        """A new request with an opaque of its own, unique in this process until 2^31 requests later."""
+        opaque = _next_opaque() & _OPAQUE_MASK
+        return cls(int(code), ext_fields or {}, body, None, opaque, 0, LANGUAGE, PROTOCOL_VERSION, serialize_type)
+
+    def reply(
+        self,
+        code: int = 0,
+        remark: str | None = None,
+        ext_fields: dict[str, str] | None = None,
+        body: bytes = b"",
+    ) -> RemotingCommand:
+        """The answer to this request: same opaque, same header encoding."""
+        return RemotingCommand(
+            int(code),
+            ext_fields or {},
+            body,
+            remark,
+            self.opaque,
+            RESPONSE_FLAG,
+            LANGUAGE,
+            PROTOCOL_VERSION,
+            self.serialize_type,
+        )
+
+    @property
+    def is_response(self) -> bool:
+        return self.flag & RESPONSE_FLAG != 0
+
+    @property
+    def is_oneway(self) -> bool:
+        return self.flag & ONEWAY_FLAG != 0
+
+    def mark_oneway(self) -> RemotingCommand:
+        """Say that no answer is wanted; returns the command itself."""
+        self.flag |= ONEWAY_FLAG
+        return self
+
+    # -- encoding -----------------------------------------------------------------------------------------------------
+
+    def encode(self) -> bytes:
+        """The whole frame, length included."""
+        return self.encode_head(len(self.body)) + self.body
+
+    def encode_head(self, body_bytes: int) -> bytes:
+        """The frame up to its body, for a body of `body_bytes` that is written separately."""
+        header = self._binary_header() if self.serialize_type == ROCKETMQ else self._json_header()
+        return _PREFIX.pack(4 + len(header) + body_bytes, self.serialize_type << 24 | len(header)) + header
+
+    def _json_header(self) -> bytes:
+        fields: dict[str, Any] = {"code": self.code}
+        if self.ext_fields:
+            fields["extFields"] = self.ext_fields
+        fields["flag"] = self.flag
+        fields["language"] = self.language
+        fields["opaque"] = self.opaque
+        if self.remark is not None:
+            fields["remark"] = self.remark
+        fields["serializeTypeCurrentRPC"] = "JSON"
+        fields["version"] = self.version
+        return orjson.dumps(fields)
+
+    def _binary_header(self) -> bytes:
+        language = LanguageCode.__members__.get(self.language, LanguageCode.OTHER)
+        remark = self.remark.encode() if self.remark else b""
+        pairs: list[bytes] = []
+        for key, value in self.ext_fields.items():
+            raw_key, raw_value = key.encode(), value.encode()
+            pairs += (_INT16.pack(len(raw_key)), raw_key, _INT32.pack(len(raw_value)), raw_value)
+        ext = b"".join(pairs)
+        head = _BINARY_HEAD.pack(self.code, language, self.version, self.opaque, self.flag, len(remark))
+        return b"".join((head, remark, _INT32.pack(len(ext)), ext))
+
+    # -- decoding -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def decode(cls, frame: bytes) -> RemotingCommand:
+        """Read a frame without its four length bytes. Raises FrameError when it can't be one."""
+        if len(frame) < 4:
+            raise FrameError(f"a frame of {len(frame)} bytes has no header word")
+        return cls.decode_at(frame, 0, len(frame))
+
+    @classmethod
+    def decode_at(cls, buffer: bytes, start: int, end: int) -> RemotingCommand:
+        """Read the frame whose header word stands at `start` and whose last byte stands before `end`."""
+        (word,) = _WORD.unpack_from(buffer, start)
+        header_start = start + 4
+        header_end = header_start + (word & _HEADER_LENGTH_MASK)
+        if header_end > end:
+            raise FrameError(f"header of {header_end - header_start} bytes in a frame of {end - start}")
+        serialize_type = word >> 24
+        if serialize_type == JSON:
+            return cls._from_json(buffer[header_start:header_end], buffer[header_end:end])
+        if serialize_type == ROCKETMQ:
+            return cls._from_binary(buffer[header_start:header_end], buffer[header_end:end])
+        raise FrameError(f"unknown header encoding {serialize_type}")
+
+    @classmethod
+    def _from_json(cls, header: bytes, body: bytes) -> RemotingCommand:
+        try:
+            fields = orjson.loads(header)
+            ext_fields = fields.get("extFields") or {}
+            for value in ext_fields.values():
+                if value.__class__ is not str:
+                    ext_fields = _texts(ext_fields)
+                    break
+            return cls(
+                fields.get("code", 0),
+                ext_fields,
+                body,
+                fields.get("remark"),
+                fields.get("opaque", 0),
+                fields.get("flag", 0),
+                fields.get("language") or "OTHER",
+                fields.get("version", 0),
+                JSON,
+            )._checked()
+        except (orjson.JSONDecodeError, AttributeError) as exc:
+            raise FrameError(f"header is not a JSON object of the protocol: {exc}") from exc
+
+    def _checked(self) -> RemotingCommand:
+        """Refuse a header whose numbers are no numbers: nothing could be answered to it."""
+        if self.code.__class__ is not int or self.opaque.__class__ is not int or self.flag.__class__ is not int:
+            raise FrameError("code, opaque and flag must be integers")
+        if self.version.__class__ is not int:
+            self.version = 0
+        return self
+
+    @classmethod
+    def _from_binary(cls, header: bytes, body: bytes) -> RemotingCommand:
+        try:
+            code, language, version, opaque, flag, remark_bytes = _BINARY_HEAD.unpack_from(header)
+            position = _BINARY_HEAD.size
+            remark = _text(header, position, remark_bytes) or None
+            position += remark_bytes
+            (ext_bytes,) = _INT32.unpack_from(header, position)
+            position += 4
+            if ext_bytes < 0 or position + ext_bytes > len(header):
+                raise FrameError(f"ext fields of {ext_bytes} bytes run past the header")
+            ext_fields = _binary_ext_fields(header, position, position + ext_bytes)
+        except (struct.error, UnicodeDecodeError) as exc:
+            raise FrameError(f"binary header: {exc}") from exc
+        name = LanguageCode(language).name if language < len(LanguageCode) else "OTHER"
+        return cls(code, ext_fields, body, remark, opaque, flag, name, version, ROCKETMQ)
+
+    def __repr__(self) -> str:
+        kind = "response" if self.is_response else "oneway" if self.is_oneway else "request"
+        return f"<{kind} code={self.code} opaque={self.opaque} ext={self.ext_fields} body={len(self.body)} B>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RemotingCommand):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+
+def _texts(ext_fields: dict[str, Any]) -> dict[str, str]:
+    """Ext fields as Java would read them: true is "true", 0 is "0", null is absent."""
+    texts: dict[str, str] = {}
+    for key, value in ext_fields.items():
+        if isinstance(value, str):
+            texts[key] = value
+        elif isinstance(value, bool):
+            texts[key] = "true" if value else "false"
+        elif value is not None:
+            texts[key] = str(value) if isinstance(value, int | float) else orjson.dumps(value).decode()
+    return texts
+
+
+def _binary_ext_fields(header: bytes, position: int, end: int) -> dict[str, str]:
+    ext_fields: dict[str, str] = {}
+    while position < end:
+        (key_bytes,) = _INT16.unpack_from(header, position)
+        key = _text(header, position + 2, key_bytes)
+        position += 2 + key_bytes
+        (value_bytes,) = _INT32.unpack_from(header, position)
+        value = _text(header, position + 4, value_bytes)
+        position += 4 + value_bytes
+        if position > end:
+            raise FrameError("an ext field runs past the ext fields")
+        if value:  # Java can't tell an empty value from an absent one
+            ext_fields[key] = value
+    return ext_fields
+
+
+def _text(header: bytes, start: int, length: int) -> str:
+    if length < 0 or start + length > len(header):
+        raise FrameError(f"a text of {length} bytes runs past the header")
+    return header[start : start + length].decode()

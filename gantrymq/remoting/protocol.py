@@ -1,0 +1,68 @@
+"""One connection's bytes to commands, with no socket in sight.
+
+The receiver hands over whatever arrived and takes commands until None comes back. A frame that is still incomplete is kept
+as a list of chunks and joined once, so a body of 16 MiB that arrives in pieces is copied once, not once a piece.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from gantrymq.errors import FrameError
+from gantrymq.remoting.command import RemotingCommand
+
+FRAME_BYTES_MAX = 16 * 1024 * 1024  # RocketMQ: com.rocketmq.remoting.frameMaxLength; the length field counts
+
+_LENGTH = struct.Struct(">i")
+
+
+class RemotingProtocol:
+    """Splits a byte stream into commands. After FrameError only closing the connection is left."""
+
+    __slots__ = ("_buffer", "_chunks", "_frame_bytes_max", "_missing", "_position")
+
+    def __init__(self, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._buffer = b""
+        self._position = 0  # of the next unread byte in _buffer
+        self._chunks: list[bytes] = []  # arrived after _buffer; joined when the frame they belong to is whole
+        self._missing = 0  # bytes still to come before it is worth looking again
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes received but not yet returned as commands."""
+        return len(self._buffer) - self._position + sum(map(len, self._chunks))
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes from the peer; then call next_command until it returns None."""
+        if self._missing > len(data):
+            self._missing -= len(data)
+            self._chunks.append(data)
+            return
+        self._missing = 0
+        if self._chunks:
+            self._buffer = b"".join((self._buffer[self._position :], *self._chunks, data))
+            self._chunks.clear()
+        elif self._position < len(self._buffer):
+            self._buffer = self._buffer[self._position :] + data
+        else:
+            self._buffer = data
+        self._position = 0
+
+    def next_command(self) -> RemotingCommand | None:
+        """The next whole command, or None while bytes are missing. Raises FrameError; the stream is lost then."""
+        if self._missing:
+            return None
+        buffer, start = self._buffer, self._position
+        available = len(buffer) - start
+        if available < 4:
+            self._missing = 4 - available
+            return None
+        (total,) = _LENGTH.unpack_from(buffer, start)
+        if total < 4 or total + 4 > self._frame_bytes_max:
+            raise FrameError(f"frame length {total} is outside 4..{self._frame_bytes_max - 4}")
+        if available < 4 + total:
+            self._missing = 4 + total - available
+            return None
+        self._position = end = start + 4 + total
+        return RemotingCommand.decode_at(buffer, start + 4, end)

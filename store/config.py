@@ -1,0 +1,98 @@
+"""Every setting of the message store, declared once: default, unit, and RocketMQ's own key.
+
+`setting` is also what the appliance's configuration is made of (appliance/config.py), so that one loader can read
+RocketMQ's properties files for every role.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gantrymq.errors import ConfigError
+
+PAGE_BYTES = 4096
+CONSUME_QUEUE_UNIT_BYTES = 20
+
+
+def setting(default: Any = dataclasses.MISSING, *, rocketmq: str, doc: str) -> Any:
+    """A dataclass field that knows RocketMQ's name for it (`rocketmq`) and what it means (`doc`, with unit)."""
+    return dataclasses.field(default=default, metadata={"rocketmq": rocketmq, "doc": doc})
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageStoreConfig:
+    """Settings of one store folder (RocketMQ: org.apache.rocketmq.store.config.MessageStoreConfig)."""
+
+    root: Path = setting(Path("store"), rocketmq="storePathRootDir", doc="folder of this store")
+    commit_log: Path | None = setting(
+        None, rocketmq="storePathCommitLog", doc="folder of the commit log; empty: <root>/commitlog"
+    )
+    commit_log_file_bytes: int = setting(1 << 30, rocketmq="mappedFileSizeCommitLog", doc="bytes of each file")
+    consume_queue_file_bytes: int = setting(
+        300_000 * CONSUME_QUEUE_UNIT_BYTES, rocketmq="mappedFileSizeConsumeQueue", doc="bytes of each file"
+    )
+    message_bytes_max: int = setting(4 << 20, rocketmq="maxMessageSize", doc="largest body accepted, bytes")
+    flush_disk_type: str = setting(
+        "ASYNC_FLUSH", rocketmq="flushDiskType", doc="ASYNC_FLUSH, or SYNC_FLUSH: answer after the disk has it"
+    )
+    flush_interval_ms: int = setting(500, rocketmq="flushIntervalCommitLog", doc="longest wait between flushes, ms")
+    consume_queue_flush_interval_ms: int = setting(
+        1000, rocketmq="flushIntervalConsumeQueue", doc="between flushes of consume queues, ms"
+    )
+    sync_flush_timeout_ms: int = setting(5000, rocketmq="syncFlushTimeout", doc="longest wait of a group commit, ms")
+    index_enable: bool = setting(True, rocketmq="messageIndexEnable", doc="keep the key index")
+    index_slots: int = setting(5_000_000, rocketmq="maxHashSlotNum", doc="hash slots of an index file")
+    index_entries: int = setting(20_000_000, rocketmq="maxIndexNum", doc="entries of an index file")
+    check_crc_on_recover: bool = setting(True, rocketmq="checkCRCOnRecover", doc="verify bodies while recovering")
+    file_reserved_hours: int = setting(72, rocketmq="fileReservedTime", doc="age at which a file may go, hours")
+    delete_when: str = setting("04", rocketmq="deleteWhen", doc="local hours of deletion, separated by ;")
+    clean_interval_ms: int = setting(10_000, rocketmq="cleanResourceInterval", doc="between cleaning rounds, ms")
+    disk_max_used_percent: int = setting(75, rocketmq="diskMaxUsedSpaceRatio", doc="cleaning starts above, percent")
+    clean_forcibly_enable: bool = setting(
+        True, rocketmq="cleanFileForciblyEnable", doc="delete young files too when the disk is nearly full"
+    )
+    delay_levels: str = setting(
+        "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+        rocketmq="messageDelayLevel",
+        doc="delay of each level, level 1 first",
+    )
+    query_messages_max: int = setting(64, rocketmq="maxMsgsNumBatch", doc="most results of an index query")
+    transfer_bytes_in_memory_max: int = setting(
+        256 * 1024, rocketmq="maxTransferBytesOnMessageInMemory", doc="bytes of one read of hot data"
+    )
+    transfer_count_in_memory_max: int = setting(
+        32, rocketmq="maxTransferCountOnMessageInMemory", doc="messages of one read of hot data"
+    )
+    transfer_bytes_in_disk_max: int = setting(
+        64 * 1024, rocketmq="maxTransferBytesOnMessageInDisk", doc="bytes of one read of cold data"
+    )
+    transfer_count_in_disk_max: int = setting(
+        8, rocketmq="maxTransferCountOnMessageInDisk", doc="messages of one read of cold data"
+    )
+    in_memory_ratio_max: int = setting(
+        40, rocketmq="accessMessageInMemoryMaxRatio", doc="percent of RAM behind the end that counts as hot"
+    )
+    page_cache_busy_ms: int = setting(
+        1000, rocketmq="osPageCacheBusyTimeOutMills", doc="an append longer than this makes the store busy, ms"
+    )
+
+    def __post_init__(self) -> None:
+        if self.commit_log_file_bytes < PAGE_BYTES or self.commit_log_file_bytes % PAGE_BYTES:
+            raise ConfigError(
+                f"mappedFileSizeCommitLog={self.commit_log_file_bytes}: use a multiple of {PAGE_BYTES}, at least one"
+            )
+        if self.consume_queue_file_bytes < CONSUME_QUEUE_UNIT_BYTES:
+            raise ConfigError(f"mappedFileSizeConsumeQueue={self.consume_queue_file_bytes}: too small for one unit")
+        if self.flush_disk_type not in ("ASYNC_FLUSH", "SYNC_FLUSH"):
+            raise ConfigError(f"flushDiskType={self.flush_disk_type}: use ASYNC_FLUSH or SYNC_FLUSH")
+
+    @property
+    def commit_log_folder(self) -> Path:
+        return self.commit_log or self.root / "commitlog"
+
+    @property
+    def is_sync_flush(self) -> bool:
+        return self.flush_disk_type == "SYNC_FLUSH"
