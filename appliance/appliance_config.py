@@ -59,9 +59,7 @@ class ApplianceConfig:
     allowed_hosts: str = option("", "further host names the dashboard answers to, separated by commas")
     install_reports: bool = option(True, "install the report stack (Spark) in the background when it is missing")
     spark_master: str = option("local[2]", "where reports run: local[N], or the URL of a Spark cluster")
-    java_home: str = option(
-        "", "Java for reports; empty: JAVA_HOME, java on the path, or the one the report stack brings"
-    )
+    java_home: str = option("", "Java for reports; empty: JAVA_HOME, java on the path, or the report stack's own")
     stop_grace_s: float = option(20.0, "seconds a process gets to stop before it is killed")
     log_level: str = option("INFO", "DEBUG, INFO, WARNING or ERROR")
 
@@ -247,7 +245,7 @@ def _field_of(variable: str) -> str:
 
 def _typed(name: str, value: Any, where: str) -> Any:
     """`value` as the type of the field's default; text is converted, anything else has to fit already."""
-    kind = type(_FIELDS[name].default)
+    kind: Any = type(_FIELDS[name].default)
     try:
         if issubclass(kind, Path):
             return Path(value)

@@ -10,9 +10,11 @@ DATA/logs/                    one file a process, rotated
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 from appliance.appliance_config import ApplianceConfig
@@ -52,13 +54,19 @@ def ensure_secret(path: Path) -> str:
     """The secret that `path` holds; a new random one, readable by its owner only, when there is none yet."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_MODE)
-    except FileExistsError:
         return path.read_text(encoding="ascii").strip()
-    with open(descriptor, "w", encoding="ascii") as file:
-        secret = secrets.token_urlsafe(SECRET_BYTES)
+    except FileNotFoundError:
+        _write_new(path, secrets.token_urlsafe(SECRET_BYTES))
+    return path.read_text(encoding="ascii").strip()
+
+
+def _write_new(path: Path, secret: str) -> None:
+    """Put `secret` at `path` whole or not at all; where another process was faster, its secret stays."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as file:  # mode 0600 by construction
         file.write(secret + "\n")
-    return secret
+        file.flush()
+        with contextlib.suppress(FileExistsError):
+            os.link(file.name, path)
 
 
 class DataFolderLock:
