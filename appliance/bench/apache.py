@@ -1,0 +1,71 @@
+"""ApachePeer: Apache RocketMQ's own name server and broker, from Maven's jars, under Java 17."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from appliance.bench import maven
+from appliance.bench.peer import Peer
+
+POM = Path(__file__).with_name("apache.pom.xml")
+
+# 4.9 was written for Java 8: under 17 it needs these doors opened.
+JAVA_17_FLAGS = (
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
+)
+# The collector settings of RocketMQ's own runbroker.sh, without its AlwaysPreTouch and 8 GiB heap.
+BROKER_FLAGS = (
+    "-XX:+UseG1GC",
+    "-XX:G1HeapRegionSize=16m",
+    "-XX:G1ReservePercent=25",
+    "-XX:InitiatingHeapOccupancyPercent=30",
+    "-XX:SoftRefLRUPolicyMSPerMB=0",
+)
+NAMESRV_HEAP = "128m"
+
+_LOGBACK = """<configuration>
+  <appender name="file" class="ch.qos.logback.core.FileAppender">
+    <file>{home}/{role}-java.log</file>
+    <encoder><pattern>%d %p %c %m%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="file"/></root>
+</configuration>
+"""
+
+
+class ApachePeer(Peer):
+    """Apache RocketMQ from Maven. `heap` is the broker's, as -Xms and -Xmx take it."""
+
+    label = "apache"
+
+    def __init__(self, home: Path, *, heap: str = "2g", broker_properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(home, broker_properties=broker_properties)
+        self.heap = heap
+        self._java = maven.find_tool("java", "Apache RocketMQ runs on Java 17")
+        self._jars = maven.copied_jars(POM)
+
+    @property
+    def version(self) -> str:
+        """Read from the jar that runs, so that a table can't claim another version than was measured."""
+        (jar,) = self._jars.glob("rocketmq-broker-*.jar")
+        return f"Apache RocketMQ {jar.stem.removeprefix('rocketmq-broker-')}"
+
+    def _namesrv_command(self, properties: Path) -> list[str | Path]:
+        flags = (f"-Xms{NAMESRV_HEAP}", f"-Xmx{NAMESRV_HEAP}")
+        return self._command("namesrv", flags, "org.apache.rocketmq.namesrv.NamesrvStartup", properties)
+
+    def _broker_command(self, properties: Path) -> list[str | Path]:
+        flags = (f"-Xms{self.heap}", f"-Xmx{self.heap}", *BROKER_FLAGS)
+        return self._command("broker", flags, "org.apache.rocketmq.broker.BrokerStartup", properties)
+
+    def _command(self, role: str, flags: tuple[str, ...], main: str, properties: Path) -> list[str | Path]:
+        conf = self.home / "conf"
+        conf.mkdir(exist_ok=True)
+        (conf / f"logback_{role}.xml").write_text(_LOGBACK.format(home=self.home, role=role))
+        command: list[str | Path] = [self._java, *flags, *JAVA_17_FLAGS]
+        command += [f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}", "-Djava.net.preferIPv4Stack=true"]
+        return [*command, "-cp", maven.class_path(self._jars), main, "-c", properties]

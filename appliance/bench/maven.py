@@ -1,0 +1,64 @@
+"""Jars from Maven: resolved by `mvn` itself, once for each pom, kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from gantrymq.errors import GantryError
+
+MAVEN_TIMEOUT_S = 600.0
+
+
+class ToolError(GantryError):
+    """A program the benchmark needs is missing or failed; the text says which and what to do."""
+
+
+def cache_folder() -> Path:
+    """Where downloads live between runs: outside the tree, in the place the desktop standard names."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "gantrymq"
+
+
+def find_tool(name: str, reason: str) -> Path:
+    """The path of a program. Raises ToolError when there is none."""
+    found = shutil.which(name)
+    if found is None:
+        raise ToolError(f"{name} is missing: {reason}")
+    return Path(found)
+
+
+def copied_jars(pom: Path) -> Path:
+    """A folder with every dependency of `pom`, and nothing else. Raises ToolError.
+
+    Filled in a folder beside it and renamed, so that two test runs at once and a broken download do no harm.
+    """
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
+    folder = cache_folder() / "jars" / f"{pom.stem}-{digest}"
+    if folder.is_dir():
+        return folder
+    maven = find_tool("mvn", f"Maven copies the jars of {pom.name}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        work = Path(scratch)
+        shutil.copy(pom, work / "pom.xml")  # Maven writes beside its pom: not into the tree
+        command = [maven, "-B", "-q", "-f", work / "pom.xml", "dependency:copy-dependencies"]
+        command += [f"-DoutputDirectory={work / 'jars'}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
+        if done.returncode != 0 or not any((work / "jars").glob("*.jar")):
+            raise ToolError(f"Maven could not copy the jars of {pom.name}: {(done.stdout + done.stderr)[-2000:]}")
+        try:
+            (work / "jars").rename(folder)
+        except OSError:
+            if not folder.is_dir():  # otherwise another run was faster
+                raise
+    return folder
+
+
+def class_path(folder: Path) -> str:
+    """The folder's jars as Java's -cp takes them."""
+    return str(folder / "*")

@@ -1,0 +1,185 @@
+"""Peer: a name server and a broker of some make, on free loopback ports, with a home folder of their own.
+
+The same properties go to both makes; only what a make can't live without is added by its subclass.
+"""
+
+from __future__ import annotations
+
+import abc
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from appliance.bench import wire
+from appliance.bench.processes import MemoryUse, Process, free_ports
+from gantrymq.errors import GantryError
+
+START_TIMEOUT_S = 60.0
+CLUSTER_NAME = "BenchCluster"
+
+
+class PeerError(GantryError):
+    """A peer did not start, or went away; the text ends with the last of its output."""
+
+
+class Peer(abc.ABC):
+    """One make of broker with its name server: `with peer:` runs both."""
+
+    label: str  # short, for tables and topics
+
+    def __init__(self, home: Path, *, broker_properties: Mapping[str, str] | None = None) -> None:
+        self.home = home
+        self.store = home / "store"
+        self.broker_name = f"{self.label}-a"
+        self._extra_properties = dict(broker_properties or {})
+        self._namesrv: Process | None = None
+        self._broker: Process | None = None
+        self._namesrv_port = 0
+        self._broker_port = 0
+
+    # -- what a make has to say ---------------------------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def version(self) -> str:
+        """Name and version as a table prints them."""
+
+    @abc.abstractmethod
+    def _namesrv_command(self, properties: Path) -> list[str | Path]: ...
+
+    @abc.abstractmethod
+    def _broker_command(self, properties: Path) -> list[str | Path]: ...
+
+    def _broker_env(self) -> dict[str, str]:
+        return {}
+
+    # -- addresses and processes --------------------------------------------------------------------------------------
+
+    @property
+    def namesrv_address(self) -> str:
+        return f"127.0.0.1:{self._namesrv_port}"
+
+    @property
+    def broker_address(self) -> str:
+        return f"127.0.0.1:{self._broker_port}"
+
+    @property
+    def namesrv(self) -> Process:
+        return _running(self._namesrv)
+
+    @property
+    def broker(self) -> Process:
+        return _running(self._broker)
+
+    def memory(self) -> dict[str, MemoryUse]:
+        """What broker and name server hold, without the store's files."""
+        return {"broker": self.broker.memory(self.store), "namesrv": self.namesrv.memory(self.store)}
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start both and wait until the name server knows the broker. Raises PeerError with their output."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.start_namesrv()
+        self.start_broker()
+
+    def start_namesrv(self) -> None:
+        self.home.mkdir(parents=True, exist_ok=True)
+        self._namesrv_port = self._namesrv_port or free_ports()
+        properties = self._write("namesrv.properties", {"listenPort": str(self._namesrv_port)})
+        self._namesrv = Process("namesrv", self._namesrv_command(properties), self.home / "namesrv.log")
+        self._wait(self._namesrv, lambda: wire.registered_brokers(self.namesrv_address) is not None)
+
+    def start_broker(self) -> None:
+        """Start the broker, at the port it had before if it ran before, and wait for its registration."""
+        self._broker_port = self._broker_port or free_ports(1, -2)  # HA, and the VIP port of Java brokers
+        properties = self._write("broker.properties", self.broker_properties())
+        self._broker = Process(
+            "broker", self._broker_command(properties), self.home / "broker.log", env=self._broker_env()
+        )
+        self._wait(self._broker, lambda: self.broker_name in wire.registered_brokers(self.namesrv_address))
+        self._wait(self._broker, lambda: wire.max_offsets(self.broker_address, "TBW102", 1) is not None)
+
+    def stop_broker(self) -> None:
+        if self._broker is not None:
+            self._broker.stop()
+            self._broker = None
+
+    def kill_broker(self) -> None:
+        """SIGKILL: the store is left as a crash leaves it."""
+        if self._broker is not None:
+            self._broker.kill()
+            self._broker = None
+
+    def stop(self) -> None:
+        self.stop_broker()
+        if self._namesrv is not None:
+            self._namesrv.stop()
+            self._namesrv = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # -- settings -----------------------------------------------------------------------------------------------------
+
+    def broker_properties(self) -> dict[str, str]:
+        """What both makes are told, RocketMQ's own keys; the rest is each make's default."""
+        return {
+            "brokerClusterName": CLUSTER_NAME,
+            "brokerName": self.broker_name,
+            "brokerId": "0",
+            "brokerRole": "ASYNC_MASTER",
+            "brokerIP1": "127.0.0.1",
+            "brokerIP2": "127.0.0.1",
+            "namesrvAddr": self.namesrv_address,
+            "listenPort": str(self._broker_port),
+            "haListenPort": str(self._broker_port + 1),
+            "storePathRootDir": str(self.store),
+            "storePathCommitLog": str(self.store / "commitlog"),
+            "flushDiskType": "ASYNC_FLUSH",
+            "messageIndexEnable": "true",
+            "autoCreateTopicEnable": "true",
+            "autoCreateSubscriptionGroup": "true",
+            **self._extra_properties,
+        }
+
+    def _write(self, name: str, properties: Mapping[str, str]) -> Path:
+        path = self.home / name
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        return path
+
+    def _wait(self, process: Process, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            if process.exit_code is not None:
+                raise PeerError(f"{self.label} {process.name} ended with {process.exit_code}: {process.last_output()}")
+            try:
+                if ready():
+                    return
+                reason = "not registered"
+            except GantryError as exc:
+                reason = str(exc)
+            if time.monotonic() > deadline:
+                raise PeerError(
+                    f"{self.label} {process.name} not ready in {START_TIMEOUT_S:g} s ({reason}): "
+                    f"{process.last_output()}"
+                )
+            time.sleep(0.01)
+
+
+def _running(process: Process | None) -> Process:
+    if process is None:
+        raise PeerError("not running")
+    return process

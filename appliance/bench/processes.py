@@ -1,0 +1,115 @@
+"""A child process of the benchmark: started, watched for what it costs, stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+STOP_TIMEOUT_S = 30.0
+
+
+class MemoryUse(NamedTuple):
+    """Resident memory in bytes, without the mapped files of the store: those are page cache the kernel can take back."""
+
+    rss_bytes: int
+    pss_bytes: int
+
+
+def free_ports(*deltas: int) -> int:
+    """A port p on 127.0.0.1 so that p and each p + delta are free right now; another process may still be faster."""
+    for _ in range(100):
+        with contextlib.ExitStack() as stack:
+            first = stack.enter_context(socket.socket())
+            first.bind(("127.0.0.1", 0))
+            port = int(first.getsockname()[1])
+            try:
+                for delta in deltas:
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port + delta))
+            except (OSError, OverflowError):
+                continue
+            return port
+    raise OSError(f"no free port with neighbours {deltas} on 127.0.0.1")
+
+
+class Process:
+    """One child whose output goes to a file. It ends with this process, whatever ends this process."""
+
+    def __init__(
+        self, name: str, command: Sequence[str | Path], log: Path, *, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.log = log
+        with log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                [str(part) for part in command],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=None if env is None else {**os.environ, **env},
+                preexec_fn=_die_with_parent,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._popen.poll()
+
+    def cpu_s(self) -> float:
+        """CPU seconds used so far, all threads, user and system."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+    def memory(self, without: Path) -> MemoryUse:
+        """What is resident, leaving out files mapped from below the folder `without`."""
+        return sum_smaps(Path(f"/proc/{self.pid}/smaps").read_text(), str(without.resolve()))
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL when that has not helped in time."""
+        if self._popen.poll() is None:
+            self._popen.terminate()
+            try:
+                self._popen.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would look."""
+        self._popen.kill()
+        self._popen.wait()
+
+    def last_output(self, characters: int = 2000) -> str:
+        return self.log.read_text(errors="replace")[-characters:]
+
+
+def sum_smaps(smaps: str, without: str) -> MemoryUse:
+    """Add up Rss and Pss of a smaps text, skipping the mappings whose path starts with `without`."""
+    rss = pss = 0
+    counted = True
+    for line in smaps.splitlines():
+        key, _, rest = line.partition(" ")
+        if not key.endswith(":"):  # "7f..-7f.. rw-s 00000000 fe:00 1234   /path"
+            fields = line.split(maxsplit=5)
+            counted = not (len(fields) == 6 and fields[5].startswith(without))
+        elif counted and key == "Rss:":
+            rss += int(rest.split()[0])
+        elif counted and key == "Pss:":
+            pss += int(rest.split()[0])
+    return MemoryUse(rss * 1024, pss * 1024)
+
+
+def _die_with_parent() -> None:
+    """Runs in the child before exec: an aborted benchmark must not leave a JVM behind."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,86 @@
+"""Blocking calls to a broker or name server: what the benchmark asks before and after a load, one at a time."""
+
+from __future__ import annotations
+
+import socket
+
+from gantrymq.errors import ConnectError, ResponseError
+from gantrymq.remoting import fastjson
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.protocol import RemotingProtocol
+
+CALL_TIMEOUT_S = 10.0
+
+
+def connect(address: str, *, timeout_s: float = CALL_TIMEOUT_S) -> socket.socket:
+    """A connection to "host:port" with Nagle off. Raises ConnectError."""
+    host, _, port = address.rpartition(":")
+    try:
+        connection = socket.create_connection((host, int(port)), timeout_s)
+    except OSError as exc:
+        raise ConnectError(address, str(exc)) from exc
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def call(connection: socket.socket, request: RemotingCommand) -> RemotingCommand:
+    """Send a request and wait for its answer, whatever its code. Requests of the other side are read over."""
+    protocol = RemotingProtocol()
+    try:
+        connection.sendall(request.encode())
+        while True:
+            while (command := protocol.next_command()) is not None:
+                if command.is_response and command.opaque == request.opaque:
+                    return command
+            data = connection.recv(1 << 18)
+            if not data:
+                raise ConnectError("peer", f"closed before it answered {request.code}")
+            protocol.receive_data(data)
+    except OSError as exc:
+        raise ConnectError("peer", f"request {request.code}: {exc}") from exc
+
+
+def ask(
+    address: str, code: int, ext_fields: dict[str, str] | None = None, *, timeout_s: float = CALL_TIMEOUT_S
+) -> RemotingCommand:
+    """One request on a connection of its own. Raises ConnectError, and ResponseError when the answer's code is not 0."""
+    with connect(address, timeout_s=timeout_s) as connection:
+        answer = call(connection, RemotingCommand.request(code, ext_fields))
+    if answer.code != 0:
+        raise ResponseError(answer.code, answer.remark, address=address)
+    return answer
+
+
+def registered_brokers(namesrv: str) -> set[str]:
+    """Names of the brokers that the name server knows."""
+    body = ask(namesrv, RequestCode.GET_BROKER_CLUSTER_INFO, timeout_s=2.0).body
+    return set(fastjson.loads(body).get("brokerAddrTable") or ())
+
+
+def create_topic(broker: str, topic: str, queue_count: int) -> None:
+    """Create `topic` on the broker at this address, readable and writable."""
+    fields = {
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(queue_count),
+        "writeQueueNums": str(queue_count),
+        "perm": "6",
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+    ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+
+
+def max_offsets(broker: str, topic: str, queue_count: int) -> list[int]:
+    """GET_MAX_OFFSET of every queue: how many messages each has ever got."""
+    offsets = []
+    with connect(broker) as connection:
+        for queue_id in range(queue_count):
+            fields = {"topic": topic, "queueId": str(queue_id)}
+            answer = call(connection, RemotingCommand.request(RequestCode.GET_MAX_OFFSET, fields))
+            if answer.code != 0:
+                raise ResponseError(answer.code, answer.remark, address=broker)
+            offsets.append(int(answer.ext_fields["offset"]))
+    return offsets

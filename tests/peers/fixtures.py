@@ -1,0 +1,32 @@
+"""Fixtures that start Apache RocketMQ. Import the name to use it: `from tests.peers.fixtures import apache_peer`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.maven import ToolError
+from tests.conftest import missing, require_tool
+from tests.peers import ApachePeer
+
+REASON = "Apache RocketMQ, from Maven's jars, is the peer of this test"
+
+
+def make_apache_peer(home: Path, *, heap: str = "512m") -> ApachePeer:
+    """An ApachePeer that is not started yet; without java or Maven the test skips aloud, and fails in CI."""
+    require_tool("java", REASON)
+    require_tool("mvn", REASON)
+    try:
+        return ApachePeer(home, heap=heap)
+    except ToolError as exc:
+        missing("the jars of Apache RocketMQ", str(exc))
+        raise
+
+
+@pytest.fixture(scope="module")
+def apache_peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApachePeer]:
+    """A running name server and broker of Apache RocketMQ, one for the tests of a module."""
+    with make_apache_peer(tmp_path_factory.mktemp("apache")) as peer:
+        yield peer
