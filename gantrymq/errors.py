@@ -1,18 +1,18 @@
 """Every exception of GantryMQ grows from this tree.
 
-    GantryError
-    ├─ ConfigError               a setting is missing, unknown or out of range
-    ├─ ProtocolError             the peer broke the wire protocol
-    │  ├─ FrameError             a frame's lengths make no sense: only closing the connection is left
-    │  └─ BodyError              a body is not what its request code promises
-    ├─ RecordError               bytes that should be a stored message are not
-    ├─ ConnectError              no connection could be made, or it was lost before the answer came
-    ├─ RequestTimeout            the peer did not answer in time
-    ├─ ResponseError             the peer answered with a code other than the ones the call accepts
-    │  └─ (code, remark say which and why)
-    ├─ RouteNotFound             no name server knows a route for the topic
-    ├─ MessageRejected           the message can't be sent as it is (name, size, properties)
-    └─ ClientClosed              the client was closed, or was never started
+GantryError
+├─ ConfigError               a setting is missing, unknown or out of range
+├─ ProtocolError             the peer broke the wire protocol
+│  ├─ FrameError             a frame's lengths make no sense: only closing the connection is left
+│  └─ BodyError              a body is not what its request code promises
+├─ RecordError               bytes that should be a stored message are not
+├─ ConnectError              no connection could be made, or it was lost before the answer came
+├─ RequestTimeout            the peer did not answer in time
+├─ ResponseError             the peer answered with a code other than the ones the call accepts
+│  └─ (code, remark say which and why)
+├─ RouteNotFound             no name server knows a route for the topic
+├─ MessageRejected           the message can't be sent as it is (name, size, properties)
+└─ ClientClosed              the client was closed, or was never started
 """
 
 from __future__ import annotations

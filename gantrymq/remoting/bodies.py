@@ -1,13 +1,13 @@
 """The JSON bodies of the protocol, to the field (Apache RocketMQ 4.9.4's bean names in camelCase).
 
-Each body is a dataclass; `to_json` writes what fastjson would (compact, absent instead of null), `from_json` reads JSON and
-fastjson's dialect, ignores unknown fields and fills missing ones with RocketMQ's defaults. Timestamps are milliseconds.
+Each body is a dataclass; `to_json` writes what fastjson would (compact, absent instead of null), `from_json` reads
+JSON and fastjson's dialect, ignores unknown fields and fills missing ones with RocketMQ's defaults. Timestamps are
+milliseconds.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -36,14 +36,20 @@ def json_field(
     return field(default=default, metadata=metadata)
 
 
-@functools.cache
-def _plan(body: type[Body]) -> tuple[tuple[str, str, Callable[[Any], Any] | None], ...]:
-    """(attribute, JSON name, reader) for each field, sorted as fastjson sorts beans."""
+_Plan = tuple[tuple[str, str, Callable[[Any], Any] | None], ...]
+
+_plans: dict[str, _Plan] = {}
+
+
+def _plan(body: type[Body]) -> _Plan:
+    """(attribute, JSON name, reader) for each field, sorted as fastjson sorts beans; made once a body."""
+    if body.__qualname__ in _plans:
+        return _plans[body.__qualname__]
     plan = [
         (item.name, item.metadata.get("name") or _camel(item.name), item.metadata.get("read"))
         for item in dataclasses.fields(body)  # type: ignore[arg-type]  # every Body is a dataclass
     ]
-    return tuple(sorted(plan, key=lambda entry: entry[1]))
+    return _plans.setdefault(body.__qualname__, tuple(sorted(plan, key=lambda entry: entry[1])))
 
 
 class Body:

@@ -1,8 +1,8 @@
 """RemotingCommand: one request or answer, and its two header encodings.
 
-The hot paths of broker and SDK live on this module, so decoding reads the header once, into plain strings, and encoding is
-one `orjson.dumps` and one join. Ext fields are always `dict[str, str]` after decoding: clients do send numbers and booleans
-there (ali-ons), and they are turned into the text that Java would make of them.
+The hot paths of broker and SDK live on this module, so decoding reads the header once, into plain strings, and
+encoding is one `orjson.dumps` and one join. Ext fields are always `dict[str, str]` after decoding: clients do send
+numbers and booleans there (ali-ons), and they are turned into the text that Java would make of them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _next_opaque = itertools.count(1).__next__
 class RemotingCommand:
     """One frame: a request or an answer.
 
-    code: RequestCode or ResponseCode. ext_fields: the typed header of the code, all values text. body: b"" when there is
-    none. opaque: int32 that pairs answer and request. language: name of LanguageCode, or what the peer wrote.
+    code: RequestCode or ResponseCode. ext_fields: the typed header of the code, all values text. body: b"" when there
+    is none. opaque: int32 that pairs answer and request. language: name of LanguageCode, or what the peer wrote.
     """
 
     __slots__ = (

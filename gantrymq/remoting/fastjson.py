@@ -1,9 +1,9 @@
 """Reading and writing what fastjson 1.2 writes and strict JSON can't say.
 
-RocketMQ's bodies come from fastjson, which prints maps with integer keys unquoted (`{0:"a"}`) and maps whose keys are beans
-with the bean itself as the key (`{{"brokerName":"b","queueId":0,"topic":"t"}:1}`). `loads` accepts both besides plain JSON;
-`dumps` writes object keys for MessageQueue (the only form that Java and Go both read) and quotes integer keys, which every
-reader takes. Output is always compact: the Go client splits it by commas and colons.
+RocketMQ's bodies come from fastjson, which prints maps with integer keys unquoted (`{0:"a"}`) and maps whose keys are
+beans with the bean itself as the key (`{{"brokerName":"b","queueId":0,"topic":"t"}:1}`). `loads` accepts both besides
+plain JSON; `dumps` writes object keys for MessageQueue (the only form that Java and Go both read) and quotes integer
+keys, which every reader takes. Output is always compact: the Go client splits it by commas and colons.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One connection's bytes to commands, with no socket in sight.
 
-The receiver hands over whatever arrived and takes commands until None comes back. A frame that is still incomplete is kept
-as a list of chunks and joined once, so a body of 16 MiB that arrives in pieces is copied once, not once a piece.
+The receiver hands over whatever arrived and takes commands until None comes back. A frame that is still incomplete is
+kept as a list of chunks and joined once, so a body of 16 MiB that arrives in pieces is copied once, not once a piece.
 """
 
 from __future__ import annotations

@@ -1,0 +1,315 @@
+"""Settings of the worker processes, declared once: a frozen dataclass a role, RocketMQ's own key beside each field.
+
+`gantry broker -c FILE` and `gantry namesrv -c FILE` take RocketMQ's properties files as they are. Keys that RocketMQ
+knows and we have no use for are accepted and reported as ignored; keys nobody knows are refused, because a typing
+error in a setting should not pass in silence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import socket
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gantrymq.errors import ConfigError
+from store.config import MessageStoreConfig, setting
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamesrvConfig:
+    """One name server."""
+
+    bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
+    listen_port: int = setting(9876, rocketmq="listenPort", doc="port; 0: a free one")
+    kv_config_path: Path = setting(
+        Path("namesrv/kvConfig.json"), rocketmq="kvConfigPath", doc="file of the key-value table"
+    )
+    order_message_enable: bool = setting(False, rocketmq="orderMessageEnable", doc="add order topics to routes")
+    scan_interval_ms: int = setting(
+        10_000, rocketmq="scanNotActiveBrokerInterval", doc="between looks for silent brokers, ms"
+    )
+    broker_expiry_ms: int = setting(
+        120_000, rocketmq="brokerChannelExpiredTime", doc="silence after which a broker is dropped, ms"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerConfig:
+    """One broker (RocketMQ: BrokerConfig and NettyServerConfig)."""
+
+    broker_name: str = setting("broker-a", rocketmq="brokerName", doc="name of the broker set")
+    broker_id: int = setting(0, rocketmq="brokerId", doc="0 is the master")
+    cluster_name: str = setting("DefaultCluster", rocketmq="brokerClusterName", doc="cluster this broker belongs to")
+    namesrv_addresses: str = setting("", rocketmq="namesrvAddr", doc="host:port;host:port of all name servers")
+    bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
+    listen_port: int = setting(10911, rocketmq="listenPort", doc="port; 0: a free one (then no VIP port)")
+    advertised_host: str = setting("", rocketmq="brokerIP1", doc="address given to clients; empty: found out")
+    ha_advertised_host: str = setting("", rocketmq="brokerIP2", doc="address given to slaves; empty: brokerIP1")
+    ha_listen_port: int = setting(0, rocketmq="haListenPort", doc="port for slaves; 0: listenPort + 1")
+    permission: int = setting(6, rocketmq="brokerPermission", doc="4 read, 2 write; less than 6 limits every topic")
+    default_topic_queue_nums: int = setting(8, rocketmq="defaultTopicQueueNums", doc="queues of the TBW102 template")
+    auto_create_topic_enable: bool = setting(True, rocketmq="autoCreateTopicEnable", doc="create topics on first send")
+    cluster_topic_enable: bool = setting(True, rocketmq="clusterTopicEnable", doc="cluster topic is writable")
+    broker_topic_enable: bool = setting(True, rocketmq="brokerTopicEnable", doc="broker topic is writable")
+    auto_create_subscription_group: bool = setting(
+        True, rocketmq="autoCreateSubscriptionGroup", doc="create consumer groups on first use"
+    )
+    trace_topic_enable: bool = setting(False, rocketmq="traceTopicEnable", doc="create the trace topic at start")
+    trace_topic_name: str = setting("RMQ_SYS_TRACE_TOPIC", rocketmq="msgTraceTopicName", doc="name of the trace topic")
+    trace_on: bool = setting(True, rocketmq="traceOn", doc="told to producers as TRACE_ON")
+    region_id: str = setting("DefaultRegion", rocketmq="regionId", doc="told to producers as MSG_REGION")
+    flush_consumer_offset_interval_ms: int = setting(
+        5000, rocketmq="flushConsumerOffsetInterval", doc="between writes of consumer offsets, ms"
+    )
+    flush_delay_offset_interval_ms: int = setting(
+        10_000, rocketmq="flushDelayOffsetInterval", doc="between writes of delay offsets, ms"
+    )
+    reject_transaction_message: bool = setting(False, rocketmq="rejectTransactionMessage", doc="refuse half messages")
+    notify_consumer_ids_changed_enable: bool = setting(
+        True, rocketmq="notifyConsumerIdsChangedEnable", doc="tell a group when its members change"
+    )
+    long_polling_enable: bool = setting(True, rocketmq="longPollingEnable", doc="hold empty pulls until messages come")
+    short_polling_ms: int = setting(1000, rocketmq="shortPollingTimeMills", doc="hold without long polling, ms")
+    register_timeout_ms: int = setting(6000, rocketmq="registerBrokerTimeoutMills", doc="one registration round, ms")
+    register_period_ms: int = setting(30_000, rocketmq="registerNameServerPeriod", doc="between rounds, 10-60 s, ms")
+    force_register: bool = setting(True, rocketmq="forceRegister", doc="register each round without asking first")
+    compressed_register: bool = setting(False, rocketmq="compressedRegister", doc="zlib form of the registration")
+    enable_property_filter: bool = setting(False, rocketmq="enablePropertyFilter", doc="SQL92 filters")
+    slave_read_enable: bool = setting(False, rocketmq="slaveReadEnable", doc="let slow readers read from a slave")
+    start_accept_send_timestamp: int = setting(
+        0, rocketmq="startAcceptSendRequestTimeStamp", doc="refuse sends before this time, ms"
+    )
+    fast_failure_enable: bool = setting(
+        True, rocketmq="brokerFastFailureEnable", doc="refuse requests that waited too long"
+    )
+    send_wait_ms: int = setting(200, rocketmq="waitTimeMillsInSendQueue", doc="longest wait of a send, ms")
+    pull_wait_ms: int = setting(5000, rocketmq="waitTimeMillsInPullQueue", doc="longest wait of a pull, ms")
+    heartbeat_wait_ms: int = setting(31_000, rocketmq="waitTimeMillsInHeartbeatQueue", doc="of a heartbeat, ms")
+    transaction_wait_ms: int = setting(3000, rocketmq="waitTimeMillsInTransactionQueue", doc="of an end, ms")
+    send_capacity: int = setting(10_000, rocketmq="sendThreadPoolQueueCapacity", doc="requests of the send lane")
+    pull_capacity: int = setting(100_000, rocketmq="pullThreadPoolQueueCapacity", doc="requests of the pull lane")
+    reply_capacity: int = setting(10_000, rocketmq="replyThreadPoolQueueCapacity", doc="requests of the reply lane")
+    query_capacity: int = setting(20_000, rocketmq="queryThreadPoolQueueCapacity", doc="requests of the query lane")
+    client_capacity: int = setting(
+        1_000_000, rocketmq="clientManagerThreadPoolQueueCapacity", doc="requests of the client lane"
+    )
+    consumer_capacity: int = setting(
+        1_000_000, rocketmq="consumerManagerThreadPoolQueueCapacity", doc="requests of the consumer lane"
+    )
+    heartbeat_capacity: int = setting(
+        50_000, rocketmq="heartbeatThreadPoolQueueCapacity", doc="requests of the heartbeat lane"
+    )
+    transaction_capacity: int = setting(
+        100_000, rocketmq="endTransactionPoolQueueCapacity", doc="requests of the transaction lane"
+    )
+    admin_capacity: int = setting(10_000, rocketmq="adminBrokerThreadPoolQueueCapacity", doc="of the admin lane")
+
+    def __post_init__(self) -> None:
+        if not self.broker_name or "/" in self.broker_name:
+            raise ConfigError(f"brokerName={self.broker_name!r}: give a name without '/'")
+        if self.broker_id != 0:
+            raise ConfigError(f"brokerId={self.broker_id}: slaves are not built yet, use 0")
+        if not 0 <= self.listen_port <= 65533:
+            raise ConfigError(f"listenPort={self.listen_port}: use 0 or a port up to 65533 (slaves use the next one)")
+
+    @property
+    def advertised_address_host(self) -> str:
+        """The host that clients are told: brokerIP1, else the bind address, else this host's outward address."""
+        if self.advertised_host:
+            return self.advertised_host
+        if self.bind_address not in ("", "0.0.0.0", "::"):
+            return self.bind_address
+        return outward_address()
+
+
+def outward_address() -> str:
+    """This host's address on its default route; loopback when there is none. No packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # TEST-NET: asks the routing table only
+        except OSError:
+            return LOOPBACK
+        return str(probe.getsockname()[0])
+
+
+# Settings of RocketMQ that have no meaning here: thread pools, Netty's buffers, shell-started helpers, DLedger.
+IGNORED_KEYS = frozenset(
+    {
+        "adminBrokerThreadPoolNums",
+        "brokerRole",
+        "clientManageThreadPoolNums",
+        "clusterTest",
+        "commercialBaseCount",
+        "commercialBigCount",
+        "commercialEnable",
+        "commercialTimerCount",
+        "commercialTransCount",
+        "configStorePath",
+        "consumerManageThreadPoolNums",
+        "dLegerGroup",
+        "dLegerPeers",
+        "dLegerSelfId",
+        "debugLockEnable",
+        "enableDLegerCommitLog",
+        "endTransactionThreadPoolNums",
+        "fastFailIfNoBufferInStorePool",
+        "fetchNamesrvAddrByAddressServer",
+        "filterServerNums",
+        "flushCommitLogLeastPages",
+        "flushCommitLogTimed",
+        "flushConsumeQueueLeastPages",
+        "flushConsumerOffsetHistoryInterval",
+        "flushLeastPagesWhenWarmMapedFile",
+        "haHousekeepingInterval",
+        "haMasterAddress",
+        "haSendHeartbeatInterval",
+        "haSlaveFallbehindMax",
+        "haTransferBatchSize",
+        "heartbeatThreadPoolNums",
+        "highSpeedMode",
+        "maxDelayTime",
+        "messageStorePlugIn",
+        "offsetCheckInSlave",
+        "processReplyMessageThreadPoolNums",
+        "productEnvName",
+        "pullMessageThreadPoolNums",
+        "putMessageFutureThreadPoolNums",
+        "putThreadPoolQueueCapacity",
+        "queryMessageThreadPoolNums",
+        "rocketmqHome",
+        "sendMessageThreadPoolNums",
+        "serverAsyncSemaphoreValue",
+        "serverCallbackExecutorThreads",
+        "serverChannelMaxIdleTimeSeconds",
+        "serverOnewaySemaphoreValue",
+        "serverPooledByteBufAllocatorEnable",
+        "serverSelectorThreads",
+        "serverSocketBacklog",
+        "serverSocketRcvBufSize",
+        "serverSocketSndBufSize",
+        "serverWorkerThreads",
+        "transferMsgByHeap",
+        "transientStorePoolEnable",
+        "transientStorePoolSize",
+        "useEpollNativeSelector",
+        "useReentrantLockWhenPutMessage",
+        "warmMapedFileEnable",
+        "writeBufferHighWaterMark",
+        "writeBufferLowWaterMark",
+    }
+)
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """Java's properties format as RocketMQ writes it: key=value lines, # and ! comments, no escapes.
+
+    Raises ConfigError with the line's number when a line has no key.
+    """
+    properties: dict[str, str] = {}
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if not line or line[0] in "#!":
+            continue
+        key, separator, value = line.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(f"line {number}: expected key=value, found {line!r}")
+        properties[key.strip()] = value.strip()
+    return properties
+
+
+def load_namesrv_config(
+    path: Path | None, overrides: Mapping[str, str] | None = None
+) -> tuple[NamesrvConfig, list[str]]:
+    """(settings, ignored keys) of a namesrv.conf, or the defaults."""
+    properties = _properties_of(path) | dict(overrides or {})
+    (config,), ignored = _build((NamesrvConfig,), properties, path)
+    return config, ignored
+
+
+def load_broker_config(
+    path: Path | None, overrides: Mapping[str, str] | None = None
+) -> tuple[BrokerConfig, MessageStoreConfig, list[str]]:
+    """(broker settings, store settings, ignored keys) of a broker.conf, or the defaults."""
+    properties = _properties_of(path) | dict(overrides or {})
+    (config, store_config), ignored = _build((BrokerConfig, MessageStoreConfig), properties, path)
+    return config, store_config, ignored
+
+
+def settings_by_key(config_class: type) -> dict[str, dataclasses.Field[Any]]:
+    """RocketMQ's key to the field that holds it."""
+    return {item.metadata["rocketmq"]: item for item in dataclasses.fields(config_class)}
+
+
+def write_properties(*configs: Any) -> str:
+    """Effective settings as key=value lines, sorted by key."""
+    values: dict[str, str] = {}
+    for config in configs:
+        for key, item in settings_by_key(type(config)).items():
+            value = getattr(config, item.name)
+            values[key] = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return "".join(f"{key}={values[key]}\n" for key in sorted(values))
+
+
+def _properties_of(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        return read_properties(path.read_text())
+    except OSError as exc:
+        raise ConfigError(f"can't read {path}: {exc.strerror}") from exc
+    except ConfigError as exc:
+        raise ConfigError(f"{path}: {exc}") from exc
+
+
+def _build(classes: Iterable[type], properties: Mapping[str, str], path: Path | None) -> tuple[list[Any], list[str]]:
+    where = f"{path}: " if path else ""
+    fields = {config_class: settings_by_key(config_class) for config_class in classes}
+    known = {key for by_key in fields.values() for key in by_key}
+    ignored = sorted(key for key in properties if key not in known and key in IGNORED_KEYS)
+    for key in properties:
+        if key not in known and key not in IGNORED_KEYS:
+            near = difflib.get_close_matches(key, known | IGNORED_KEYS, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"{where}unknown setting {key}{hint}")
+    configs = []
+    for config_class, by_key in fields.items():
+        values = {}
+        for key, item in by_key.items():
+            if key in properties:
+                values[item.name] = parse_value(config_class, item, properties[key], where)
+        configs.append(config_class(**values))
+    return configs, ignored
+
+
+def parse_value(config_class: type, item: dataclasses.Field[Any], text: str, where: str = "") -> Any:
+    """A setting's text as its type. Raises ConfigError naming key, text and what is expected."""
+    kind = _types_of(config_class)[item.name]
+    key = item.metadata["rocketmq"]
+    if isinstance(kind, types.UnionType):  # Path | None: empty text is None
+        if not text:
+            return None
+        kind = next(member for member in typing.get_args(kind) if member is not types.NoneType)
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"{where}{key}={text}: use true or false")
+        return text.lower() == "true"
+    if kind is int:
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(f"{where}{key}={text}: use a whole number") from None
+    return Path(text).expanduser() if kind is Path else text
+
+
+@functools.cache
+def _types_of(config_class: type) -> dict[str, Any]:
+    return typing.get_type_hints(config_class)

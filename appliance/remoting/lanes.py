@@ -1,0 +1,262 @@
+"""Request lanes: a bounded queue per kind of request, drained fairly by the event loop.
+
+RocketMQ has a thread pool per kind of request; here one loop serves all of them. Each round takes up to a share from
+every lane in turn, so a flood of sends can't starve heartbeats, and a round ends after a few milliseconds, so sockets
+and timers stay alive. What the pools' queues were, the lanes are: their size, capacity and head wait are the *queue
+watermarks*.
+
+    full lane                       -> SYSTEM_BUSY [OVERLOAD], at once
+    waited longer than its limit    -> SYSTEM_BUSY [TIMEOUT_CLEAN_QUEUE], unserved (RocketMQ: BrokerFastFailure)
+
+A handler answers with bytes (a whole frame), a RemotingCommand, None (no answer now), or a coroutine that ends in one
+of these; coroutines run as tasks and count as queued until they end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from appliance.errors import BrokerError
+from gantrymq.errors import BodyError
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
+
+if TYPE_CHECKING:
+    from appliance.remoting.server import ServerConnection
+
+logger = logging.getLogger(__name__)
+
+ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and timers between rounds
+SHARE = 64  # requests of one lane before the next lane has its turn
+QUEUED_BYTES_MAX = 256 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
+
+Answer = RemotingCommand | bytes | None
+Handler = Callable[[Any, "ServerConnection", RemotingCommand], "Answer | Awaitable[Answer]"]
+
+
+class Route(NamedTuple):
+    """Who serves a request code, and in which lane it waits."""
+
+    handler: Handler
+    lane: str
+
+
+@dataclass(frozen=True)
+class LaneLimits:
+    """capacity: requests; wait_ms_max: how long one may wait before it is refused (None: as long as it takes)."""
+
+    capacity: int
+    wait_ms_max: int | None = None
+
+
+class Lane:
+    """One bounded queue of requests with its watermarks."""
+
+    __slots__ = (
+        "capacity",
+        "expired",
+        "name",
+        "queue",
+        "queued_bytes",
+        "rejected",
+        "running",
+        "served",
+        "size_peak",
+        "wait_peak",
+        "wait_seconds_max",
+    )
+
+    def __init__(self, name: str, limits: LaneLimits) -> None:
+        self.name = name
+        self.capacity = limits.capacity
+        self.wait_seconds_max = limits.wait_ms_max / 1000 if limits.wait_ms_max is not None else float("inf")
+        self.queue: deque[tuple[float, ServerConnection, RemotingCommand, Handler]] = deque()
+        self.queued_bytes = 0
+        self.running = 0  # coroutines under way
+        self.served = 0
+        self.rejected = 0
+        self.expired = 0
+        self.size_peak = 0  # since the last look at the watermarks
+        self.wait_peak = 0.0  # seconds, likewise
+
+    @property
+    def size(self) -> int:
+        """Requests waiting or under way."""
+        return len(self.queue) + self.running
+
+    def head_wait_ms(self) -> int:
+        """How long the oldest waiting request has waited, ms; 0 when none waits."""
+        return int((time.monotonic() - self.queue[0][0]) * 1000) if self.queue else 0
+
+    def take_peaks(self) -> tuple[int, int]:
+        """Greatest size and wait (ms) since the last call."""
+        peaks = self.size_peak, int(self.wait_peak * 1000)
+        self.size_peak, self.wait_peak = self.size, 0.0
+        return peaks
+
+
+class Lanes:
+    """All lanes of a process, and the loop's one place where requests are served."""
+
+    def __init__(self, context: Any, limits: Mapping[str, LaneLimits]) -> None:
+        self._context = context
+        self.by_name = {name: Lane(name, limit) for name, limit in limits.items()}
+        self._lanes = tuple(self.by_name.values())
+        self._dirty: list[ServerConnection] = []  # have answers to write at the end of the round
+        self._is_scheduled = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def submit(self, lane: Lane, connection: ServerConnection, request: RemotingCommand, route: Route) -> None:
+        """Queue a request, or refuse it when its lane is full. The caller wakes the lanes when it has submitted all."""
+        queue = lane.queue
+        if len(queue) + lane.running >= lane.capacity or lane.queued_bytes >= QUEUED_BYTES_MAX:
+            lane.rejected += 1
+            self._refuse(connection, request, "[OVERLOAD]system busy, start flow control for a while")
+            return
+        lane.queued_bytes += len(request.body)
+        queue.append((connection.last_seen, connection, request, route.handler))
+
+    def wake(self) -> None:
+        """Serve what is queued, and write what connections hold, soon."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            if self._loop is None:
+                self._loop = asyncio.get_running_loop()
+            self._loop.call_soon(self._round)
+
+    def mark_dirty(self, connection: ServerConnection) -> None:
+        """The connection holds bytes to write at the end of the round."""
+        self._dirty.append(connection)
+        self.wake()
+
+    async def close(self) -> None:
+        """Cancel coroutines under way and drop what still waits; call after the listeners are closed."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for lane in self._lanes:
+            lane.queue.clear()
+
+    # -- one round ----------------------------------------------------------------------------------------------------
+
+    def _round(self) -> None:
+        """Serve queued requests for at most ROUND_SECONDS_MAX, then write all answers at once."""
+        monotonic = time.monotonic
+        now = monotonic()
+        deadline = now + ROUND_SECONDS_MAX
+        has_more = True
+        while has_more and now < deadline:
+            has_more = False
+            for lane in self._lanes:
+                if lane.queue:
+                    self._serve(lane, now)
+                    now = monotonic()
+                    if lane.queue:
+                        has_more = True
+        dirty = self._dirty
+        self._dirty = []
+        for connection in dirty:
+            connection.flush()
+        self._is_scheduled = False
+        if has_more:
+            self.wake()
+
+    def _serve(self, lane: Lane, now: float) -> None:
+        """Serve up to SHARE requests of one lane."""
+        queue, context = lane.queue, self._context
+        size = len(queue)
+        if size > lane.size_peak:
+            lane.size_peak = size
+        wait = now - queue[0][0]
+        if wait > lane.wait_peak:
+            lane.wait_peak = wait
+        oldest_allowed = now - lane.wait_seconds_max
+        popleft = queue.popleft
+        for _ in range(min(size, SHARE)):
+            arrived, connection, request, handler = popleft()
+            lane.queued_bytes -= len(request.body)
+            if arrived < oldest_allowed:
+                lane.expired += 1
+                self._refuse_expired(lane, connection, request, now - arrived)
+                continue
+            lane.served += 1
+            try:
+                answer = handler(context, connection, request)
+            except Exception as exc:
+                answer = _failure(request, exc)
+            if answer is None:
+                continue
+            if not isinstance(answer, bytes):
+                if not isinstance(answer, RemotingCommand):
+                    self._follow(lane, connection, request, answer)
+                    continue
+                answer = answer.encode()
+            if not request.flag & ONEWAY_FLAG:
+                connection.write(answer)
+
+    # -- handlers that take longer ------------------------------------------------------------------------------------
+
+    def _follow(
+        self, lane: Lane, connection: ServerConnection, request: RemotingCommand, answer: Awaitable[Answer]
+    ) -> None:
+        lane.running += 1
+        task = asyncio.get_running_loop().create_task(self._await_answer(lane, connection, request, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _await_answer(
+        self, lane: Lane, connection: ServerConnection, request: RemotingCommand, answer: Awaitable[Answer]
+    ) -> None:
+        try:
+            result: Answer
+            try:
+                result = await answer
+            except Exception as exc:
+                result = _failure(request, exc)
+            if result is not None and not request.is_oneway:
+                connection.send(result)
+        finally:
+            lane.running -= 1
+
+    # -- refusals -----------------------------------------------------------------------------------------------------
+
+    def _refuse(self, connection: ServerConnection, request: RemotingCommand, remark: str) -> None:
+        if not request.is_oneway:
+            connection.write(request.reply(ResponseCode.SYSTEM_BUSY, remark).encode())
+
+    def _refuse_expired(
+        self, lane: Lane, connection: ServerConnection, request: RemotingCommand, waited_seconds: float
+    ) -> None:
+        self._refuse(
+            connection,
+            request,
+            "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+            f"period in queue: {int(waited_seconds * 1000)}ms, size of queue: {len(lane.queue)}",
+        )
+
+
+def _failure(request: RemotingCommand, exc: Exception) -> RemotingCommand:
+    """The only place where an exception becomes an answer."""
+    if isinstance(exc, BrokerError):  # expected: the client is told which and why
+        return request.reply(exc.code, str(exc))
+    if isinstance(exc, BodyError):
+        return request.reply(ResponseCode.SYSTEM_ERROR, str(exc))
+    if isinstance(exc, KeyError | ValueError) and _is_about_a_field(exc, request):
+        return request.reply(ResponseCode.SYSTEM_ERROR, f"header field missing or malformed: {exc}")
+    # a bug: told to us in full, to the client in a word
+    logger.error("handler failed", exc_info=exc, extra={"event": "handler_failed", "code": request.code})
+    return request.reply(ResponseCode.SYSTEM_ERROR, "system error")
+
+
+def _is_about_a_field(exc: Exception, request: RemotingCommand) -> bool:
+    """A missing ext field raises KeyError with its name; a malformed one raises ValueError that quotes its text."""
+    if isinstance(exc, KeyError):
+        return bool(exc.args) and isinstance(exc.args[0], str) and exc.args[0] not in request.ext_fields
+    return any(repr(value) in str(exc) for value in request.ext_fields.values())

@@ -1,0 +1,281 @@
+"""Listening, connections, and the bytes between sockets and lanes.
+
+A connection parses every frame that arrived, submits the requests to their lanes, and wakes them once. Answers are
+gathered per connection and written at the end of the round: work per read event, not per message. A peer that doesn't
+read its answers is no longer read from (its write buffer is bounded), and one that is silent for two minutes is
+closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from appliance.remoting.lanes import Lanes, Route
+from gantrymq.errors import ConnectError, FrameError, RequestTimeout
+from gantrymq.message.ids import encode_host
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from gantrymq.remoting.protocol import FRAME_BYTES_MAX, RemotingProtocol
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 1024  # RocketMQ: serverSocketBacklog
+IDLE_SECONDS_MAX = 120  # RocketMQ: serverChannelMaxIdleTimeSeconds
+IDLE_SCAN_SECONDS = 10
+WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # above it the peer is not read from until it has read its answers
+WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
+CONNECTIONS_MAX = 10_000
+INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
+
+
+class ServerConnection(asyncio.Protocol):
+    """One client's connection. Lives on the loop thread; handlers get it with each request.
+
+    remote_text: "ip:port". born_host: packed address as records store it (8 or 20 bytes). last_seen: monotonic
+    seconds of the last bytes. client: what the process wants to remember about this peer.
+    """
+
+    def __init__(self, server: RemotingServer) -> None:
+        self._server = server
+        self._lanes = server.lanes
+        self._routes = server.routes
+        self._protocol = RemotingProtocol(frame_bytes_max=server.frame_bytes_max)
+        self._transport: asyncio.Transport | None = None
+        self._out: list[bytes | memoryview] = []
+        self._awaited: dict[int, asyncio.Future[RemotingCommand]] = {}
+        self.remote_address: tuple[str, int] = ("", 0)
+        self.remote_text = ""
+        self.born_host = b""
+        self.last_seen = 0.0
+        self.client: Any = None
+        self._close_reason = "closed by the peer"
+
+    # -- asyncio.Protocol ---------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        host, port = transport.get_extra_info("peername")[:2]
+        self.remote_address = (host, port)
+        self.remote_text = f"{host}:{port}"
+        self.born_host = encode_host(host, port)
+        self.last_seen = time.monotonic()
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH_BYTES)
+        if not self._server.admit(self):
+            self.close("too many connections")
+            return
+        logger.info("connection opened", extra={"event": "connection_opened", "peer": self.remote_text})
+
+    def data_received(self, data: bytes) -> None:
+        self.last_seen = time.monotonic()
+        protocol, routes, lanes = self._protocol, self._routes, self._lanes
+        protocol.receive_data(data)
+        try:
+            while (command := protocol.next_command()) is not None:
+                if command.flag & RESPONSE_FLAG:
+                    self._answer_arrived(command)
+                elif (entry := routes.get(command.code)) is not None:
+                    lanes.submit(entry[0], self, command, entry[1])
+                elif not command.is_oneway:
+                    self.write(_not_supported(command).encode())
+        except FrameError as exc:
+            logger.warning("bad frame", extra={"event": "bad_frame", "peer": self.remote_text, "why": str(exc)})
+            self.close(f"bad frame: {exc}")
+        lanes.wake()
+
+    def pause_writing(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reason = f"{type(exc).__name__}: {exc}" if exc else self._close_reason
+        for future in self._awaited.values():
+            if not future.done():
+                future.set_exception(ConnectError(self.remote_text, f"connection closed ({reason})"))
+        self._awaited.clear()
+        self._out.clear()
+        self._transport = None
+        self._server.forget(self)
+        logger.info("connection closed", extra={"event": "connection_closed", "peer": self.remote_text, "why": reason})
+
+    # -- for handlers -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_closing(self) -> bool:
+        return self._transport is None or self._transport.is_closing()
+
+    def write(self, frame: bytes) -> None:
+        """Add a whole frame to what this round writes."""
+        if not self._out:
+            self._lanes.mark_dirty(self)
+        self._out.append(frame)
+
+    def write_parts(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Add one frame given in parts; views must stay valid until they are sent."""
+        if not self._out:
+            self._lanes.mark_dirty(self)
+        self._out.extend(parts)
+
+    def send(self, data: RemotingCommand | bytes) -> None:
+        """Send a command or a whole frame, from anywhere on the loop."""
+        self.write(data if isinstance(data, bytes) else data.encode())
+
+    def reply(self, request: RemotingCommand, response: RemotingCommand) -> None:
+        """Answer a request that was kept for later; one-way requests get none."""
+        if not request.is_oneway:
+            self.write(response.encode())
+
+    def invoke_oneway(self, request: RemotingCommand) -> None:
+        """Push a request that wants no answer."""
+        self.write(request.mark_oneway().encode())
+
+    async def invoke(self, request: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
+        """Ask the client and wait for its answer. Raises RequestTimeout or ConnectError."""
+        if self.is_closing:
+            raise ConnectError(self.remote_text, "connection is closed")
+        if len(self._awaited) >= INVOKES_MAX:
+            raise ConnectError(self.remote_text, f"{INVOKES_MAX} requests already await this client's answer")
+        future: asyncio.Future[RemotingCommand] = asyncio.get_running_loop().create_future()
+        self._awaited[request.opaque] = future
+        self.send(request)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await future
+        except TimeoutError as exc:
+            raise RequestTimeout(self.remote_text, request.code, timeout_s) from exc
+        finally:
+            self._awaited.pop(request.opaque, None)
+
+    def close(self, reason: str) -> None:
+        """Close after what is written so far; `reason` goes to the log."""
+        self._close_reason = reason
+        if self._transport is not None:
+            self.flush()
+            self._transport.close()
+
+    # -- for the lanes ------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Hand what was gathered to the socket."""
+        out, transport = self._out, self._transport
+        if not out:
+            return
+        self._out = []
+        if transport is None or transport.is_closing():
+            return
+        if len(out) == 1:
+            transport.write(out[0])
+        else:
+            transport.writelines(_coalesced(out))
+        if transport.get_write_buffer_size() > WRITE_BUFFER_MAX_BYTES:
+            self._close_reason = "does not read its answers"
+            transport.abort()
+
+    def _answer_arrived(self, response: RemotingCommand) -> None:
+        future = self._awaited.get(response.opaque)
+        if future is None:
+            logger.debug("answer to nothing", extra={"event": "stray_answer", "peer": self.remote_text})
+        elif not future.done():
+            future.set_result(response)
+
+
+def _coalesced(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
+    """Runs of small byte strings joined, large views left as they are: fewer buffers for one system call."""
+    if not any(part.__class__ is memoryview for part in parts):
+        return [b"".join(parts)]
+    joined: list[bytes | memoryview] = []
+    run: list[bytes] = []
+    for part in parts:
+        if isinstance(part, bytes):
+            run.append(part)
+            continue
+        if run:
+            joined.append(b"".join(run))
+            run = []
+        joined.append(part)
+    if run:
+        joined.append(b"".join(run))
+    return joined
+
+
+def _not_supported(request: RemotingCommand) -> RemotingCommand:
+    return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
+
+
+class RemotingServer:
+    """A listener whose connections feed the lanes. `open` binds, `run` watches for idle peers, `close` ends all."""
+
+    def __init__(
+        self,
+        routes: Mapping[int, Route],
+        lanes: Lanes,
+        *,
+        host: str,
+        port: int,
+        on_close: Callable[[ServerConnection], None] | None = None,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+    ) -> None:
+        self.lanes = lanes
+        self.routes = {int(code): (lanes.by_name[route.lane], route) for code, route in routes.items()}
+        self.frame_bytes_max = frame_bytes_max
+        self._host = host
+        self._requested_port = port
+        self._on_close = on_close
+        self._connections: set[ServerConnection] = set()
+        self._server: asyncio.Server | None = None
+        self.port = port
+
+    async def open(self) -> int:
+        """Bind and listen; returns the port (useful when 0 was asked for). Raises OSError when it is taken."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: ServerConnection(self), self._host, self._requested_port, backlog=BACKLOG, reuse_address=True
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self.port
+
+    async def run(self) -> None:
+        """Close connections that were silent for IDLE_SECONDS_MAX."""
+        while True:
+            await asyncio.sleep(IDLE_SCAN_SECONDS)
+            oldest_allowed = time.monotonic() - IDLE_SECONDS_MAX
+            for connection in [item for item in self._connections if item.last_seen < oldest_allowed]:
+                connection.close(f"silent for {IDLE_SECONDS_MAX} s")
+
+    async def close(self) -> None:
+        """Stop accepting and close every connection."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in list(self._connections):
+            connection.close("server stops")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                await self._server.wait_closed()
+        self._server = None
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    def admit(self, connection: ServerConnection) -> bool:
+        """Whether one more connection may stay."""
+        if len(self._connections) >= CONNECTIONS_MAX:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: ServerConnection) -> None:
+        """A connection is gone."""
+        if connection in self._connections:
+            self._connections.discard(connection)
+            if self._on_close is not None:
+                self._on_close(connection)
