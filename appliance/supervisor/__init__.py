@@ -1,0 +1,1 @@
+"""Starts the other roles as commands, keeps them running, stops them in reverse order. Knows no role from inside."""

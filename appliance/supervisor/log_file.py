@@ -1,0 +1,54 @@
+"""A log file that is rotated by size: what a child process prints ends up here, byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FILE_BYTES_MAX = 10 << 20
+FILES_KEPT = 5
+
+
+class LogFile:
+    """Appends to `path`; when it is full, path becomes path.1, path.1 becomes path.2, and the oldest goes."""
+
+    def __init__(self, path: Path, *, bytes_max: int = FILE_BYTES_MAX, kept: int = FILES_KEPT) -> None:
+        self.path = path
+        self._bytes_max = bytes_max
+        self._kept = kept
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab", buffering=0)
+        self._size_bytes = self._file.tell()
+
+    def write(self, data: bytes) -> None:
+        if self._size_bytes and self._size_bytes + len(data) > self._bytes_max:
+            self._rotate()
+        self._file.write(data)
+        self._size_bytes += len(data)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _rotate(self) -> None:
+        self._file.close()
+        for index in range(self._kept - 1, 0, -1):
+            older = self._numbered(index)
+            if older.exists():
+                older.replace(self._numbered(index + 1))
+        self.path.replace(self._numbered(1))
+        self._file = self.path.open("ab", buffering=0)
+        self._size_bytes = 0
+
+    def _numbered(self, index: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{index}")
+
+
+def tail(path: Path, *, lines: int = 12, bytes_max: int = 16_384) -> str:
+    """The last lines of a log, for telling a person why a process ended."""
+    try:
+        with path.open("rb") as file:
+            size_bytes = file.seek(0, 2)
+            file.seek(max(0, size_bytes - bytes_max))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

@@ -1,0 +1,240 @@
+"""Start order, restart with back-off, stop in reverse.
+
+Processes come in stages: every process of a stage serves before the next stage starts, and the last stage is stopped
+first. One `Keeper` looks after one process for as long as the supervisor runs: it starts it, waits until it serves,
+and starts it again when it ends, after 0.2 s first and up to 30 s in the end. A process that does not even come up
+when the appliance starts is a mistake of set-up, so there `StartFailed` is raised instead of trying for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from appliance.supervisor.backoff import Backoff
+from appliance.supervisor.child import Child, ChildNotReady, ChildSpec
+from appliance.supervisor.log_file import tail
+from gantrymq.errors import GantryError
+
+logger = logging.getLogger(__name__)
+
+START_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """What the dashboard may know of one process."""
+
+    name: str
+    role: str
+    pid: int | None
+    state: str  # waiting, starting, running, restarting, crash loop, stopping, stopped; jobs: running, done, failed
+    restarts: int
+    started_at: float | None  # seconds since the epoch
+    exit_code: int | None  # of the last life that ended
+    address: str
+
+
+class StartFailed(GantryError):
+    """A process did not come up when the appliance started; `log_tail` is the end of what it printed."""
+
+    def __init__(self, name: str, reason: str, log_path: Path) -> None:
+        super().__init__(f"{reason}; its log is {log_path}")
+        self.name = name
+        self.log_tail = tail(log_path)
+
+
+class Keeper:
+    """Keeps one process running."""
+
+    def __init__(self, spec: ChildSpec, log_path: Path, *, stop_grace_s: float, on_change: Callable[[], None]) -> None:
+        self.spec = spec
+        self.serving = asyncio.Event()  # set while the process serves
+        self._log_path = log_path
+        self._stop_grace_s = stop_grace_s
+        self._on_change = on_change
+        self._backoff = Backoff()
+        self._child: Child | None = None
+        self._state = "waiting"
+        self._restarts = 0
+        self._started_at: float | None = None
+        self._exit_code: int | None = None
+        self._has_served = False
+        self._attempts = 0
+
+    def status(self) -> ProcessStatus:
+        child = self._child
+        address = str(child.facts.get("address") or child.facts.get("listen") or "") if child else ""
+        return ProcessStatus(
+            name=self.spec.name,
+            role=self.spec.role,
+            pid=child.pid if child and child.exit_code is None else None,
+            state=self._state,
+            restarts=self._restarts,
+            started_at=self._started_at,
+            exit_code=self._exit_code,
+            address=address or self.spec.address,
+        )
+
+    async def run(self) -> None:
+        """Live after life until cancelled; a job has one life only."""
+        try:
+            while True:
+                lived_s = await self._live()
+                if not self.spec.is_service:
+                    self._become("done" if self._exit_code == 0 else "failed")
+                    return
+                await self._pause(self._backoff.next_delay_s(lived_s))
+        finally:
+            await self._stop()
+
+    async def _live(self) -> float:
+        """Start the process and see it end. Returns how many seconds it served."""
+        self._child = child = Child(self.spec, self._log_path)
+        self._attempts += 1
+        self._started_at = time.time()
+        self._become("starting" if self.spec.is_service else "running")
+        served_from: float | None = None
+        try:
+            await child.start()
+            if self.spec.is_service:
+                await child.wait_ready()
+                served_from = time.monotonic()
+                self._has_served = True
+                self._become("running")
+                logger.info("process serves", extra={"event": "process_serves", "child": self.spec.name})
+                self.serving.set()
+            self._exit_code = await child.wait()
+        except (ChildNotReady, OSError) as exc:
+            self._exit_code = await child.stop(self._stop_grace_s)
+            self._give_up_at_start(str(exc))
+        self.serving.clear()
+        self._log_end()
+        return time.monotonic() - served_from if served_from is not None else 0.0
+
+    def _give_up_at_start(self, reason: str) -> None:
+        if self.spec.is_service and not self._has_served and self._attempts >= START_ATTEMPTS:
+            raise StartFailed(self.spec.name, reason, self._log_path)
+
+    def _log_end(self) -> None:
+        level = logging.INFO if not self.spec.is_service and self._exit_code == 0 else logging.WARNING
+        facts = {"event": "process_ended", "child": self.spec.name, "exit_code": self._exit_code}
+        logger.log(level, "process ended", extra=facts)
+
+    async def _pause(self, delay_s: float) -> None:
+        self._restarts += 1
+        self._become("crash loop" if self._backoff.is_crash_loop else "restarting")
+        if self._backoff.is_crash_loop:
+            facts = {"event": "crash_loop", "child": self.spec.name, "in_a_row": self._backoff.failures}
+            logger.error(
+                "process keeps ending: a person has to look at its log",
+                extra=facts | {"next_try_s": delay_s, "log": str(self._log_path)},
+            )
+        await asyncio.sleep(delay_s)
+
+    async def _stop(self) -> None:
+        self.serving.clear()
+        child = self._child
+        if child is not None and child.pid is not None and child.exit_code is None:
+            self._become("stopping")
+            self._exit_code = await child.stop(self._stop_grace_s)
+            facts = {"event": "process_stopped", "child": self.spec.name, "exit_code": self._exit_code}
+            logger.info("process stopped", extra=facts)
+        if self.spec.is_service:
+            self._become("stopped")
+
+    def _become(self, state: str) -> None:
+        self._state = state
+        self._on_change()
+
+
+class Supervisor:
+    """Runs stages of processes. `run` ends by cancellation, and only after every process has ended."""
+
+    def __init__(self, stages: Sequence[Sequence[ChildSpec]], *, logs_folder: Path, stop_grace_s: float = 20.0) -> None:
+        self.changed = asyncio.Event()  # set at every change of a state; whoever waits clears it
+        self._logs_folder = logs_folder
+        self._stop_grace_s = stop_grace_s
+        self._stages = [[self._keeper(spec) for spec in stage] for stage in stages]
+        self._tasks: dict[Keeper, asyncio.Task[None]] = {}
+        self._all_serve = asyncio.Event()
+        self._wanted: asyncio.Queue[Keeper] = asyncio.Queue()
+
+    def snapshot(self) -> list[ProcessStatus]:
+        """The state of every process, in start order."""
+        return [keeper.status() for stage in self._stages for keeper in stage]
+
+    async def wait_serving(self) -> None:
+        """Return once every service of every stage has served. Wait for `run` beside it: it may fail."""
+        await self._all_serve.wait()
+
+    def add_job(self, spec: ChildSpec) -> None:
+        """Start a job beside the services; it is stopped first when the supervisor ends."""
+        keeper = self._keeper(spec)
+        self._stages.append([keeper])
+        self._wanted.put_nowait(keeper)
+
+    async def run(self) -> None:
+        try:
+            for stage in list(self._stages):
+                for keeper in stage:
+                    self._start(keeper)
+                await self._until_stage_serves(stage)
+            self._all_serve.set()
+            await self._watch()
+        finally:
+            await self._stop_all()
+
+    def _keeper(self, spec: ChildSpec) -> Keeper:
+        log_path = self._logs_folder / f"{spec.name}.log"
+        return Keeper(spec, log_path, stop_grace_s=self._stop_grace_s, on_change=self.changed.set)
+
+    def _start(self, keeper: Keeper) -> None:
+        self._tasks[keeper] = asyncio.create_task(keeper.run(), name=f"keeper of {keeper.spec.name}")
+
+    async def _until_stage_serves(self, stage: Sequence[Keeper]) -> None:
+        """Wait for all services of the stage; raise what a keeper raises meanwhile."""
+        serving: asyncio.Future[Any] = asyncio.ensure_future(
+            asyncio.gather(*(keeper.serving.wait() for keeper in stage if keeper.spec.is_service))
+        )
+        try:
+            while not serving.done():
+                waited: list[asyncio.Future[Any]] = [serving, *self._tasks.values()]
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+                self._collect_ended()
+        finally:
+            serving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await serving
+
+    async def _watch(self) -> None:
+        """Start jobs as they are asked for, and raise what a keeper raises."""
+        while True:
+            asked: asyncio.Future[Keeper] = asyncio.ensure_future(self._wanted.get())
+            try:
+                waited: list[asyncio.Future[Any]] = [asked, *self._tasks.values()]
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+                if asked.done():
+                    self._start(asked.result())
+                self._collect_ended()
+            finally:
+                asked.cancel()
+
+    def _collect_ended(self) -> None:
+        for keeper, task in list(self._tasks.items()):
+            if task.done():
+                del self._tasks[keeper]
+                task.result()
+
+    async def _stop_all(self) -> None:
+        for stage in reversed(self._stages):
+            tasks = [self._tasks[keeper] for keeper in stage if keeper in self._tasks]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
