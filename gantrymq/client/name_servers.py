@@ -1,0 +1,50 @@
+"""Asking one of several name servers: they all know the same, so any will do; keep the one that answered last."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+
+from gantrymq.errors import ConfigError, ConnectError, RequestTimeout
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.command import RemotingCommand
+
+logger = logging.getLogger(__name__)
+
+
+def parse_name_servers(addresses: str | Sequence[str]) -> list[str]:
+    """ "host:port;host:port" (or a sequence) to addresses. ConfigError when there is none."""
+    parts = addresses.replace(",", ";").split(";") if isinstance(addresses, str) else list(addresses)
+    found = [part.strip() for part in parts if part.strip()]
+    if not found:
+        raise ConfigError('no name server: give at least one "host:port"')
+    return found
+
+
+class NameServers:
+    """The name servers of a cluster behind one `invoke`."""
+
+    def __init__(self, remoting: RemotingClient, addresses: str | Sequence[str], *, timeout_s: float = 3.0) -> None:
+        self.addresses = parse_name_servers(addresses)
+        self._remoting = remoting
+        self._timeout_s = timeout_s
+        self._current = random.randrange(len(self.addresses))
+
+    async def invoke(self, code: int, ext_fields: dict[str, str] | None = None, body: bytes = b"") -> RemotingCommand:
+        """The first answer, whatever its code. Raises what the last one asked raised when none answers."""
+        failure: ConnectError | RequestTimeout | None = None
+        for _ in self.addresses:
+            address = self.addresses[self._current]
+            request = RemotingCommand.request(code, dict(ext_fields or {}), body)
+            try:
+                return await self._remoting.invoke(address, request, timeout_s=self._timeout_s)
+            except (ConnectError, RequestTimeout) as exc:
+                failure = exc
+                self._current = (self._current + 1) % len(self.addresses)
+                logger.warning(
+                    "name server unreachable",
+                    extra={"event": "name_server_unreachable", "address": address, "error": str(exc)},
+                )
+        assert failure is not None
+        raise failure

@@ -1,0 +1,58 @@
+"""What calls return: the outcome of a send, of a pull, and what a listener says about its messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gantrymq.message.model import MessageExt, MessageQueue
+from gantrymq.remoting.codes import ResponseCode
+
+
+class SendStatus(Enum):
+    """All of them mean that the broker stored the message; the last three, that a promise on top was not kept."""
+
+    SEND_OK = ResponseCode.SUCCESS.value
+    FLUSH_DISK_TIMEOUT = ResponseCode.FLUSH_DISK_TIMEOUT.value
+    FLUSH_SLAVE_TIMEOUT = ResponseCode.FLUSH_SLAVE_TIMEOUT.value
+    SLAVE_NOT_AVAILABLE = ResponseCode.SLAVE_NOT_AVAILABLE.value
+
+
+@dataclass(slots=True)
+class SendResult:
+    """Where a message went. msg_id: made by the producer; offset_msg_id: made by the broker (a batch has several,
+    joined by commas)."""
+
+    status: SendStatus
+    msg_id: str
+    offset_msg_id: str
+    queue: MessageQueue
+    queue_offset: int
+
+
+class ConsumeResult(Enum):
+    """What a listener answers. LATER sends the messages back; the broker delivers them again after a delay."""
+
+    SUCCESS = "SUCCESS"
+    LATER = "LATER"
+
+
+class PullStatus(Enum):
+    """How a pull ended: normal outcomes, not errors."""
+
+    FOUND = ResponseCode.SUCCESS.value
+    NO_NEW_MESSAGE = ResponseCode.PULL_NOT_FOUND.value
+    NO_MATCHED_MESSAGE = ResponseCode.PULL_RETRY_IMMEDIATELY.value
+    OFFSET_ILLEGAL = ResponseCode.PULL_OFFSET_MOVED.value
+
+
+@dataclass(slots=True)
+class PullResult:
+    """One answer to a pull. next_offset: where to go on; broker_id: whom the broker suggests to ask next time."""
+
+    status: PullStatus
+    messages: list[MessageExt]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    broker_id: int

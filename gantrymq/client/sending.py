@@ -1,0 +1,167 @@
+"""The send request and its answer as values: nothing here waits or remembers.
+
+An outgoing message is packed once (unique id, compression, property text) and may then be sent several times, to
+several brokers, without changing. The header has one-letter names (SEND_MESSAGE_V2), as Java's clients send it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import zlib
+from collections.abc import Sequence
+
+from gantrymq.client.results import SendResult, SendStatus
+from gantrymq.errors import MessageRejected, ProtocolError, ResponseError
+from gantrymq.message import properties as names
+from gantrymq.message import sysflag
+from gantrymq.message.batch import encode_batch
+from gantrymq.message.ids import create_unique_id
+from gantrymq.message.model import Message, MessageQueue
+from gantrymq.message.topics import AUTO_CREATE_TOPIC, is_retry_topic
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+MESSAGE_BYTES_MAX = 4 * 1024 * 1024  # RocketMQ: maxMessageSize
+COMPRESS_FROM_BYTES = 4096  # RocketMQ: compressMsgBodyOverHowmuch
+COMPRESS_LEVEL = 5  # RocketMQ: rocketmq.message.compressLevel
+QUEUES_OF_NEW_TOPIC = 4  # RocketMQ: defaultTopicQueueNums
+
+_STATUSES = {status.value: status for status in SendStatus}
+
+
+class Outgoing:
+    """A message ready for the wire."""
+
+    __slots__ = ("body", "flag", "is_batch", "msg_id", "properties", "sys_flag", "topic")
+
+    def __init__(
+        self, topic: str, body: bytes, properties: str, msg_id: str, *, flag: int, sys_flag: int, is_batch: bool
+    ) -> None:
+        self.topic = topic
+        self.body = body
+        self.properties = properties
+        self.msg_id = msg_id
+        self.flag = flag
+        self.sys_flag = sys_flag
+        self.is_batch = is_batch
+
+
+def pack(message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES) -> Outgoing:
+    """Make a message ready for the wire. MessageRejected when no broker would take it."""
+    body = message.body
+    check_body(body)
+    properties = message.encoded_properties()
+    msg_id = message.properties.get(names.UNIQ_KEY)
+    if msg_id is None:
+        msg_id = create_unique_id()
+        own = f"UNIQ_KEY\x01{msg_id}"
+        properties = f"{properties}\x02{own}" if properties else own
+    if len(properties) * 4 > names.PROPERTIES_BYTES_MAX:  # four bytes a character at most: only then count exactly
+        check_properties(properties)
+    sys_flag = 0
+    if len(body) >= compress_from_bytes:
+        body = zlib.compress(body, COMPRESS_LEVEL)
+        sys_flag = sysflag.COMPRESSED | sysflag.COMPRESSION_ZLIB
+    return Outgoing(message.topic, body, properties, msg_id, flag=message.flag, sys_flag=sys_flag, is_batch=False)
+
+
+def pack_batch(messages: Sequence[Message]) -> Outgoing:
+    """Make one batch of messages of one topic. MessageRejected when they can't travel together."""
+    if not messages:
+        raise MessageRejected("a batch needs at least one message")
+    topic = messages[0].topic
+    if is_retry_topic(topic):
+        raise MessageRejected("a retry topic takes no batches")
+    named: list[Message] = []
+    for message in messages:
+        if message.topic != topic:
+            raise MessageRejected(f"a batch has one topic, not {topic} and {message.topic}")
+        if message.delay_level > 0 or names.DELAY in message.properties:
+            raise MessageRejected("a batch takes no delayed messages")
+        if message.properties.get(names.WAIT) != messages[0].properties.get(names.WAIT):
+            raise MessageRejected("the messages of a batch have one WAIT property")
+        check_body(message.body)
+        if names.UNIQ_KEY not in message.properties:
+            unique = {**message.properties, names.UNIQ_KEY: create_unique_id()}
+            message = dataclasses.replace(message, properties=unique)
+        named.append(message)
+    body = encode_batch(named)
+    if len(body) > MESSAGE_BYTES_MAX:
+        raise MessageRejected(f"the batch takes {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
+    msg_id = ",".join(message.properties[names.UNIQ_KEY] for message in named)
+    properties = names.encode_properties({names.WAIT: messages[0].properties.get(names.WAIT, "true")})
+    return Outgoing(topic, body, properties, msg_id, flag=0, sys_flag=0, is_batch=True)
+
+
+def check_body(body: bytes) -> None:
+    """MessageRejected unless the size of the body is one that brokers take."""
+    if not body:
+        raise MessageRejected("a message needs a body of at least one byte")
+    if len(body) > MESSAGE_BYTES_MAX:
+        raise MessageRejected(f"the body takes {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
+
+
+def check_properties(properties: str) -> None:
+    """MessageRejected when the property text is longer than a record can hold."""
+    size = len(properties.encode())
+    if size > names.PROPERTIES_BYTES_MAX:
+        raise MessageRejected(f"properties take {size} bytes, more than {names.PROPERTIES_BYTES_MAX}")
+
+
+def send_request(
+    outgoing: Outgoing,
+    group: str,
+    queue_id: int,
+    *,
+    reconsume_times: int = 0,
+    max_reconsume_times: int | None = None,
+    topic: str | None = None,
+) -> RemotingCommand:
+    """The request that stores the message in the queue. `topic` overrides the message's own."""
+    ext_fields = {
+        "a": group,
+        "b": topic or outgoing.topic,
+        "c": AUTO_CREATE_TOPIC,
+        "d": str(QUEUES_OF_NEW_TOPIC),
+        "e": str(queue_id),
+        "f": str(outgoing.sys_flag),
+        "g": str(time.time_ns() // 1_000_000),
+        "h": str(outgoing.flag),
+        "i": outgoing.properties,
+        "j": str(reconsume_times),
+        "k": "false",
+        "m": "true" if outgoing.is_batch else "false",
+    }
+    if max_reconsume_times is not None:
+        ext_fields["l"] = str(max_reconsume_times)
+    code = RequestCode.SEND_BATCH_MESSAGE if outgoing.is_batch else RequestCode.SEND_MESSAGE_V2
+    return RemotingCommand.request(code, ext_fields, outgoing.body)
+
+
+def send_result(answer: RemotingCommand, outgoing: Outgoing, broker_name: str, address: str) -> SendResult:
+    """The outcome of a send. ResponseError when the broker did not store the message."""
+    status = _STATUSES.get(answer.code)
+    if status is None:
+        raise ResponseError(answer.code, answer.remark, address=address)
+    ext_fields = answer.ext_fields
+    try:
+        queue = MessageQueue(outgoing.topic, broker_name, int(ext_fields["queueId"]))
+        return SendResult(status, outgoing.msg_id, ext_fields["msgId"], queue, int(ext_fields["queueOffset"]))
+    except (KeyError, ValueError) as exc:
+        raise ProtocolError(f"{address} answered a send without saying where the message is: {exc}") from exc
+
+
+# Answers after which another try, at another broker if there is one, may succeed (Java:
+# DefaultMQProducer.retryResponseCodes; 204 and 205 are never sent by 4.9). SYSTEM_BUSY is not among them: a broker that
+# asks for less must not get more.
+RETRYABLE_CODES = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST.value,
+        ResponseCode.SERVICE_NOT_AVAILABLE.value,
+        ResponseCode.SYSTEM_ERROR.value,
+        ResponseCode.NO_PERMISSION.value,
+        204,
+        205,
+    }
+)

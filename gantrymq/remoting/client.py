@@ -1,0 +1,194 @@
+"""RemotingClient: connections by address, made when first needed and made again after they broke.
+
+Calls from many tasks share one connection per address. A timeout covers the whole call: connecting, waiting for room,
+sending, the answer. Requests that a server sends are given to `request_handlers` by code, each in a task of this
+client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+
+from gantrymq.errors import ClientClosed, ConnectError, GantryError, RequestTimeout
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import JSON, RemotingCommand
+from gantrymq.remoting.connection import IN_FLIGHT_MAX, ClientConnection
+from gantrymq.remoting.signature import Credentials
+
+logger = logging.getLogger(__name__)
+
+RequestHandler = Callable[[str, RemotingCommand], Awaitable[RemotingCommand | None]]
+
+HANDLERS_RUNNING_MAX = 256  # requests from servers at work at once; what comes on top is dropped
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port of "host:port" or "[v6]:port". ConnectError when it is neither."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ConnectError(address, "not an address of the form host:port")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class RemotingClient:
+    """Sends requests to addresses ("ip:port"). Everything runs on the event loop that makes the first call."""
+
+    def __init__(
+        self,
+        *,
+        request_handlers: Mapping[int, RequestHandler] | None = None,
+        connect_timeout_s: float = 3.0,
+        serialize_type: int = JSON,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+        in_flight_max: int = IN_FLIGHT_MAX,
+    ) -> None:
+        self._request_handlers = dict(request_handlers or {})
+        self._connect_timeout_s = connect_timeout_s
+        self._serialize_type = serialize_type
+        self._credentials = credentials
+        self._tls = tls
+        self._in_flight_max = in_flight_max
+        self._connections: dict[str, ClientConnection] = {}
+        self._connecting: dict[str, asyncio.Task[ClientConnection]] = {}
+        self._handling: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def invoke(self, address: str, request: RemotingCommand, *, timeout_s: float = 3.0) -> RemotingCommand:
+        """Send a request and return its answer, whatever its code. Raises ConnectError or RequestTimeout."""
+        connection = self._connections.get(address)
+        if connection is None or not connection.has_room or connection.is_closing:
+            connection, timeout_s = await self._ready_connection(address, request, timeout_s)
+        return await self.submit(connection, request, timeout_s)
+
+    async def invoke_oneway(self, address: str, request: RemotingCommand, *, timeout_s: float = 3.0) -> None:
+        """Send a request that gets no answer. Raises when it can't be handed to a connection."""
+        request.mark_oneway()
+        connection = self._connections.get(address)
+        if connection is None or not connection.has_room or connection.is_closing:
+            connection, timeout_s = await self._ready_connection(address, request, timeout_s)
+        self._prepare(request)
+        connection.send(request)
+
+    async def connection(self, address: str, request: RemotingCommand, timeout_s: float) -> ClientConnection:
+        """A connection with room for the request: for callers that pipeline with submit."""
+        connection = self._connections.get(address)
+        if connection is None or not connection.has_room or connection.is_closing:
+            connection, _ = await self._ready_connection(address, request, timeout_s)
+        return connection
+
+    def submit(
+        self, connection: ClientConnection, request: RemotingCommand, timeout_s: float
+    ) -> asyncio.Future[RemotingCommand]:
+        """Send on a connection got from `connection`, without waiting."""
+        self._prepare(request)
+        return connection.submit(request, timeout_s)
+
+    async def close(self) -> None:
+        """Close every connection and end every handler. Calls in flight fail with ConnectError."""
+        self._closed = True
+        tasks: list[asyncio.Task[ClientConnection] | asyncio.Task[None]] = [*self._connecting.values(), *self._handling]
+        tasks = [task for task in tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        connections = list(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            connection.close("client closed")
+        await asyncio.gather(*(connection.wait_closed() for connection in connections))
+
+    # -- connecting ---------------------------------------------------------------------------------------------------
+
+    def _prepare(self, request: RemotingCommand) -> None:
+        request.serialize_type = self._serialize_type
+        if self._credentials is not None:
+            self._credentials.sign(request)
+
+    async def _ready_connection(
+        self, address: str, request: RemotingCommand, timeout_s: float
+    ) -> tuple[ClientConnection, float]:
+        """Return a connection with room, and what is left of the time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        try:
+            async with asyncio.timeout_at(deadline):
+                connection = await self._connect(address)
+                while not connection.has_room:
+                    await connection.room(deadline - loop.time())
+        except TimeoutError:
+            raise RequestTimeout(address, request.code, timeout_s) from None
+        return connection, deadline - loop.time()
+
+    async def _connect(self, address: str) -> ClientConnection:
+        """The open connection to the address; callers that come while it is being made wait for the same one."""
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        connection = self._connections.get(address)
+        if connection is not None and not connection.is_closing:
+            return connection
+        task = self._connecting.get(address)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._open(address), name=f"connect {address}")
+            self._connecting[address] = task
+            task.add_done_callback(lambda done: self._connecting_done(address, done))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled() and self._closed:  # not the caller was cancelled: close() took its connection away
+                raise ClientClosed("the client was closed") from None
+            raise
+
+    def _connecting_done(self, address: str, task: asyncio.Task[ClientConnection]) -> None:
+        self._connecting.pop(address, None)
+        if not task.cancelled():
+            task.exception()  # every caller may have given up by now; the failure was theirs to see
+
+    async def _open(self, address: str) -> ClientConnection:
+        host, port = split_address(address)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                _, connection = await loop.create_connection(
+                    lambda: ClientConnection(address, self._request_received, in_flight_max=self._in_flight_max),
+                    host,
+                    port,
+                    ssl=self._tls,
+                )
+        except TimeoutError:
+            raise ConnectError(address, f"no connection within {self._connect_timeout_s:g} s") from None
+        except (OSError, ssl.SSLError) as exc:
+            raise ConnectError(address, str(exc)) from exc
+        self._connections[address] = connection
+        return connection
+
+    # -- requests from servers ----------------------------------------------------------------------------------------
+
+    def _request_received(self, connection: ClientConnection, request: RemotingCommand) -> None:
+        handler = self._request_handlers.get(request.code)
+        if handler is None:
+            if not request.is_oneway:
+                connection.send(
+                    request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f"request type {request.code} not supported")
+                )
+            return
+        if len(self._handling) >= HANDLERS_RUNNING_MAX or self._closed:
+            logger.warning("server request dropped", extra={"event": "server_request_dropped", "code": request.code})
+            return
+        task = asyncio.get_running_loop().create_task(self._handle(connection, request, handler))
+        self._handling.add(task)
+        task.add_done_callback(self._handling.discard)
+
+    async def _handle(self, connection: ClientConnection, request: RemotingCommand, handler: RequestHandler) -> None:
+        try:
+            answer = await handler(connection.address, request)
+        except GantryError as exc:  # expected: the server is told which
+            answer = request.reply(ResponseCode.SYSTEM_ERROR, str(exc))
+        except Exception:
+            logger.exception("request handler failed", extra={"event": "request_handler_failed", "code": request.code})
+            answer = request.reply(ResponseCode.SYSTEM_ERROR, "system error")
+        if answer is not None and not request.is_oneway and not connection.is_closing:
+            connection.send(answer)

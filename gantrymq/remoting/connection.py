@@ -1,0 +1,238 @@
+"""One asyncio connection of a client: requests out, answers matched by opaque, the peer's own requests handed on.
+
+Made for many small calls in flight. A call is a dictionary entry and a future: no task, no lock, no timer of its own.
+One timer a connection wakes at the earliest deadline and fails what is overdue. The first request of a turn of the
+event loop is written at once, the ones that follow in the same turn are joined and written in one piece.
+
+Connecting, reconnecting and choosing where to send is RemotingClient's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+from gantrymq.errors import ConnectError, FrameError, RequestTimeout
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.protocol import RemotingProtocol
+
+logger = logging.getLogger(__name__)
+
+IN_FLIGHT_MAX = 4096  # calls without an answer, a connection; more wait for room
+SWEEP_STEP_S = 0.01  # deadlines this close together share one wake-up
+
+RequestReceived = Callable[["ClientConnection", RemotingCommand], None]
+
+
+class _Call:
+    """A request on its way, and who waits for the answer."""
+
+    __slots__ = ("code", "deadline", "future", "started_at", "timeout_s")
+
+    def __init__(self, code: int, future: asyncio.Future[RemotingCommand], started_at: float, timeout_s: float) -> None:
+        self.code = code
+        self.future = future
+        self.started_at = started_at
+        self.timeout_s = timeout_s
+        self.deadline = started_at + timeout_s
+
+
+class ClientConnection(asyncio.Protocol):
+    """One connection to one address. Unusable after `is_closing`; a new one is made then."""
+
+    def __init__(self, address: str, request_received: RequestReceived, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
+        self.address = address
+        self._request_received = request_received
+        self._in_flight_max = in_flight_max
+        self._loop = asyncio.get_running_loop()
+        self._protocol = RemotingProtocol()
+        self._transport: asyncio.Transport | None = None
+        self._calls: dict[int, _Call] = {}
+        self._outgoing: list[bytes] = []
+        self._wrote_this_turn = False
+        self._writing_paused = False
+        self._room_waiters: deque[asyncio.Future[None]] = deque()
+        self._sweep: asyncio.TimerHandle | None = None
+        self._received_at = 0.0
+        self._close_reason = ""
+        self._closed = self._loop.create_future()
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_closing(self) -> bool:
+        return self._transport is None or bool(self._close_reason) or self._transport.is_closing()
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that wait for their answer."""
+        return len(self._calls)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another call may be submitted now; see room."""
+        return len(self._calls) < self._in_flight_max and not self._writing_paused
+
+    async def room(self, timeout_s: float) -> None:
+        """Wait until another call may be submitted. Raises TimeoutError, or ConnectError when it closes."""
+        deadline = self._loop.time() + timeout_s
+        while not self.has_room:
+            if self.is_closing:
+                raise ConnectError(self.address, self._close_reason or "connection closed")
+            waiter = self._loop.create_future()
+            self._room_waiters.append(waiter)
+            async with asyncio.timeout_at(deadline):
+                await waiter
+
+    def submit(self, request: RemotingCommand, timeout_s: float) -> asyncio.Future[RemotingCommand]:
+        """Send a request now; the future gets the answer, RequestTimeout or ConnectError. See has_room."""
+        if self.is_closing:
+            raise ConnectError(self.address, self._close_reason or "connection closed")
+        loop = self._loop
+        future: asyncio.Future[RemotingCommand] = loop.create_future()
+        call = _Call(request.code, future, loop.time(), timeout_s)
+        self._calls[request.opaque] = call
+        sweep = self._sweep
+        if sweep is None or call.deadline < sweep.when() - SWEEP_STEP_S:
+            if sweep is not None:
+                sweep.cancel()
+            self._sweep = loop.call_at(call.deadline, self._fail_overdue)
+        self._write(request.encode())
+        return future
+
+    def send(self, command: RemotingCommand) -> None:
+        """Send a command that gets no answer: a one-way request, or an answer to the peer."""
+        if self.is_closing:
+            raise ConnectError(self.address, self._close_reason or "connection closed")
+        self._write(command.encode())
+
+    def close(self, reason: str) -> None:
+        """Flush what was written, then close; every open call fails with ConnectError."""
+        if self._close_reason or self._transport is None:
+            return
+        self._close_reason = reason
+        self._flush()
+        self._transport.close()
+        self._fail_all()
+
+    async def wait_closed(self) -> None:
+        await asyncio.shield(self._closed)
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def _write(self, frame: bytes) -> None:
+        assert self._transport is not None
+        if self._wrote_this_turn:
+            self._outgoing.append(frame)
+            return
+        self._wrote_this_turn = True
+        self._loop.call_soon(self._flush)
+        self._transport.write(frame)
+
+    def _flush(self) -> None:
+        self._wrote_this_turn = False
+        if self._outgoing:
+            data = b"".join(self._outgoing)
+            self._outgoing.clear()
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.write(data)
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._wake_room_waiters()
+
+    def _wake_room_waiters(self) -> None:
+        """Wake as many as there is room for; those who can't proceed queue up again."""
+        free = self._in_flight_max - len(self._calls)
+        while self._room_waiters and free > 0:
+            waiter = self._room_waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                free -= 1
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._received_at = self._loop.time()
+        logger.info("connection opened", extra={"event": "connection_opened", "address": self.address})
+
+    def data_received(self, data: bytes) -> None:
+        self._received_at = self._loop.time()
+        protocol, calls = self._protocol, self._calls
+        protocol.receive_data(data)
+        try:
+            while (command := protocol.next_command()) is not None:
+                if not command.flag & 1:
+                    self._request_received(self, command)
+                    continue
+                call = calls.pop(command.opaque, None)
+                if call is None:
+                    logger.debug("answer without a call", extra={"event": "answer_unknown", "address": self.address})
+                elif not call.future.done():
+                    call.future.set_result(command)
+        except FrameError as exc:
+            logger.warning(
+                "peer sent a bad frame", extra={"event": "bad_frame", "address": self.address, "error": str(exc)}
+            )
+            self._abort(f"bad frame: {exc}")
+            return
+        if self._room_waiters and self.has_room:
+            self._wake_room_waiters()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._close_reason = self._close_reason or (f"connection lost: {exc}" if exc else "closed by the peer")
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        self._fail_all()
+        if not self._closed.done():
+            self._closed.set_result(None)
+        logger.info(
+            "connection closed",
+            extra={"event": "connection_closed", "address": self.address, "reason": self._close_reason},
+        )
+
+    # -- failing ------------------------------------------------------------------------------------------------------
+
+    def _fail_overdue(self) -> None:
+        """Fail the calls whose time is up; a peer that said nothing since such a call began is given up altogether."""
+        self._sweep = None
+        now = self._loop.time()
+        horizon = now + SWEEP_STEP_S
+        silent = False
+        overdue = [opaque for opaque, call in self._calls.items() if call.deadline <= horizon or call.future.done()]
+        for opaque in overdue:
+            call = self._calls.pop(opaque)
+            if not call.future.done():
+                call.future.set_exception(RequestTimeout(self.address, call.code, call.timeout_s))
+                silent = silent or self._received_at < call.started_at
+        if silent:
+            self._abort("no answer in time")
+        elif self._calls:
+            self._sweep = self._loop.call_at(min(call.deadline for call in self._calls.values()), self._fail_overdue)
+        if self._room_waiters and self.has_room:
+            self._wake_room_waiters()
+
+    def _abort(self, reason: str) -> None:
+        self._close_reason = self._close_reason or reason
+        if self._transport is not None:
+            self._transport.abort()
+        self._fail_all()
+
+    def _fail_all(self) -> None:
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            if not call.future.done():
+                call.future.set_exception(ConnectError(self.address, self._close_reason))
+                call.future.exception()  # whoever waits still gets it; nobody waiting is no mistake here
+        while self._room_waiters:
+            waiter = self._room_waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
