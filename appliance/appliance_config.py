@@ -18,7 +18,6 @@ import dataclasses
 import difflib
 import ipaddress
 import os
-import socket
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -187,12 +186,9 @@ def _address_to_advertise(bind: str) -> str:
     """An address that clients can connect to. A wildcard bind takes this host's own address, else loopback."""
     if bind not in ("0.0.0.0", "::"):
         return bind
-    try:
-        candidates = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)}
-    except OSError:
-        candidates = set()
-    routable = sorted(str(host) for host in candidates if not is_loopback(str(host)) and ":" not in str(host))
-    return routable[0] if routable else "127.0.0.1"
+    from appliance.config import outward_address  # needed here only, and it brings the workers' settings along
+
+    return outward_address()
 
 
 def _check_range(name: str, value: float, lowest: float, highest: float) -> None:

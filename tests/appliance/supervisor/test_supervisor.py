@@ -120,10 +120,9 @@ async def test_a_crash_loop_is_said_aloud(
 
 
 async def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
-    stubborn = script(
-        "stubborn",
-        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('READY {}', flush=True)\ntime.sleep(60)",
-    )
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    text = deaf + "; print('READY {}', flush=True); time.sleep(60)"
+    stubborn = script("stubborn", text)
     supervisor = Supervisor([[stubborn]], logs_folder=tmp_path, stop_grace_s=0.2)
     async with running(supervisor):
         await asyncio.wait_for(supervisor.wait_serving(), 10)

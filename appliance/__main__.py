@@ -1,0 +1,58 @@
+"""The `gantry` command: `gantry NAME …`, also `python -m appliance NAME …`.
+
+Each command is a module `appliance.cli.NAME` with `add_arguments(parser)` and `run(arguments) -> exit code`. Only the
+chosen one is imported: a broker starts without Django or Spark, and `gantry --help` imports nothing at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from appliance.supervisor.parent import end_with_parent
+from gantrymq.errors import ConfigError, GantryError
+
+COMMANDS = {
+    "up": "start the whole appliance: name server, brokers, dashboard, reports",
+    "namesrv": "run one name server",
+    "broker": "run one broker",
+    "report": "compute a historical report with Spark",
+    "bench": "measure this broker, and Apache RocketMQ beside it",
+    "install-reports": "install the report stack (Spark, and a Java)",
+    "version": "print the version",
+}
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    end_with_parent()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    chosen = _top_parser().parse_args(given[:1]).command
+    module = importlib.import_module(f"appliance.cli.{chosen.replace('-', '_')}")
+    parser = argparse.ArgumentParser(prog=f"gantry {chosen}", description=module.__doc__ or COMMANDS[chosen])
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    module.add_arguments(parser)
+    try:
+        return int(module.run(parser.parse_args(given[1:])))
+    except GantryError as exc:
+        print(f"gantry {chosen}: {exc}", file=sys.stderr)
+        return EXIT_USAGE if isinstance(exc, ConfigError) else EXIT_FAILED
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    lines = "\n".join(f"  {name:<16} {summary}" for name, summary in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="gantry",
+        description="GantryMQ: a message broker that speaks Apache RocketMQ 4.9.",
+        epilog=f"commands:\n{lines}\n\n`gantry COMMAND --help` tells the options of one.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="what to do; see below")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""Run one broker. FILE is RocketMQ's broker.conf (a properties file); without it the defaults hold."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from appliance.cli.worker import open_log, run_worker
+from appliance.config import load_broker_config, write_properties
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="RocketMQ properties file")
+    parser.add_argument("-n", "--namesrv", metavar="ADDRESSES", help="host:port;host:port of the name servers")
+    parser.add_argument("-p", "--print-config", action="store_true", help="print the effective settings and end")
+    parser.add_argument("--log-level", default="INFO", help="DEBUG, INFO, WARNING or ERROR (default: INFO)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    overrides = {"namesrvAddr": arguments.namesrv} if arguments.namesrv else {}
+    config, store_config, ignored = load_broker_config(arguments.config, overrides)
+    if arguments.print_config:
+        print(write_properties(config, store_config), end="")
+        return 0
+    from appliance.broker.controller import BrokerController
+
+    open_log(arguments.log_level, ignored)
+    controller = BrokerController(config, store_config)
+    facts = {"name": config.broker_name, "namesrv": config.namesrv_addresses}
+    return run_worker(controller, "broker", config.bind_address, facts)

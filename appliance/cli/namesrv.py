@@ -1,0 +1,27 @@
+"""Run one name server. FILE is RocketMQ's namesrv.conf (a properties file); without it the defaults hold."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from appliance.cli.worker import open_log, run_worker
+from appliance.config import load_namesrv_config, write_properties
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="RocketMQ properties file")
+    parser.add_argument("-p", "--print-config", action="store_true", help="print the effective settings and end")
+    parser.add_argument("--log-level", default="INFO", help="DEBUG, INFO, WARNING or ERROR (default: INFO)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    config, ignored = load_namesrv_config(arguments.config)
+    if arguments.print_config:
+        print(write_properties(config), end="")
+        return 0
+    from appliance.namesrv.controller import NamesrvController
+
+    open_log(arguments.log_level, ignored)
+    controller = NamesrvController(config)
+    return run_worker(controller, "namesrv", config.bind_address, {"name": "namesrv"})

@@ -1,0 +1,17 @@
+"""Print the version of this checkout, and the Python it runs on."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+
+from appliance.version import VERSION
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """No arguments: the version is the version."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    print(f"GantryMQ {VERSION}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    return 0

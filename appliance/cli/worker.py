@@ -1,0 +1,58 @@
+"""What the worker commands share: an event loop, signals, the log, and the READY line that the supervisor waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+import uvloop
+
+from appliance import logs
+
+logger = logging.getLogger(__name__)
+
+
+class Controller(AbstractAsyncContextManager[Any], Protocol):
+    """A role: serves while its block runs; `port` is the one that it listens on."""
+
+    @property
+    def port(self) -> int: ...
+
+
+def run_worker(controller: Controller, role: str, host: str, facts: Mapping[str, Any]) -> int:
+    """Serve until SIGTERM or SIGINT. Returns the exit code."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(controller, role, host, facts))
+    return 0
+
+
+async def _serve(controller: Controller, role: str, host: str, facts: Mapping[str, Any]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with controller:
+        _announce({"role": role, "listen": f"{host}:{controller.port}", "pid": os.getpid(), **facts})
+        await stop.wait()
+        logger.info("stopping", extra={"event": "stopping", "role": role})
+    logger.info("stopped", extra={"event": "stopped", "role": role})
+
+
+def _announce(facts: Mapping[str, Any]) -> None:
+    """One line for whoever started us. A reader that went away is no reason to stop serving."""
+    with contextlib.suppress(BrokenPipeError):
+        print("READY " + json.dumps(facts), flush=True)
+
+
+def open_log(level: str, ignored: list[str]) -> None:
+    """Start logging, and say which settings of a RocketMQ file have no meaning here."""
+    logs.configure(level.upper())
+    if ignored:
+        logger.warning("settings ignored", extra={"event": "settings_ignored", "keys": ",".join(ignored)})
