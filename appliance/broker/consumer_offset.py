@@ -1,0 +1,135 @@
+"""How far each consumer group has come in each queue; kept in consumerOffset.json.
+
+The last commit wins, even if it is smaller than the one before: consumers may rewind. Commits come thousands a
+second, so they touch two dictionaries; only the entries that changed since the last write are rendered again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text
+from appliance.config import BrokerConfig
+from gantrymq.errors import BodyError
+from gantrymq.message import topics as names
+from gantrymq.remoting.bodies import ConsumerOffsetTable
+
+NO_OFFSET = -1
+SEPARATOR = "@"  # of topic and group in the file's keys
+
+
+class ConsumerOffsetManager:
+    """The offset table. load() before anything else; run() writes the file each flushConsumerOffsetInterval."""
+
+    def __init__(self, path: Path, config: BrokerConfig) -> None:
+        self._file = JsonFile(path)
+        self._writer = StateWriter(self._file, self._render, delay_s=config.flush_consumer_offset_interval_ms / 1000)
+        self._lines: dict[str, str] = {}  # "topic@group" to its JSON text, as of the last rendering
+        self._unrendered: set[str] = set()
+        self._topics_of_group: dict[str, set[str]] = {}
+        self._groups_of_topic: dict[str, set[str]] = {}
+        self.table: dict[str, dict[int, int]] = {}  # "topic@group" to queue id to the next offset to consume
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read consumerOffset.json, a real broker's included. Raises StateFileError."""
+        document = self._file.load()
+        if document is None:
+            return
+        try:
+            stored = ConsumerOffsetTable.from_dict(document)
+        except BodyError as exc:
+            raise StateFileError(self._file.path, f"is not a table of consumer offsets: {exc}") from exc
+        for key, queues in stored.offset_table.items():
+            topic, separator, group = key.partition(SEPARATOR)
+            if separator:
+                self._add(topic, group, key, queues)
+
+    def persist(self) -> None:
+        """Write the file now, blocking, if anything changed."""
+        self._writer.persist()
+
+    async def run(self) -> None:
+        await self._writer.run()
+
+    # -- the hot two --------------------------------------------------------------------------------------------------
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Set the group's next offset in a queue. Raises MessageRejected when topic or group can't be such a name."""
+        key = f"{topic}{SEPARATOR}{group}"
+        queues = self.table.get(key)
+        if queues is None:
+            names.check_topic(topic)
+            names.check_group(group)
+            self._add(topic, group, key, {queue_id: offset})
+        elif queues.get(queue_id) == offset:
+            return
+        else:
+            queues[queue_id] = offset
+            self._unrendered.add(key)
+        self._writer.changed()
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """Return the group's next offset in a queue, NO_OFFSET if it never committed one."""
+        queues = self.table.get(f"{topic}{SEPARATOR}{group}")
+        return NO_OFFSET if queues is None else queues.get(queue_id, NO_OFFSET)
+
+    # -- for administrators -------------------------------------------------------------------------------------------
+
+    def offsets(self, topic: str, group: str) -> dict[int, int]:
+        """Return queue id to next offset; a copy."""
+        return dict(self.table.get(f"{topic}{SEPARATOR}{group}", ()))
+
+    def topics_of(self, group: str) -> set[str]:
+        """Return the topics in which the group has an offset; a copy."""
+        return set(self._topics_of_group.get(group, ()))
+
+    def groups_of(self, topic: str) -> set[str]:
+        """Return the groups that have an offset in the topic; a copy."""
+        return set(self._groups_of_topic.get(topic, ()))
+
+    def remove_group(self, group: str) -> None:
+        """Forget all offsets of a group."""
+        for topic in self.topics_of(group):
+            self._remove(topic, group)
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget all offsets in a topic, so that one of the same name starts afresh."""
+        for group in self.groups_of(topic):
+            self._remove(topic, group)
+
+    def wrapper(self) -> ConsumerOffsetTable:
+        """The whole table as the body of 43 wants it."""
+        return ConsumerOffsetTable(self.table)
+
+    # -- entries ------------------------------------------------------------------------------------------------------
+
+    def _add(self, topic: str, group: str, key: str, queues: dict[int, int]) -> None:
+        self.table[key] = queues
+        self._topics_of_group.setdefault(group, set()).add(topic)
+        self._groups_of_topic.setdefault(topic, set()).add(group)
+        self._unrendered.add(key)
+
+    def _remove(self, topic: str, group: str) -> None:
+        key = f"{topic}{SEPARATOR}{group}"
+        del self.table[key]
+        self._lines.pop(key, None)
+        self._unrendered.discard(key)
+        _discard(self._topics_of_group, group, topic)
+        _discard(self._groups_of_topic, topic, group)
+        self._writer.changed()
+
+    def _render(self) -> bytes:
+        for key in self._unrendered:
+            queues = self.table[key]
+            self._lines[key] = "{" + ",".join([f'"{queue_id}":{offset}' for queue_id, offset in queues.items()]) + "}"
+        self._unrendered.clear()
+        return document_text({"offsetTable": self._lines})
+
+
+def _discard(index: dict[str, set[str]], key: str, member: str) -> None:
+    members = index[key]
+    members.discard(member)
+    if not members:
+        del index[key]

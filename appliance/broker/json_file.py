@@ -1,0 +1,199 @@
+"""A JSON state file: replaced atomically, the text before it kept as `.bak`, written off the loop.
+
+RocketMQ's rule (ConfigManager): write `<file>.tmp`, copy the old text to `<file>.bak`, put the new text in place; a
+reader that can't use the file takes the `.bak`. Here the temporary file is synced and renamed, so the file itself is
+never absent. Reading accepts fastjson's bare integer keys, because a real broker wrote them; writing is plain JSON,
+one entry a line.
+
+`JsonFile` is the file, `StateWriter` decides when it is written: changes are coalesced, the text is made on the loop
+(the caller keeps its entries rendered, so that is one join), and the disk is waited for in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from gantrymq.errors import BodyError, GantryError
+from gantrymq.remoting import fastjson
+
+logger = logging.getLogger(__name__)
+
+RETRY_DELAY_S = 5.0  # a disk that refused a write is asked again after this
+
+
+class StateFileError(GantryError):
+    """The state file `path` can't be read or written; the text says why, and what to do."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class JsonFile:
+    """One file and its `.bak`. All methods block; writes from several threads are put in order by their version."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._backup = path.with_name(path.name + ".bak")
+        self._lock = threading.Lock()
+        self._written_version = -1
+        self._is_main_sound = True  # False: never copy the damaged file over the good .bak
+
+    def load(self) -> dict[str, Any] | None:
+        """Return the document, None when there is none yet. Raises StateFileError when only damaged text is left."""
+        try:
+            document = _read(self.path)
+        except StateFileError as exc:
+            self._is_main_sound = False
+            return self._load_backup_instead_of(exc)
+        return document if document is not None else _read(self._backup)
+
+    def _load_backup_instead_of(self, damage: StateFileError) -> dict[str, Any]:
+        document = _read(self._backup)
+        if document is None:
+            raise StateFileError(
+                self.path, f"{damage.reason}, and there is no {self._backup.name}: repair it or move it away"
+            )
+        logger.warning(
+            "state file is damaged, its backup is used",
+            extra={"event": "state_file_damaged", "path": str(self.path), "reason": damage.reason},
+        )
+        return document
+
+    def write(self, text: bytes, version: int) -> None:
+        """Replace the file. A text older than the one already written is dropped. Raises StateFileError."""
+        with self._lock:
+            if version < self._written_version:
+                return
+            try:
+                self._replace(text)
+            except OSError as exc:
+                raise StateFileError(self.path, f"can't be written: {exc}") from exc
+            self._written_version = version
+
+    def _replace(self, text: bytes) -> None:
+        temporary = self.path.with_name(self.path.name + ".tmp")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if self._is_main_sound and self.path.exists():
+            half = self._backup.with_name(self._backup.name + ".tmp")
+            shutil.copyfile(self.path, half)
+            half.replace(self._backup)
+        temporary.replace(self.path)
+        self._is_main_sound = True
+        _sync_folder(self.path.parent)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The document of one file; None when it is absent or empty."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise StateFileError(path, f"can't be read: {exc}") from exc
+    if not text.strip():
+        return None
+    try:
+        document = fastjson.loads(text)
+    except BodyError as exc:
+        raise StateFileError(path, f"is damaged ({exc})") from exc
+    if not isinstance(document, dict):
+        raise StateFileError(path, "is damaged (not a JSON object)")
+    return document
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def document_text(tables: Mapping[str, Mapping[str, str]], *, data_version: bytes | None = None) -> bytes:
+    """Return the file's text: each table's entries (key to JSON text) one a line, indented by tabs as RocketMQ does."""
+    members = [f'\t"dataVersion":{data_version.decode()}'] if data_version else []
+    for name, entries in tables.items():
+        if entries:
+            lines = ",\n\t\t".join([f"{orjson.dumps(key).decode()}:{text}" for key, text in entries.items()])
+            members.append(f'\t"{name}":{{\n\t\t{lines}\n\t}}')
+        else:
+            members.append(f'\t"{name}":{{}}')
+    return ("{\n" + ",\n".join(members) + "\n}").encode()
+
+
+class StateWriter:
+    """Writes a state file some time after its state changed; many changes make one write.
+
+    render: returns the text of the state as it is now; called on the loop. delay_s: how long changes are gathered.
+    """
+
+    def __init__(self, file: JsonFile, render: Callable[[], bytes], *, delay_s: float) -> None:
+        self._file = file
+        self._render = render
+        self._delay_s = delay_s
+        self._version = 0  # counts changes
+        self._saved_version = 0
+        self._changed = asyncio.Event()
+        self._saved = asyncio.Condition()
+
+    def changed(self) -> None:
+        """Say that the state is no longer what the file holds. Cheap: called for each change."""
+        self._version += 1
+        self._changed.set()
+
+    @property
+    def is_saved(self) -> bool:
+        return self._saved_version >= self._version
+
+    def persist(self) -> None:
+        """Write now, blocking, if anything changed. Raises StateFileError."""
+        if not self.is_saved:
+            version = self._version
+            self._file.write(self._render(), version)
+            self._saved_version = version
+
+    async def saved(self) -> None:
+        """Return when what is true now is on disk. Needs run() to be running."""
+        version = self._version
+        async with self._saved:
+            await self._saved.wait_for(lambda: self._saved_version >= version)
+
+    async def run(self) -> None:
+        """Write after changes until cancelled, then write what is left."""
+        try:
+            while True:
+                await self._changed.wait()
+                await asyncio.sleep(self._delay_s)
+                self._changed.clear()
+                await self._save()
+        finally:
+            self.persist()
+
+    async def _save(self) -> None:
+        version, text = self._version, self._render()
+        try:
+            await asyncio.to_thread(self._file.write, text, version)
+        except StateFileError:
+            logger.exception("state file not written, will retry", extra={"event": "state_file_not_written"})
+            self._changed.set()
+            await asyncio.sleep(RETRY_DELAY_S)
+            return
+        self._saved_version = max(self._saved_version, version)
+        async with self._saved:
+            self._saved.notify_all()

@@ -1,0 +1,96 @@
+"""Clients coming and going: heartbeat (34), unregistration (35), check of a subscription (46)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from appliance.errors import BrokerError
+from appliance.remoting.lanes import Route
+from appliance.remoting.server import ServerConnection
+from gantrymq.errors import MessageRejected
+from gantrymq.message import topics as names
+from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+
+UNIT_SUB_FLAG = 2  # topicSysFlag of a retry topic whose consumers run in unit mode
+
+
+def heartbeat(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """Register the connection in every group its body names. A bad name spoils that group only, and is reported."""
+    if not request.body:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "a heartbeat has a body")
+    beat = HeartbeatData.from_json(request.body)
+    if not isinstance(beat.client_id, str) or not beat.client_id:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "a heartbeat has a clientID")
+    refused: list[str] = []
+    for producer in beat.producer_data_set:
+        try:
+            names.check_group(str(producer.group_name))
+        except MessageRejected as exc:
+            refused.append(str(exc))
+            continue
+        context.producers.register(producer.group_name, connection, beat.client_id, request.language, request.version)
+    for consumer in beat.consumer_data_set:
+        try:
+            _register_consumer(context, connection, beat.client_id, consumer, request)
+        except MessageRejected as exc:
+            refused.append(str(exc))
+    if refused:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "; ".join(refused))
+    return request.reply()
+
+
+def _register_consumer(
+    context: BrokerController,
+    connection: ServerConnection,
+    client_id: str,
+    consumer: ConsumerData,
+    request: RemotingCommand,
+) -> None:
+    """Raises MessageRejected when the group, or the retry topic made of it, can't have that name."""
+    group = consumer.group_name
+    names.check_group(str(group))
+    config = context.groups.get(group)
+    if config is not None:
+        sys_flag = UNIT_SUB_FLAG if consumer.unit_mode else 0
+        context.topics.create_retry_topic(names.retry_topic(group), config.retry_queue_nums, topic_sys_flag=sys_flag)
+    is_notifying = config is None or config.notify_consumer_ids_changed_enable
+    context.consumers.register(
+        consumer, connection, client_id, request.language, request.version, is_notifying=is_notifying
+    )
+
+
+def unregister_client(
+    context: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """Take the connection out of the producer group and the consumer group that are named."""
+    fields = request.ext_fields
+    producer_group, consumer_group = fields.get("producerGroup"), fields.get("consumerGroup")
+    if producer_group:
+        context.producers.unregister(producer_group, connection)
+    if consumer_group:
+        context.consumers.unregister(consumer_group, connection)
+    return request.reply()
+
+
+def check_client_config(
+    context: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """Say whether this broker can filter as the subscription wants: by tag it can."""
+    expression_type = CheckClientRequestBody.from_json(request.body).subscription_data.expression_type
+    if expression_type != SubscriptionData.TAG:
+        raise BrokerError(
+            ResponseCode.SYSTEM_ERROR, f"The broker does not support consumer to filter message by {expression_type}"
+        )
+    return request.reply()
+
+
+HANDLERS: dict[int, Route] = {
+    RequestCode.HEART_BEAT: Route(heartbeat, "heartbeat"),
+    RequestCode.UNREGISTER_CLIENT: Route(unregister_client, "client"),
+    RequestCode.CHECK_CLIENT_CONFIG: Route(check_client_config, "client"),
+}

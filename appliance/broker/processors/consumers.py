@@ -1,0 +1,108 @@
+"""What consumers ask for between pulls: offsets (14, 15), the members of their group (38), queue locks (41, 42).
+
+These come several times a second from every consumer, so each handler is one table look-up and one answer.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from appliance.errors import BrokerError
+from appliance.remoting.lanes import Route
+from appliance.remoting.server import ServerConnection
+from gantrymq.errors import MessageRejected
+from gantrymq.remoting.bodies import LockBatchRequest, LockBatchResponse
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+
+OFFSET_MAX = (1 << 63) - 1
+QUEUE_ID_MAX = (1 << 31) - 1
+
+
+def query_consumer_offset(
+    context: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """The group's offset; where it has none, 0 on a young queue, else 22.
+
+    Java consumers take any error for "no offset yet" and start where consumeFromWhere says, so nothing but a true
+    absence may be answered with one.
+    """
+    fields = request.ext_fields
+    topic, queue_id = fields["topic"], int(fields["queueId"])
+    offset = context.offsets.query(fields["consumerGroup"], topic, queue_id)
+    if offset < 0:
+        if not _is_young(context, topic, queue_id):
+            return request.reply(
+                ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+            )
+        offset = 0
+    return request.reply(ext_fields={"offset": str(offset)})
+
+
+def _is_young(context: BrokerController, topic: str, queue_id: int) -> bool:
+    """Whether a new group should begin at the queue's first message: it is still there, and in reach of memory."""
+    store = context.store
+    if store.min_offset(topic, queue_id) > 0:
+        return False
+    first = store.consume_queue_units(topic, queue_id, 0, 1)
+    if not first:
+        return True
+    hot_bytes = _memory_bytes() * context.store_config.in_memory_ratio_max // 100
+    return store.max_physical_offset - first[0].physical_offset <= hot_bytes
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def update_consumer_offset(
+    context: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """Commit an offset; smaller than before is fine, that is a rewind."""
+    fields = request.ext_fields
+    queue_id, offset = int(fields["queueId"]), int(fields["commitOffset"])
+    if not (0 <= queue_id <= QUEUE_ID_MAX and -1 <= offset <= OFFSET_MAX):
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"queue id {queue_id} or offset {offset} is out of range")
+    try:
+        context.offsets.commit(fields["consumerGroup"], fields["topic"], queue_id, offset)
+    except MessageRejected as exc:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+    return request.reply()
+
+
+def get_consumer_list(
+    context: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """The client ids online in the group."""
+    group = request.ext_fields["consumerGroup"]
+    info = context.consumers.get(group)
+    if info is None:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
+    return request.reply(body=info.id_list())
+
+
+def lock_queues(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """Lock queues for one client of a group; the answer lists those it holds."""
+    wanted = LockBatchRequest.from_json(request.body)
+    held = context.locks.lock(wanted.consumer_group, wanted.client_id, wanted.mq_set)
+    return request.reply(body=LockBatchResponse(held).to_json())
+
+
+def unlock_queues(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """Release those of the queues that the client holds."""
+    released = LockBatchRequest.from_json(request.body)
+    context.locks.unlock(released.consumer_group, released.client_id, released.mq_set)
+    return request.reply()
+
+
+HANDLERS: dict[int, Route] = {
+    RequestCode.QUERY_CONSUMER_OFFSET: Route(query_consumer_offset, "consumer"),
+    RequestCode.UPDATE_CONSUMER_OFFSET: Route(update_consumer_offset, "consumer"),
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP: Route(get_consumer_list, "consumer"),
+    RequestCode.LOCK_BATCH_MQ: Route(lock_queues, "consumer"),
+    RequestCode.UNLOCK_BATCH_MQ: Route(unlock_queues, "consumer"),
+}

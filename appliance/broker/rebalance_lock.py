@@ -1,0 +1,69 @@
+"""Who may consume a queue in order: one client of a group at a time, for as long as it keeps asking.
+
+Memory only. A lock that is not renewed for 60 s is free (RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime); clients
+renew every 20 s and stop consuming after 30 s without an answer, so two never hold one queue.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gantrymq.message.model import MessageQueue
+
+LOCK_LIFE_S = 60.0
+
+
+class QueueLock(NamedTuple):
+    """client_id holds the queue until `expires_at` on the manager's clock."""
+
+    client_id: str
+    expires_at: float
+
+
+class RebalanceLockManager:
+    """The locks of all groups."""
+
+    def __init__(self, *, life_s: float = LOCK_LIFE_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._life_s = life_s
+        self._clock = clock
+        self._locks: dict[str, dict[MessageQueue, QueueLock]] = {}
+
+    def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+        """Lock or renew the queues for the client; return those it holds now."""
+        now = self._clock()
+        locks = self._locks.setdefault(group, {})
+        held: list[MessageQueue] = []
+        for queue in queues:
+            lock = locks.get(queue)
+            if lock is None or lock.client_id == client_id or lock.expires_at <= now:
+                locks[queue] = QueueLock(client_id, now + self._life_s)
+                held.append(queue)
+        return held
+
+    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
+        """Release those of the queues that the client holds."""
+        locks = self._locks.get(group)
+        if locks is None:
+            return
+        for queue in queues:
+            lock = locks.get(queue)
+            if lock is not None and lock.client_id == client_id:
+                del locks[queue]
+        if not locks:
+            del self._locks[group]
+
+    def holder(self, group: str, queue: MessageQueue) -> str | None:
+        """Return the client that holds the queue, None when it is free."""
+        lock = self._locks.get(group, {}).get(queue)
+        return lock.client_id if lock is not None and lock.expires_at > self._clock() else None
+
+    def drop_expired(self) -> None:
+        """Forget locks nobody renewed: called now and then, so that clients which vanished leave nothing behind."""
+        now = self._clock()
+        for group, locks in list(self._locks.items()):
+            for queue in [queue for queue, lock in locks.items() if lock.expires_at <= now]:
+                del locks[queue]
+            if not locks:
+                del self._locks[group]

@@ -1,0 +1,122 @@
+"""The consumer groups of this broker and their settings; kept in subscriptionGroup.json.
+
+A config in the table is replaced, never changed in place. Groups come into being by being asked for (if the broker
+allows that), as in RocketMQ: a consumer needs no registration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text
+from appliance.config import BrokerConfig
+from gantrymq.errors import BodyError, MessageRejected
+from gantrymq.message import topics as names
+from gantrymq.remoting.bodies import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper
+
+logger = logging.getLogger(__name__)
+
+BUILT_IN_GROUPS = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+)
+WRITE_DELAY_S = 0.02
+
+
+class SubscriptionGroupManager:
+    """The group table. load() before anything else; run() writes the file."""
+
+    def __init__(self, path: Path, config: BrokerConfig, *, clock: Callable[[], float] = time.time) -> None:
+        self._is_auto_create = config.auto_create_subscription_group
+        self._clock = clock
+        self._file = JsonFile(path)
+        self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
+        self._lines: dict[str, str] = {}  # group to its JSON text
+        self.configs: dict[str, SubscriptionGroupConfig] = {}
+        self.data_version = DataVersion()
+        for group in BUILT_IN_GROUPS:
+            self._keep(SubscriptionGroupConfig(group))
+
+    def load(self) -> None:
+        """Read subscriptionGroup.json: its groups are added to the built-in ones. Raises StateFileError."""
+        document = self._file.load()
+        if document is None:
+            self._touch()
+            return
+        try:
+            stored = SubscriptionGroupWrapper.from_dict(document)
+        except BodyError as exc:
+            raise StateFileError(self._file.path, f"is not a table of groups: {exc}") from exc
+        self.data_version = stored.data_version
+        for group, config in stored.subscription_group_table.items():
+            self._keep(dataclasses.replace(config, group_name=group))
+
+    def persist(self) -> None:
+        """Write the file now, blocking, if anything changed."""
+        self._writer.persist()
+
+    async def saved(self) -> None:
+        """Return when every change made so far is on disk."""
+        await self._writer.saved()
+
+    async def run(self) -> None:
+        await self._writer.run()
+
+    def get(self, group: str) -> SubscriptionGroupConfig | None:
+        """Return the group's settings; an unknown group is created if that is allowed, else None."""
+        config = self.configs.get(group)
+        if config is not None:
+            return config
+        if not self._is_auto_create and not group.startswith(names.SYSTEM_GROUP_PREFIX):
+            return None
+        try:
+            names.check_group(group)
+        except MessageRejected as exc:
+            logger.warning("group not created", extra={"event": "group_not_created", "reason": str(exc)})
+            return None
+        config = SubscriptionGroupConfig(group)
+        self._keep(config)
+        self._touch()
+        logger.info("group created", extra={"event": "group_created", "group": group})
+        return config
+
+    def update(self, config: SubscriptionGroupConfig) -> None:
+        """Create or replace a group's settings. Raises MessageRejected for a name that no group can have."""
+        if config.group_name not in self.configs:
+            names.check_group(config.group_name)
+        self._keep(dataclasses.replace(config))  # a copy: the caller may go on using its own
+        self._touch()
+        logger.info("group updated", extra={"event": "group_updated", "group": config.group_name})
+
+    def delete(self, group: str) -> bool:
+        """Forget the group's settings; False when there were none. Offsets are the caller's to clean."""
+        if self.configs.pop(group, None) is None:
+            return False
+        del self._lines[group]
+        self._touch()
+        logger.info("group deleted", extra={"event": "group_deleted", "group": group})
+        return True
+
+    def wrapper(self) -> SubscriptionGroupWrapper:
+        """The whole table as the body of 201 wants it."""
+        return SubscriptionGroupWrapper(self.configs, self.data_version)
+
+    def _keep(self, config: SubscriptionGroupConfig) -> None:
+        self.configs[config.group_name] = config
+        self._lines[config.group_name] = config.to_json().decode()
+
+    def _touch(self) -> None:
+        self.data_version.bump(int(self._clock() * 1000))
+        self._writer.changed()
+
+    def _render(self) -> bytes:
+        return document_text({"subscriptionGroupTable": self._lines}, data_version=self.data_version.to_json())

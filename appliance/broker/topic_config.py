@@ -1,0 +1,254 @@
+"""The topics of this broker: built-in ones, created on send, on demand and by hand; kept in topics.json.
+
+A TopicConfig in the table is replaced, never changed in place, so `configs` may be read without copying and each
+entry is rendered for the file once. Every change bumps the data version, is saved soon after (see StateWriter), and
+is told to `on_change`, through which the broker registers itself with the name servers again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text
+from appliance.config import BrokerConfig
+from gantrymq.errors import BodyError
+from gantrymq.message import topics as names
+from gantrymq.remoting.bodies import (
+    PERM_INHERIT,
+    PERM_READ,
+    PERM_WRITE,
+    DataVersion,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+)
+
+logger = logging.getLogger(__name__)
+
+READ_WRITE = PERM_READ | PERM_WRITE
+SCHEDULE_QUEUES = 18  # fixed in RocketMQ, whatever messageDelayLevel says
+BENCHMARK_QUEUES = 1024
+CLUSTER_QUEUES = 16
+DLQ_QUEUES = 1
+WRITE_DELAY_S = 0.02  # a burst of new topics is one write, yet an operator's topic is on disk at once
+
+
+class TopicConfigManager:
+    """The topic table. load() before anything else; run() writes the file."""
+
+    def __init__(self, path: Path, config: BrokerConfig, *, clock: Callable[[], float] = time.time) -> None:
+        self._config = config
+        self._clock = clock
+        self._file = JsonFile(path)
+        self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
+        self._lines: dict[str, str] = {}  # topic to its JSON text
+        self.configs: dict[str, TopicConfig] = {}
+        self.data_version = DataVersion()
+        self.on_change: Callable[[TopicConfig | None], None] | None = None
+        for built_in in built_in_topics(config):
+            self._keep(built_in)
+        self.system_topics: frozenset[str] = names.SYSTEM_TOPICS | self.configs.keys()
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read topics.json: its topics are added to the built-in ones and win over them. Raises StateFileError."""
+        document = self._file.load()
+        if document is None:
+            self._touch()
+            return
+        try:
+            stored = TopicConfigSerializeWrapper.from_dict(document)
+        except BodyError as exc:
+            raise StateFileError(self._file.path, f"is not a topic table: {exc}") from exc
+        self.data_version = stored.data_version
+        missing = self.configs.keys() - stored.topic_config_table.keys()
+        for topic, config in stored.topic_config_table.items():
+            if topic != names.AUTO_CREATE_TOPIC or self._config.auto_create_topic_enable:
+                self._keep(dataclasses.replace(config, topic_name=topic))
+        if missing:
+            self._touch()
+
+    def persist(self) -> None:
+        """Write the file now, blocking, if anything changed."""
+        self._writer.persist()
+
+    async def saved(self) -> None:
+        """Return when every change made so far is on disk."""
+        await self._writer.saved()
+
+    async def run(self) -> None:
+        await self._writer.run()
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def get(self, topic: str) -> TopicConfig | None:
+        return self.configs.get(topic)
+
+    def is_system_topic(self, topic: str) -> bool:
+        """Say if the topic is RocketMQ's or this broker's own: not to be changed or deleted by an operator."""
+        return topic in self.system_topics or names.is_system_topic(topic)
+
+    def wrapper(self) -> TopicConfigSerializeWrapper:
+        """The whole table as the body of 21 and 103 wants it."""
+        return TopicConfigSerializeWrapper(self.configs, self.data_version)
+
+    # -- creating -----------------------------------------------------------------------------------------------------
+
+    def create_on_send(
+        self, topic: str, default_topic: str, queue_count: int, remote: str, topic_sys_flag: int = 0
+    ) -> TopicConfig | None:
+        """Return the topic, created after the template `default_topic` if need be; None when the template forbids it.
+
+        queue_count: what the client wants; the template's write queues are the upper limit. Raises MessageRejected for
+        a name that no topic can have.
+        """
+        existing = self.configs.get(topic)
+        if existing is not None:
+            return existing
+        names.check_topic(topic)
+        template = self.configs.get(default_topic)
+        if template is None or not template.perm & PERM_INHERIT:
+            logger.warning(
+                "topic not created: no template to inherit from",
+                extra={"event": "topic_not_created", "topic": topic, "template": default_topic, "remote": remote},
+            )
+            return None
+        queues = max(1, min(queue_count, template.write_queue_nums))
+        return self._create(
+            TopicConfig(
+                topic,
+                queues,
+                queues,
+                template.perm & ~PERM_INHERIT,
+                template.topic_filter_type,
+                topic_sys_flag or template.topic_sys_flag,
+            ),
+            remote,
+        )
+
+    def create_retry_topic(
+        self, topic: str, queue_nums: int, perm: int = READ_WRITE, topic_sys_flag: int = 0
+    ) -> TopicConfig:
+        """Return the retry or dead-letter topic `topic`, created if need be. Raises MessageRejected for a bad name."""
+        return self._get_or_create(topic, queue_nums, perm, topic_sys_flag)
+
+    def create_dlq_topic(self, group: str) -> TopicConfig:
+        """Return the topic of the group's dead letters."""
+        return self._get_or_create(names.dlq_topic(group), DLQ_QUEUES, READ_WRITE)
+
+    def create_half_topic(self) -> TopicConfig:
+        """Return the topic where prepared transactions wait; it exists from the first transaction on."""
+        return self._get_or_create(names.TRANS_HALF_TOPIC, 1, READ_WRITE)
+
+    def create_check_max_time_topic(self) -> TopicConfig:
+        """Return the topic of transactions that were checked too often."""
+        return self._get_or_create(names.TRANS_CHECK_MAX_TIME_TOPIC, 1, READ_WRITE)
+
+    def _get_or_create(self, topic: str, queue_nums: int, perm: int, topic_sys_flag: int = 0) -> TopicConfig:
+        existing = self.configs.get(topic)
+        if existing is not None:
+            return existing
+        names.check_topic(topic)
+        config = TopicConfig(topic, queue_nums, queue_nums, perm, topic_sys_flag=topic_sys_flag)
+        return self._create(config, "broker")
+
+    def _create(self, config: TopicConfig, remote: str) -> TopicConfig:
+        self._replace(config)
+        logger.info(
+            "topic created",
+            extra={
+                "event": "topic_created",
+                "topic": config.topic_name,
+                "queues": config.write_queue_nums,
+                "perm": config.perm,
+                "remote": remote,
+            },
+        )
+        return config
+
+    # -- changing -----------------------------------------------------------------------------------------------------
+
+    def update(self, config: TopicConfig) -> None:
+        """Create or replace a topic. Raises MessageRejected for a name that no topic can have."""
+        if config.topic_name not in self.configs:
+            names.check_topic(config.topic_name)
+        self._replace(config)
+        logger.info(
+            "topic updated",
+            extra={"event": "topic_updated", "topic": config.topic_name, "queues": config.write_queue_nums},
+        )
+
+    def delete(self, topic: str) -> bool:
+        """Forget the topic; False when there was none. Messages and offsets are the caller's to clean."""
+        if self.configs.pop(topic, None) is None:
+            return False
+        del self._lines[topic]
+        self._touch()
+        self._tell(None)
+        logger.info("topic deleted", extra={"event": "topic_deleted", "topic": topic})
+        return True
+
+    def apply_order_topics(self, ordered: Collection[str]) -> bool:
+        """Mark exactly the topics in `ordered` (the name servers' order table) as ordered. Returns if any changed.
+
+        on_change is not called: this is itself the answer to a registration.
+        """
+        turned = [
+            dataclasses.replace(config, order=topic in ordered)
+            for topic, config in self.configs.items()
+            if config.order != (topic in ordered)
+        ]
+        for config in turned:
+            self._keep(config)
+        if turned:
+            self._touch()
+        return bool(turned)
+
+    def _replace(self, config: TopicConfig) -> None:
+        self._keep(dataclasses.replace(config))  # a copy: the caller may go on using its own
+        self._touch()
+        self._tell(config)
+
+    def _keep(self, config: TopicConfig) -> None:
+        self.configs[config.topic_name] = config
+        self._lines[config.topic_name] = config.to_json().decode()
+
+    def _touch(self) -> None:
+        self.data_version.bump(int(self._clock() * 1000))
+        self._writer.changed()
+
+    def _tell(self, config: TopicConfig | None) -> None:
+        if self.on_change is not None:
+            self.on_change(config)
+
+    def _render(self) -> bytes:
+        return document_text({"topicConfigTable": self._lines}, data_version=self.data_version.to_json())
+
+
+def built_in_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """Return the topics a broker creates itself at every start."""
+    cluster, broker = config.cluster_name, config.broker_name
+    cluster_perm = PERM_INHERIT | (READ_WRITE if config.cluster_topic_enable else 0)
+    broker_perm = PERM_INHERIT | (READ_WRITE if config.broker_topic_enable else 0)
+    topics = [_topic(names.SELF_TEST_TOPIC, 1)]
+    if config.auto_create_topic_enable:
+        topics.append(_topic(names.AUTO_CREATE_TOPIC, config.default_topic_queue_nums, PERM_INHERIT | READ_WRITE))
+    topics += [
+        _topic(names.BENCHMARK_TOPIC, BENCHMARK_QUEUES),
+        _topic(cluster, CLUSTER_QUEUES, cluster_perm),
+        _topic(broker, 1, broker_perm),
+        _topic(names.OFFSET_MOVED_EVENT, 1),
+        _topic(names.SCHEDULE_TOPIC, SCHEDULE_QUEUES),
+        _topic(f"{cluster}_{names.REPLY_TOPIC_POSTFIX}", 1),
+    ]
+    if config.trace_topic_enable:
+        topics.append(_topic(config.trace_topic_name, 1))
+    return topics
+
+
+def _topic(name: str, queues: int, perm: int = READ_WRITE) -> TopicConfig:
+    return TopicConfig(name, queues, queues, perm)
