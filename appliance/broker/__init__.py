@@ -1,0 +1,1 @@
+"""One broker: its state, its services, and the processors that answer requests."""

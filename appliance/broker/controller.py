@@ -1,0 +1,209 @@
+"""One broker: builds its parts bottom-up, runs them, closes them in reverse.
+
+    async with BrokerController(config, store_config) as broker:   # serving when the block begins
+        ...
+
+Opening: tables from their files, the store with its recovery, the listeners, the services, registration with the name
+servers. Closing: stop accepting, leave the name servers, end the services (which write their files), close the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+from types import TracebackType
+from typing import Self
+
+from appliance.broker.answers import SendAnswers
+from appliance.broker.clients import ClientHousekeeping, ConsumerManager, ProducerManager
+from appliance.broker.consumer_offset import ConsumerOffsetManager
+from appliance.broker.long_polling import PullRequestHold
+from appliance.broker.outer_api import BrokerOuterApi
+from appliance.broker.processors import HANDLERS, VIP_HANDLERS
+from appliance.broker.processors.pull import pull_again
+from appliance.broker.rebalance_lock import RebalanceLockManager
+from appliance.broker.schedule import ScheduleMessageService
+from appliance.broker.stats import BrokerStatsManager
+from appliance.broker.subscription_group import SubscriptionGroupManager
+from appliance.broker.topic_config import TopicConfigManager
+from appliance.broker.watermarks import WatermarkLog
+from appliance.config import BrokerConfig
+from appliance.errors import StartError
+from appliance.remoting.lanes import LaneLimits, Lanes
+from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.tasks import running
+from gantrymq.message.ids import encode_host
+from gantrymq.message.topics import SCHEDULE_TOPIC
+from gantrymq.remoting.bodies import TopicConfig
+from store.config import MessageStoreConfig
+from store.message_store import MessageStore
+
+logger = logging.getLogger(__name__)
+
+VIP_PORT_DISTANCE = 2  # the second door of old clients: listenPort - 2
+GC_THRESHOLDS = (50_000, 50, 100)  # the hot path makes no cycles; collecting often only stalls it
+
+
+class BrokerController:
+    """All parts of one broker under names that the processors use. Everything but flushing runs on the loop's
+    thread."""
+
+    def __init__(self, config: BrokerConfig, store_config: MessageStoreConfig) -> None:
+        self.config = config
+        self.store_config = store_config
+        folder = store_config.root / "config"
+        self.topics = TopicConfigManager(folder / "topics.json", config)
+        self.groups = SubscriptionGroupManager(folder / "subscriptionGroup.json", config)
+        self.offsets = ConsumerOffsetManager(folder / "consumerOffset.json", config)
+        self.producers = ProducerManager()
+        self.consumers = ConsumerManager(is_notifying=config.notify_consumer_ids_changed_enable)
+        self.locks = RebalanceLockManager()
+        self.store = MessageStore(store_config)
+        self.schedule = ScheduleMessageService(
+            self.store,
+            self.topics,
+            store_config,
+            folder / "delayOffset.json",
+            flush_interval_s=config.flush_delay_offset_interval_ms / 1000,
+        )
+        self.hold = PullRequestHold(lambda connection, request: pull_again(self, connection, request))
+        self.stats = BrokerStatsManager(config.cluster_name)
+        self.lanes = Lanes(self, lane_limits(config))
+        self.server = self._listener(HANDLERS, config.listen_port)
+        self.vip_server = self._listener(VIP_HANDLERS, config.listen_port - VIP_PORT_DISTANCE)
+        self.cluster_property = b"CLUSTER\x01" + config.cluster_name.encode()
+        self.send_gate = config.start_accept_send_timestamp or None  # ms; sends before it are refused
+        # known once the port is: the address is part of every message id
+        self.port = config.listen_port
+        self.address = ""
+        self.store_host = b""
+        self.send_answers: SendAnswers
+        self.outer_api: BrokerOuterApi
+        self._stack = contextlib.AsyncExitStack()
+
+    def _listener(self, handlers: dict[int, object], port: int) -> RemotingServer:
+        return RemotingServer(
+            handlers,  # type: ignore[arg-type]  # the processors' tables are of one shape
+            self.lanes,
+            host=self.config.bind_address,
+            port=port,
+            on_close=self._connection_closed,
+        )
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        async with contextlib.AsyncExitStack() as stack:
+            await self._open(stack)
+            self._stack = stack.pop_all()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._stack.__aexit__(kind, value, traceback)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with self:
+            await asyncio.Event().wait()
+
+    async def _open(self, stack: contextlib.AsyncExitStack) -> None:
+        await asyncio.to_thread(self._load)
+        stack.callback(self.store.close)
+        self.store.start()
+        self.store.arrival_listener = self._message_arrived
+        stack.push_async_callback(self.lanes.close)
+        await self._listen(stack)
+        self.outer_api = BrokerOuterApi(self)
+        self.topics.on_change = self._topic_changed
+        await stack.enter_async_context(
+            running(
+                self.store,
+                self.topics,
+                self.groups,
+                self.offsets,
+                self.schedule,
+                self.hold,
+                self.stats,
+                ClientHousekeeping(self.producers, self.consumers, self.locks),
+                WatermarkLog(self.lanes, self.store),
+                self.server,
+                self.vip_server,
+                self.outer_api,
+            )
+        )
+        stack.push_async_callback(self._leave)
+        logger.info("broker serves", extra={"event": "broker_serves", "address": self.address})
+
+    def _load(self) -> None:
+        """Read the tables and recover the store. Blocking."""
+        self.topics.load()
+        self.groups.load()
+        self.offsets.load()
+        self.store.load()
+        self.schedule.load()
+
+    async def _listen(self, stack: contextlib.AsyncExitStack) -> None:
+        """Bind the ports; from then on the broker's address is known."""
+        try:
+            self.port = await self.server.open()
+            stack.push_async_callback(self.server.close)
+            if self.config.listen_port > VIP_PORT_DISTANCE:
+                await self.vip_server.open()
+                stack.push_async_callback(self.vip_server.close)
+        except OSError as exc:
+            raise StartError(
+                f"can't listen on {self.config.bind_address}:{self.config.listen_port} "
+                f"(and {VIP_PORT_DISTANCE} below): {exc.strerror}; choose another listenPort"
+            ) from exc
+        host = self.config.advertised_address_host
+        self.address = f"{host}:{self.port}"
+        self.store_host = encode_host(host, self.port)
+        self.send_answers = SendAnswers(self.config.region_id, self.config.trace_on, self.store_host)
+
+    async def _leave(self) -> None:
+        """Stop accepting and tell the name servers, before anything else ends."""
+        await self.outer_api.unregister_all()
+        await self.server.close()
+        await self.vip_server.close()
+
+    # -- what parts tell each other -----------------------------------------------------------------------------------
+
+    def _message_arrived(
+        self, topic: str, queue_id: int, max_offset: int, tags_code: int, store_timestamp: int, properties: bytes
+    ) -> None:
+        if topic == SCHEDULE_TOPIC:
+            self.schedule.message_arrived(queue_id)
+        self.hold.message_arrived(topic, queue_id, max_offset, tags_code)
+
+    def _connection_closed(self, connection: ServerConnection) -> None:
+        self.producers.connection_closed(connection)
+        self.consumers.connection_closed(connection)
+
+    def _topic_changed(self, config: TopicConfig | None) -> None:
+        self.outer_api.topic_changed(config)
+
+
+def lane_limits(config: BrokerConfig) -> dict[str, LaneLimits]:
+    """Capacity and longest wait of each lane, as RocketMQ's thread pools have them."""
+
+    def limited(wait_ms: int) -> int | None:
+        return wait_ms if config.fast_failure_enable else None
+
+    return {
+        "send": LaneLimits(config.send_capacity, limited(config.send_wait_ms)),
+        "pull": LaneLimits(config.pull_capacity, limited(config.pull_wait_ms)),
+        "heartbeat": LaneLimits(config.heartbeat_capacity, limited(config.heartbeat_wait_ms)),
+        "transaction": LaneLimits(config.transaction_capacity, limited(config.transaction_wait_ms)),
+        "consumer": LaneLimits(config.consumer_capacity),
+        "client": LaneLimits(config.client_capacity),
+        "reply": LaneLimits(config.reply_capacity),
+        "query": LaneLimits(config.query_capacity),
+        "admin": LaneLimits(config.admin_capacity),
+    }

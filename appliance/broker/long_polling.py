@@ -1,0 +1,94 @@
+"""Pulls that found nothing and wait: woken by the next matching message, or answered when their time is up.
+
+The store tells of every dispatched message; a queue nobody waits at costs one dictionary lookup. Woken pulls run
+after the round that stored their messages, so one answer takes all of them (RocketMQ: PullRequestHoldService).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from appliance.broker.filter import is_wanted
+from appliance.remoting.server import ServerConnection
+from gantrymq.remoting.command import RemotingCommand
+
+SWEEP_SECONDS = 1.0  # RocketMQ looks every 5 s, so there 15 s mean up to 20
+
+
+class HeldPull(NamedTuple):
+    """A waiting pull. wanted_offset: a message at it or above wakes the pull. deadline: monotonic seconds."""
+
+    connection: ServerConnection
+    request: RemotingCommand
+    wanted_offset: int
+    tag_filter: frozenset[int] | None
+    deadline: float
+
+
+class PullRequestHold:
+    """All waiting pulls, by topic and queue. `answer` runs a pull again, without letting it wait once more."""
+
+    def __init__(self, answer: Callable[[ServerConnection, RemotingCommand], None]) -> None:
+        self._answer = answer
+        self._held: dict[tuple[str, int], list[HeldPull]] = {}
+        self._woken: list[HeldPull] = []
+
+    @property
+    def held_count(self) -> int:
+        return sum(map(len, self._held.values()))
+
+    def park(self, topic: str, queue_id: int, pull: HeldPull) -> None:
+        """Let a pull wait."""
+        self._held.setdefault((topic, queue_id), []).append(pull)
+
+    def message_arrived(self, topic: str, queue_id: int, max_offset: int, tags_code: int) -> None:
+        """A message was dispatched; the queue now ends before `max_offset`. Called for every message: hot."""
+        waiting = self._held.get((topic, queue_id))
+        if waiting is None:
+            return
+        kept = []
+        for pull in waiting:
+            if max_offset > pull.wanted_offset and is_wanted(pull.tag_filter, tags_code):
+                self._wake(pull)
+            else:
+                kept.append(pull)
+        if kept:
+            self._held[topic, queue_id] = kept
+        else:
+            del self._held[topic, queue_id]
+
+    def _wake(self, pull: HeldPull) -> None:
+        if not self._woken:
+            asyncio.get_running_loop().call_soon(self._answer_woken)
+        self._woken.append(pull)
+
+    def _answer_woken(self) -> None:
+        woken, self._woken = self._woken, []
+        for pull in woken:
+            if not pull.connection.is_closing:
+                self._answer(pull.connection, pull.request)
+
+    async def run(self) -> None:
+        """Answer pulls whose time is up and forget those whose client is gone."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.sweep(time.monotonic())
+
+    def sweep(self, now: float) -> None:
+        """One look at every waiting pull."""
+        for key, waiting in list(self._held.items()):
+            kept = []
+            for pull in waiting:
+                if pull.connection.is_closing:
+                    continue
+                if now >= pull.deadline:
+                    self._wake(pull)
+                else:
+                    kept.append(pull)
+            if kept:
+                self._held[key] = kept
+            else:
+                del self._held[key]

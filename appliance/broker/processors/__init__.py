@@ -1,0 +1,32 @@
+"""Who answers which request code: the whole table, put together from the processors by resource."""
+
+from __future__ import annotations
+
+from appliance.broker.processors import (
+    admin_broker,
+    admin_groups,
+    admin_topics,
+    clients,
+    consumers,
+    pull,
+    query,
+    send,
+    send_back,
+)
+from appliance.remoting.lanes import Route
+from gantrymq.remoting.codes import RequestCode
+
+HANDLERS: dict[int, Route] = {
+    **send.HANDLERS,
+    **send_back.HANDLERS,
+    **pull.HANDLERS,
+    **query.HANDLERS,
+    **clients.HANDLERS,
+    **consumers.HANDLERS,
+    **admin_topics.HANDLERS,
+    **admin_groups.HANDLERS,
+    **admin_broker.HANDLERS,
+}
+
+# RocketMQ registers no pulls on the VIP port, and clients don't expect them there.
+VIP_HANDLERS: dict[int, Route] = {code: route for code, route in HANDLERS.items() if code != RequestCode.PULL_MESSAGE}

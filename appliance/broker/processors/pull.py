@@ -1,0 +1,171 @@
+"""Pulls: 11 (and 361, the name 5.x lite consumers use). Messages from one queue, or a wait until there are some.
+
+The answer's body is not copied: the store hands out views of its mapped files, and they go to the socket as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from appliance.broker.answers import pull_head
+from appliance.broker.filter import filter_of, parse_tags
+from appliance.broker.long_polling import HeldPull
+from appliance.errors import BrokerError
+from appliance.remoting.lanes import Route
+from gantrymq.remoting.bodies import PERM_READ
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from store.results import GetMessageResult, GetMessageStatus
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+    from appliance.remoting.server import ServerConnection
+
+# bits of the request's sysFlag (RocketMQ: PullSysFlag)
+COMMIT_OFFSET = 1
+SUSPEND = 2
+HAS_SUBSCRIPTION = 4
+
+MASTER_ID = 0
+
+_CODES = {
+    GetMessageStatus.FOUND: ResponseCode.SUCCESS,
+    GetMessageStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetMessageStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetMessageStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetMessageStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetMessageStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetMessageStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+def pull(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> None:
+    """11 PULL_MESSAGE, for the first time: it may wait."""
+    _pull(broker, connection, request, may_wait=True)
+
+
+def pull_again(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> None:
+    """A pull that waited: answer it now, whatever there is."""
+    try:
+        _pull(broker, connection, request, may_wait=False)
+    except BrokerError as exc:  # the topic or the group went away meanwhile
+        connection.reply(request, request.reply(exc.code, str(exc)))
+
+
+def _pull(broker: BrokerController, connection: ServerConnection, request: RemotingCommand, *, may_wait: bool) -> None:
+    fields = request.ext_fields
+    group, topic = fields["consumerGroup"], fields["topic"]
+    queue_id, offset = int(fields["queueId"]), int(fields["queueOffset"])
+    sys_flag = int(fields["sysFlag"])
+    tag_filter = _checked_filter(broker, fields, group, topic, queue_id, sys_flag)
+    if may_wait and sys_flag & COMMIT_OFFSET:
+        broker.offsets.commit(group, topic, queue_id, int(fields["commitOffset"]))
+    result = broker.store.get_message(group, topic, queue_id, offset, int(fields["maxMsgNums"]), tag_filter)
+    if result is None:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "store getMessage return null")
+    code = _CODES.get(result.status)
+    if code is None:  # NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE: an offset other than 0 can't be right
+        code = ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND
+    if code is ResponseCode.PULL_NOT_FOUND and may_wait and sys_flag & SUSPEND:
+        _park(broker, connection, request, topic, queue_id, offset, tag_filter)
+        return
+    _answer(broker, connection, request, group, topic, code, result)
+
+
+def _answer(
+    broker: BrokerController,
+    connection: ServerConnection,
+    request: RemotingCommand,
+    group: str,
+    topic: str,
+    code: ResponseCode,
+    result: GetMessageResult,
+) -> None:
+    offsets = (result.next_begin_offset, result.min_offset, result.max_offset)
+    body_bytes = result.size_bytes if code is ResponseCode.SUCCESS else 0
+    head = pull_head(request, code, result.status.name, offsets, MASTER_ID, body_bytes)
+    if not body_bytes:
+        connection.write(head)
+        return
+    connection.write_parts([head, *result.buffers])
+    broker.stats.inc_group_get(group, topic, result.message_count, result.size_bytes)
+    broker.stats.inc_broker_get(result.message_count)
+
+
+def _park(
+    broker: BrokerController,
+    connection: ServerConnection,
+    request: RemotingCommand,
+    topic: str,
+    queue_id: int,
+    offset: int,
+    tag_filter: frozenset[int] | None,
+) -> None:
+    config = broker.config
+    wait_ms = int(request.ext_fields["suspendTimeoutMillis"]) if config.long_polling_enable else config.short_polling_ms
+    deadline = time.monotonic() + wait_ms / 1000
+    broker.hold.park(topic, queue_id, HeldPull(connection, request, offset, tag_filter, deadline))
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _checked_filter(
+    broker: BrokerController, fields: dict[str, str], group: str, topic: str, queue_id: int, sys_flag: int
+) -> frozenset[int] | None:
+    """The tag filter of a pull that is allowed. Raises BrokerError with RocketMQ's code when it is not."""
+    if not broker.config.permission & PERM_READ:
+        raise BrokerError(
+            ResponseCode.NO_PERMISSION, f"the broker[{broker.config.broker_name}] pulling message is forbidden"
+        )
+    group_config = broker.groups.get(group)
+    if group_config is None:
+        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{group}] does not exist")
+    if not group_config.consume_enable:
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"subscription group no permission, {group}")
+    config = broker.topics.configs.get(topic)
+    if config is None:
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
+    if not config.perm & PERM_READ:
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic}] pulling message is forbidden")
+    if not 0 <= queue_id < config.read_queue_nums:
+        raise BrokerError(
+            ResponseCode.SYSTEM_ERROR,
+            f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{config.read_queue_nums}]",
+        )
+    if sys_flag & HAS_SUBSCRIPTION:
+        _refuse_sql(fields.get("expressionType") or "TAG")
+        return parse_tags(fields.get("subscription", ""))
+    return _filter_from_heartbeat(broker, fields, group, topic, group_config.consume_broadcast_enable)
+
+
+def _filter_from_heartbeat(
+    broker: BrokerController, fields: dict[str, str], group: str, topic: str, may_broadcast: bool
+) -> frozenset[int] | None:
+    consumers = broker.consumers.get(group)
+    if consumers is None:
+        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
+    if consumers.is_broadcasting and not may_broadcast:
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"the consumer group[{group}] can not consume by broadcast way")
+    subscription = consumers.subscriptions.get(topic)
+    if subscription is None:
+        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist: {topic}")
+    if subscription.sub_version < int(fields["subVersion"]):
+        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+    _refuse_sql(subscription.expression_type)
+    return filter_of(subscription)
+
+
+def _refuse_sql(expression_type: str) -> None:
+    if expression_type != "TAG":
+        raise BrokerError(
+            ResponseCode.SYSTEM_ERROR,
+            f"The broker does not support consumer to filter message by {expression_type}: it is not built yet",
+        )
+
+
+HANDLERS = {
+    RequestCode.PULL_MESSAGE: Route(pull, "pull"),
+    RequestCode.LITE_PULL_MESSAGE: Route(pull, "pull"),
+}
