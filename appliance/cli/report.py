@@ -1,0 +1,104 @@
+"""Compute a historical report: copy what is new in the brokers' logs into the lake, count over it, write the result.
+
+  gantry report traffic --data DIR --days 7           messages and bytes per topic and hour
+  gantry report ingest --data DIR                     only bring the lake up to date
+
+The result lies in DATA/reports/runs/RUN as traffic.json, traffic.csv and traffic.parquet. One run is one process; it
+ends when the run has ended, with exit code 0 when it succeeded, 1 when it failed, 124 when it took too long, 130 when
+it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from datetime import UTC, datetime
+
+from appliance.appliance_config import ApplianceConfig
+from appliance.reports.errors import ReportError
+from appliance.reports.install import install_state
+from appliance.reports.launcher import launch
+from appliance.reports.runs import DEFAULT_TIMEOUT_S, HOUR_MS, REPORTS, RunFolder, RunSpec, RunStatus, new_run_id
+from gantrymq.message.topics import check_topic
+
+EXIT_CODES = {"succeeded": 0, "failed": 1, "timeout": 124, "cancelled": 130}
+TOPICS_PRINTED = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("report", choices=REPORTS, help="what to compute")
+    parser.add_argument("--data", help="data folder of the appliance (default: the one of `gantry up`)")
+    parser.add_argument("--days", type=float, default=7, help="how far back, up to now (default 7)")
+    parser.add_argument("--from", dest="begin", type=_time, help="begin, ISO 8601, UTC when it names no zone")
+    parser.add_argument("--to", dest="end", type=_time, help="end (exclusive)")
+    parser.add_argument("--topic", action="append", default=[], help="only this topic; may be repeated")
+    parser.add_argument("--run-id", help="name of the run's folder (default: a new one)")
+    parser.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT_S, help="seconds until the run is killed")
+    parser.add_argument("--master", help="Spark master (default: the setting spark_master)")
+    parser.add_argument("--driver-memory", default="1g", help="heap of the run's JVM (default 1g)")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a further Spark setting")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    config = ApplianceConfig.load({"data": arguments.data, "spark_master": arguments.master})
+    state = install_state(config.data)
+    if not state.is_ready:
+        raise ReportError(
+            f"the report stack is {state.state}: {state.error or state.step or 'run: gantry install-reports'}"
+        )
+    spec = _spec(arguments, config)
+    folder = RunFolder.in_data(config.data, arguments.run_id or new_run_id())
+    status = launch(folder, spec)
+    if status.state != "succeeded":
+        print(f"gantry report: {status.error}\n  log: {folder.log_path}", file=sys.stderr)
+    elif not arguments.quiet:
+        print(summary(folder, spec, status))
+    return EXIT_CODES[status.state]
+
+
+def _spec(arguments: argparse.Namespace, config: ApplianceConfig) -> RunSpec:
+    for topic in arguments.topic:
+        check_topic(topic)
+    now_ms = int(time.time() * 1000)
+    end_ms = arguments.end if arguments.end is not None else now_ms - now_ms % HOUR_MS + HOUR_MS
+    begin_ms = arguments.begin if arguments.begin is not None else end_ms - int(arguments.days * 24 * HOUR_MS)
+    pairs = [setting.partition("=") for setting in arguments.conf]
+    return RunSpec(
+        report=arguments.report,
+        data=str(config.data),
+        begin_ms=begin_ms,
+        end_ms=end_ms,
+        topics=tuple(arguments.topic),
+        master=config.spark_master,
+        driver_memory=arguments.driver_memory,
+        java_home=config.java_home,
+        timeout_s=arguments.timeout,
+        conf={name: value for name, _, value in pairs},
+    )
+
+
+def summary(folder: RunFolder, spec: RunSpec, status: RunStatus) -> str:
+    """What a person wants to read in the terminal."""
+    lines = [f"read {status.ingested_rows:,} new messages; took {status.duration_s:.1f} s"]
+    page = folder.page() if spec.report == "traffic" else None
+    if page is not None:
+        lines.append(f"{page['messages']:,} messages, {page['stored_bytes']:,} bytes, {page['topic_count']} topics")
+        lines += [
+            f"  {total['messages']:>14,}  {total['stored_bytes']:>16,} B  {total['topic']}"
+            + ("" if total["kind"] == "normal" else f"  ({total['kind']})")
+            for total in page["topics"][:TOPICS_PRINTED]
+        ]
+        lines += [f"note: {note}" for note in page["notes"]]
+        lines.append(f"result: {folder.result('csv')} (also .json, .parquet)")
+    return "\n".join(lines)
+
+
+def _time(text: str) -> int:
+    """ISO 8601 to ms since 1970."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 2026-11-21T08:00") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,164 @@
+"""Runs one report as a process of its own: started, watched, timed, killed as a group, judged by its exit code.
+
+The run's JVM and its Python workers live in the process group of the child, which is a session of its own, so that
+nothing of a runaway report outlives it. The environment has to be right before Java starts, so it is made here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from appliance.reports.errors import JavaNotFound
+from appliance.reports.java import Java, find_java
+from appliance.reports.runs import RunFolder, RunSpec, RunStatus
+
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+GRACE_S = 3.0  # between SIGTERM and SIGKILL
+
+
+class Cancelled(Exception):
+    """The launcher was told to stop (SIGTERM or SIGINT)."""
+
+
+def launch(folder: RunFolder, spec: RunSpec) -> RunStatus:
+    """Do the run, wait for its end, write and return its status. Never raises for a failed run."""
+    folder.write_spec(spec)
+    folder.write_progress("starting", "Looking for Java")
+    started_at = time.time()
+    try:
+        java = find_java(Path(spec.data) / "reports" / "jre", setting=spec.java_home or None)
+    except JavaNotFound as failure:
+        return _ended(folder, RunStatus(
+            state="failed", started_at=started_at, finished_at=time.time(), exit_code=None, error=str(failure)
+        ))  # fmt: skip
+    folder.work_path.mkdir(parents=True, exist_ok=True)
+    try:
+        state, exit_code = _run_child(folder, spec, java)
+    finally:
+        shutil.rmtree(folder.work_path, ignore_errors=True)
+    outcome = _outcome(folder)
+    return _ended(
+        folder,
+        RunStatus(
+            state=state,
+            started_at=started_at,
+            finished_at=time.time(),
+            exit_code=exit_code,
+            rows=outcome.get("rows", 0),
+            ingested_rows=sum(item["rows"] for item in outcome.get("ingest", ())),
+            ingest=tuple(outcome.get("ingest", ())),
+            seconds=outcome.get("seconds", {}),
+            error=_error(state, exit_code, spec, outcome),
+        ),
+    )
+
+
+def environment(java: Java, work_folder: Path, *, local: bool, base: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process that will hold a Spark session."""
+    variables = {name: value for name, value in base.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    paths = [str(PROJECT_ROOT), *filter(None, [base.get("PYTHONPATH")])]
+    variables |= {
+        "JAVA_HOME": str(java.home),
+        "PYSPARK_PYTHON": sys.executable,  # workers would take `python3` from PATH
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(paths),  # workers don't see this process's sys.path
+        "SPARK_LOCAL_DIRS": str(work_folder),
+        "SPARK_CONF_DIR": str(work_folder),  # a machine-wide Spark configuration is not ours
+        "TMPDIR": str(work_folder),
+    }
+    if local:
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # else a host name that does not resolve stops Spark
+    return variables
+
+
+def _run_child(folder: RunFolder, spec: RunSpec, java: Java) -> tuple[str, int | None]:
+    """State and exit code."""
+    variables = environment(java, folder.work_path, local=spec.master.startswith("local"), base=os.environ)
+    with folder.log_path.open("ab") as log, _stop_signals_raise():
+        child = subprocess.Popen(
+            [sys.executable, "-m", "appliance.reports.jobs", str(folder.path)],
+            cwd=folder.work_path,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            exit_code = child.wait(timeout=spec.timeout_s)
+        except subprocess.TimeoutExpired:
+            return "timeout", _kill_group(child)
+        except Cancelled:
+            return "cancelled", _kill_group(child)
+        finally:
+            _kill_rest(child.pid)  # a JVM that outlived its Python, or a worker that outlived both
+    return ("succeeded" if exit_code == 0 else "failed"), exit_code
+
+
+def _kill_group(child: subprocess.Popen[bytes]) -> int:
+    """Ask, wait a little, then insist. Returns the exit code."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGTERM)
+    try:
+        return child.wait(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        return child.wait()
+
+
+def _kill_rest(session_id: int) -> None:
+    """Kill what is left of the child's session. Spark's Python daemon leaves the process group, but not the session."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        pid = int(entry.name)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if pid != os.getpid() and os.getsid(pid) == session_id:
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _stop_signals_raise() -> Iterator[None]:
+    """While inside, SIGTERM and SIGINT raise Cancelled, so that the run's group is killed before this process ends."""
+
+    def stop(signum: int, frame: object) -> None:
+        raise Cancelled
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _outcome(folder: RunFolder) -> dict[str, Any]:
+    try:
+        value: dict[str, Any] = json.loads((folder.path / "outcome.json").read_bytes())
+    except FileNotFoundError:
+        return {}
+    return value
+
+
+def _error(state: str, exit_code: int | None, spec: RunSpec, outcome: Mapping[str, Any]) -> str:
+    if state == "succeeded":
+        return ""
+    if state == "timeout":
+        return f"the run took longer than {spec.timeout_s:g} s and was killed; give it more time or a shorter range"
+    if state == "cancelled":
+        return "the run was stopped before it ended"
+    return str(outcome.get("error") or f"the process ended with exit code {exit_code}; run.log holds its last words")
+
+
+def _ended(folder: RunFolder, status: RunStatus) -> RunStatus:
+    folder.write_status(status)
+    return status

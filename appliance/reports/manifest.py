@@ -1,0 +1,147 @@
+"""The lake of one broker: Parquet files, and the append-only manifest that says which of them count.
+
+    <lake>/data/date=YYYY-MM-DD/<from>-<to>-<n>.parquet    rows of the log range [from, to) stored on that UTC day
+    <lake>/_log/<20-digit sequence>.json                   one entry a batch: range, files, mark of its last record
+    <lake>/_staging/                                       Spark's output before it is moved; nothing here counts
+    <lake>/lake.lock                                       flock: one writer at a time
+
+Exactly once: a file's name is a function of its range, so writing a range again overwrites the same files; a range
+counts from the moment its entry exists; an entry is made by `os.link`, which fails when the name is taken, so there
+is one winner; the next range begins where the last entry ends. Checkpoint and file list are therefore one atomic
+object. Files are synced before their entry, the entry before its name, and the folder after it.
+
+Readers use `files()` and never list the folder: what a killed run left there is unlisted and does not count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from appliance.reports.errors import LakeBusy, ReportError
+
+
+@dataclass(frozen=True, slots=True)
+class LakeFile:
+    """One Parquet file that counts. `path` is relative to the lake; times are store timestamps in ms."""
+
+    path: str
+    date: str
+    rows: int
+    size_bytes: int
+    min_store_timestamp: int
+    max_store_timestamp: int
+
+
+class Lake:
+    """One broker's lake. Reading needs no lock; everything that writes happens inside `writing()`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.broker_name = path.name
+        self._log = path / "_log"
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the one writer. Raises LakeBusy at once when another process is."""
+        self._log.mkdir(parents=True, exist_ok=True)
+        (self.path / "data").mkdir(exist_ok=True)
+        with (self.path / "lake.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LakeBusy(f"{self.path}: another report run is writing it; wait until it has ended") from None
+            yield
+
+    def entries(self) -> list[dict[str, Any]]:
+        """All entries in order. Raises ReportError when one is missing in the middle."""
+        if not self._log.is_dir():
+            return []
+        names = sorted(path.name for path in self._log.glob("*.json"))
+        if names != [_entry_name(sequence) for sequence in range(len(names))]:
+            raise ReportError(f"{self._log}: manifest entries are missing; restore them, or move the lake away")
+        return [json.loads((self._log / name).read_bytes()) for name in names]
+
+    def checkpoint(self) -> int | None:
+        """The physical offset up to which the log is in the lake; None before the first entry."""
+        entries = self.entries()
+        return int(entries[-1]["to"]) if entries else None
+
+    def last_mark(self) -> tuple[int, int, int] | None:
+        """(physical offset, store timestamp, body CRC) of the last record in the lake."""
+        for entry in reversed(self.entries()):
+            if entry.get("last"):
+                offset, stored, crc = entry["last"]
+                return int(offset), int(stored), int(crc)
+        return None
+
+    def files(self, begin_ms: int | None = None, end_ms: int | None = None) -> list[LakeFile]:
+        """The files that count, those only which may hold rows stored in [begin_ms, end_ms)."""
+        every = [LakeFile(**added) for entry in self.entries() for added in entry["add"]]
+        return [
+            file
+            for file in every
+            if (begin_ms is None or file.max_store_timestamp >= begin_ms)
+            and (end_ms is None or file.min_store_timestamp < end_ms)
+        ]
+
+    def commit(
+        self, begin: int, end: int, added: Sequence[LakeFile], last: tuple[int, int, int] | None, *, op: str = "append"
+    ) -> None:
+        """Make the range count. The files must be in place and synced. ReportError when the range does not follow."""
+        entries = self.entries()
+        if entries and entries[-1]["to"] != begin:
+            raise ReportError(f"{self.path}: range {begin}..{end} does not follow {entries[-1]['to']}")
+        entry = {"op": op, "from": begin, "to": end, "last": last, "add": [asdict(file) for file in added]}
+        temporary = self._log / f"{os.getpid()}.tmp"
+        write_synced(temporary, json.dumps(entry, indent=1).encode())
+        try:
+            os.link(temporary, self._log / _entry_name(len(entries)))  # fails when the name is taken: one winner
+        finally:
+            temporary.unlink()
+        sync_folder(self._log)
+
+    def commit_gap(self, begin: int, end: int) -> None:
+        """Note that the log's range was deleted by the broker before it was read."""
+        self.commit(begin, end, [], None, op="gap")
+
+    def gaps(self) -> list[tuple[int, int]]:
+        return [(int(entry["from"]), int(entry["to"])) for entry in self.entries() if entry["op"] == "gap"]
+
+
+def lakes_in(folder: Path) -> list[Lake]:
+    """The lakes of every broker that has one, in order of their names."""
+    if not folder.is_dir():
+        return []
+    return [Lake(path) for path in sorted(folder.iterdir()) if (path / "_log").is_dir()]
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Write the file and wait until the disk has it."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Make names in the folder durable."""
+    sync_file(path)
+
+
+def _entry_name(sequence: int) -> str:
+    return f"{sequence:020}.json"

@@ -1,0 +1,112 @@
+"""A report's table as files: JSON, CSV and Parquet for people and programs, and a bounded page for the dashboard.
+
+CSV cells that a spreadsheet would run as a formula are made text by a leading apostrophe: topic names come from
+strangers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import defaultdict
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from appliance.reports.runs import RunFolder, write_json, write_whole
+
+PAGE_TOPICS = 100  # rows of the page's table of topics
+PAGE_ROWS = 1000  # newest rows of the page's table of hours
+CHART_TOPICS = 8  # more colours than that nobody tells apart; the rest is one series
+FORMULA = r"^[=+\-@\t\r]"
+_HOUR_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def write_results(folder: RunFolder, table: pa.Table, *, begin_ms: int, end_ms: int, notes: list[str]) -> None:
+    """Write every form of the traffic table. Columns: hour, topic, kind, messages, stored_bytes, body_bytes."""
+    parquet = io.BytesIO()
+    pq.write_table(table, parquet, compression="zstd")
+    write_whole(folder.result("parquet"), parquet.getvalue())
+
+    readable = table.set_column(0, "hour", pc.strftime(table["hour"].cast(pa.timestamp("s", "UTC")), _HOUR_FORMAT))
+    write_whole(folder.result("csv"), csv_bytes(readable))
+    rows = readable.to_pylist()
+    write_whole(
+        folder.result("json"),
+        json.dumps({"report": "traffic", "begin_ms": begin_ms, "end_ms": end_ms, "rows": rows}).encode(),
+    )
+    write_json(folder.path / "page.json", page_of(rows, begin_ms=begin_ms, end_ms=end_ms, notes=notes))
+
+
+def csv_bytes(table: pa.Table) -> bytes:
+    """The table as CSV, its text cells safe to open in a spreadsheet."""
+    for index, column in enumerate(table.schema):
+        if pa.types.is_string(column.type):
+            values = table.column(index).combine_chunks()
+            safe = pc.if_else(pc.match_substring_regex(values, FORMULA), _quoted(values), values)
+            table = table.set_column(index, column.name, safe)
+    sink = io.BytesIO()
+    pyarrow.csv.write_csv(table, sink)
+    return sink.getvalue()
+
+
+def _quoted(values: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise("'", values, "")
+
+
+def page_of(rows: list[dict[str, Any]], *, begin_ms: int, end_ms: int, notes: list[str]) -> dict[str, Any]:
+    """What the dashboard shows of any number of rows, in bounded size."""
+    topics: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        total = topics.setdefault(
+            row["topic"],
+            {"topic": row["topic"], "kind": row["kind"], "messages": 0, "stored_bytes": 0, "body_bytes": 0, "hours": 0},
+        )
+        for name in ("messages", "stored_bytes", "body_bytes"):
+            total[name] += row[name]
+        total["hours"] += 1
+    ranked = sorted(topics.values(), key=lambda total: (-total["messages"], total["topic"]))
+    busiest = _busiest_hour(rows)
+    return {
+        "begin_ms": begin_ms,
+        "end_ms": end_ms,
+        "messages": sum(total["messages"] for total in ranked),
+        "stored_bytes": sum(total["stored_bytes"] for total in ranked),
+        "body_bytes": sum(total["body_bytes"] for total in ranked),
+        "topic_count": len(ranked),
+        "row_count": len(rows),
+        "busiest_hour": busiest,
+        "topics": ranked[:PAGE_TOPICS],
+        "rows": rows[-PAGE_ROWS:][::-1],
+        "chart": _chart_of(rows, [total["topic"] for total in ranked]),
+        "notes": notes,
+    }
+
+
+def _busiest_hour(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    by_hour: defaultdict[str, int] = defaultdict(int)
+    for row in rows:
+        by_hour[row["hour"]] += row["messages"]
+    if not by_hour:
+        return None
+    hour = max(sorted(by_hour), key=lambda name: by_hour[name])
+    return {"hour": hour, "messages": by_hour[hour]}
+
+
+def _chart_of(rows: list[dict[str, Any]], ranked: list[str]) -> dict[str, Any]:
+    """Messages an hour: a series for each of the busiest topics, and one for all others."""
+    hours = sorted({row["hour"] for row in rows})
+    index = {hour: at for at, hour in enumerate(hours)}
+    named = set(ranked[:CHART_TOPICS])
+    series = {topic: [0] * len(hours) for topic in ranked[:CHART_TOPICS]}
+    others = [0] * len(hours)
+    for row in rows:
+        values = series[row["topic"]] if row["topic"] in named else others
+        values[index[row["hour"]]] += row["messages"]
+    drawn: list[dict[str, Any]] = [{"topic": topic, "messages": values} for topic, values in series.items()]
+    if len(ranked) > CHART_TOPICS:
+        drawn.append({"topic": None, "count": len(ranked) - CHART_TOPICS, "messages": others})
+    return {"hours": hours, "series": drawn}

@@ -1,0 +1,150 @@
+"""A report run as files: what was asked, how far it is, what came out. Standard library only: the dashboard reads them.
+
+    <reports>/runs/<run id>/spec.json       RunSpec: what was asked, from a fixed set of fields
+                            progress.json   {"phase", "detail", "rows", "at"}: while it runs
+                            status.json     RunStatus: how it ended; its presence means that it has ended
+                            run.log         everything the process wrote to stderr
+                            page.json       the result as a page shows it, bounded in size
+                            traffic.json, traffic.csv, traffic.parquet    the whole result
+                            work/           temporary files of the run; removed when it ends
+
+Every file appears whole or not at all (written aside, then renamed).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from appliance.reports.errors import ReportError
+
+REPORTS = ("traffic", "ingest")  # ingest alone brings the lakes up to date and reports nothing
+RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
+RESULT_SUFFIXES = ("csv", "json", "parquet")
+HOUR_MS = 3_600_000
+DEFAULT_TIMEOUT_S = 900.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSpec:
+    """One run. Times are store times in ms since 1970; `end_ms` is exclusive."""
+
+    report: str
+    data: str
+    begin_ms: int
+    end_ms: int
+    topics: tuple[str, ...] = ()  # empty: all
+    master: str = "local[2]"
+    driver_memory: str = "1g"
+    java_home: str = ""
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    conf: Mapping[str, str] = field(default_factory=dict)  # further Spark settings, for a cluster
+
+    def __post_init__(self) -> None:
+        if self.report not in REPORTS:
+            raise ReportError(f"report {self.report!r} is unknown; there are: {', '.join(REPORTS)}")
+        if self.begin_ms >= self.end_ms:
+            raise ReportError("the report's range is empty: its begin must lie before its end")
+        if self.timeout_s <= 0:
+            raise ReportError(f"timeout_s={self.timeout_s}: must be greater than 0")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunStatus:
+    """How a run ended. `state` is succeeded, failed, timeout or cancelled; times are seconds since 1970."""
+
+    state: str
+    started_at: float
+    finished_at: float
+    exit_code: int | None
+    rows: int = 0  # rows of the result
+    ingested_rows: int = 0
+    error: str = ""
+    ingest: tuple[Mapping[str, Any], ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)  # session, ingest, report: where the time went
+
+    @property
+    def duration_s(self) -> float:
+        return self.finished_at - self.started_at
+
+
+class RunFolder:
+    """One run's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_id = path.name
+        self.log_path = path / "run.log"
+        self.work_path = path / "work"
+
+    @classmethod
+    def in_data(cls, data: Path, run_id: str) -> RunFolder:
+        """The folder of a run. Raises ReportError for an id that can't be one: ids come from URLs too."""
+        if not RUN_ID.fullmatch(run_id):
+            raise ReportError(f"{run_id!r} is not a run id")
+        return cls(data / "reports" / "runs" / run_id)
+
+    def write_spec(self, spec: RunSpec) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / "spec.json", asdict(spec))
+
+    def spec(self) -> RunSpec:
+        values = json.loads((self.path / "spec.json").read_bytes())
+        return RunSpec(**(values | {"topics": tuple(values["topics"])}))
+
+    def write_progress(self, phase: str, detail: str = "", rows: int = 0) -> None:
+        write_json(self.path / "progress.json", {"phase": phase, "detail": detail, "rows": rows, "at": time.time()})
+
+    def progress(self) -> dict[str, Any] | None:
+        return _read_json(self.path / "progress.json")
+
+    def write_status(self, status: RunStatus) -> None:
+        write_json(self.path / "status.json", asdict(status))
+
+    def status(self) -> RunStatus | None:
+        """None while the run has not ended."""
+        values = _read_json(self.path / "status.json")
+        if values is None:
+            return None
+        known = {item.name for item in fields(RunStatus)}
+        return RunStatus(**{name: value for name, value in values.items() if name in known})
+
+    def page(self) -> dict[str, Any] | None:
+        return _read_json(self.path / "page.json")
+
+    def result(self, suffix: str) -> Path:
+        """Path of the result in one of RESULT_SUFFIXES; it exists once the run has succeeded."""
+        if suffix not in RESULT_SUFFIXES:
+            raise ReportError(f"there is no result as {suffix!r}; there are: {', '.join(RESULT_SUFFIXES)}")
+        return self.path / f"traffic.{suffix}"
+
+
+def new_run_id() -> str:
+    """A name that sorts by time and nobody else has."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(3)
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_whole(path, json.dumps(value, ensure_ascii=False).encode())
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write so that readers see the old file or the whole new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        value: dict[str, Any] = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    return value
