@@ -46,7 +46,7 @@ def copied_jars(pom: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         work = Path(scratch)
         shutil.copy(pom, work / "pom.xml")  # Maven writes beside its pom: not into the tree
-        command = [maven, "-B", "-q", "-f", work / "pom.xml", "dependency:copy-dependencies"]
+        command: list[str | Path] = [maven, "-B", "-q", "-f", work / "pom.xml", "dependency:copy-dependencies"]
         command += [f"-DoutputDirectory={work / 'jars'}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
         if done.returncode != 0 or not any((work / "jars").glob("*.jar")):

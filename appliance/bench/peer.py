@@ -52,7 +52,7 @@ class Peer(abc.ABC):
     @abc.abstractmethod
     def _broker_command(self, properties: Path) -> list[str | Path]: ...
 
-    def _broker_env(self) -> dict[str, str]:
+    def _env(self) -> dict[str, str]:
         return {}
 
     # -- addresses and processes --------------------------------------------------------------------------------------
@@ -81,26 +81,36 @@ class Peer(abc.ABC):
 
     def start(self) -> None:
         """Start both and wait until the name server knows the broker. Raises PeerError with their output."""
-        self.home.mkdir(parents=True, exist_ok=True)
         self.start_namesrv()
         self.start_broker()
 
+    def launch(self) -> None:
+        """Start both at once and wait for nothing: what a first message has to wait for is then the caller's to see."""
+        self._launch_namesrv()
+        self._launch_broker()
+
     def start_namesrv(self) -> None:
-        self.home.mkdir(parents=True, exist_ok=True)
-        self._namesrv_port = self._namesrv_port or free_ports()
-        properties = self._write("namesrv.properties", {"listenPort": str(self._namesrv_port)})
-        self._namesrv = Process("namesrv", self._namesrv_command(properties), self.home / "namesrv.log")
-        self._wait(self._namesrv, lambda: wire.registered_brokers(self.namesrv_address) is not None)
+        self._launch_namesrv()
+        self._wait(self.namesrv, lambda: wire.registered_brokers(self.namesrv_address) is not None)
 
     def start_broker(self) -> None:
         """Start the broker, at the port it had before if it ran before, and wait for its registration."""
+        self._launch_broker()
+        self._wait(self.broker, lambda: self.broker_name in wire.registered_brokers(self.namesrv_address))
+        self._wait(self.broker, lambda: wire.max_offsets(self.broker_address, "TBW102", 1) is not None)
+
+    def _launch_namesrv(self) -> None:
+        self.home.mkdir(parents=True, exist_ok=True)
+        self._namesrv_port = self._namesrv_port or free_ports()
+        properties = self._write("namesrv.properties", {"listenPort": str(self._namesrv_port)})
+        self._namesrv = Process(
+            "namesrv", self._namesrv_command(properties), self.home / "namesrv.log", env=self._env()
+        )
+
+    def _launch_broker(self) -> None:
         self._broker_port = self._broker_port or free_ports(1, -2)  # HA, and the VIP port of Java brokers
         properties = self._write("broker.properties", self.broker_properties())
-        self._broker = Process(
-            "broker", self._broker_command(properties), self.home / "broker.log", env=self._broker_env()
-        )
-        self._wait(self._broker, lambda: self.broker_name in wire.registered_brokers(self.namesrv_address))
-        self._wait(self._broker, lambda: wire.max_offsets(self.broker_address, "TBW102", 1) is not None)
+        self._broker = Process("broker", self._broker_command(properties), self.home / "broker.log", env=self._env())
 
     def stop_broker(self) -> None:
         if self._broker is not None:

@@ -19,10 +19,13 @@ STOP_TIMEOUT_S = 30.0
 
 
 class MemoryUse(NamedTuple):
-    """Resident memory in bytes, without the mapped files of the store: those are page cache the kernel can take back."""
+    """Resident bytes without the mapped files of the store: those are page cache that the kernel can take back."""
 
     rss_bytes: int
     pss_bytes: int
+
+    def plain(self) -> list[tuple[str, int]]:
+        return list(self._asdict().items())
 
 
 def free_ports(*deltas: int) -> int:

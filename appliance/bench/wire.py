@@ -26,25 +26,30 @@ def connect(address: str, *, timeout_s: float = CALL_TIMEOUT_S) -> socket.socket
 
 def call(connection: socket.socket, request: RemotingCommand) -> RemotingCommand:
     """Send a request and wait for its answer, whatever its code. Requests of the other side are read over."""
+    return call_frame(connection, request.encode())
+
+
+def call_frame(connection: socket.socket, frame: bytes | memoryview) -> RemotingCommand:
+    """Send a frame that is encoded already and wait for the first answer: there must be no other call under way."""
     protocol = RemotingProtocol()
     try:
-        connection.sendall(request.encode())
+        connection.sendall(frame)
         while True:
             while (command := protocol.next_command()) is not None:
-                if command.is_response and command.opaque == request.opaque:
+                if command.is_response:
                     return command
             data = connection.recv(1 << 18)
             if not data:
-                raise ConnectError("peer", f"closed before it answered {request.code}")
+                raise ConnectError("peer", "closed before it answered")
             protocol.receive_data(data)
     except OSError as exc:
-        raise ConnectError("peer", f"request {request.code}: {exc}") from exc
+        raise ConnectError("peer", str(exc)) from exc
 
 
 def ask(
     address: str, code: int, ext_fields: dict[str, str] | None = None, *, timeout_s: float = CALL_TIMEOUT_S
 ) -> RemotingCommand:
-    """One request on a connection of its own. Raises ConnectError, and ResponseError when the answer's code is not 0."""
+    """One request on a connection of its own. Raises ConnectError, and ResponseError for a code other than 0."""
     with connect(address, timeout_s=timeout_s) as connection:
         answer = call(connection, RemotingCommand.request(code, ext_fields))
     if answer.code != 0:

@@ -1,7 +1,7 @@
 """Apache RocketMQ's own servers as a peer for tests: what they do is what ours must do.
 
-`from tests.peers import ApachePeer`; the fixture `apache_peer` comes from `tests.peers.fixtures`. The class lives with the
-benchmark, which starts the same peer from the command line.
+`from tests.peers import ApachePeer`; the fixture `apache_peer` comes from `tests.peers.fixtures`. The class lives with
+the benchmark, which starts the same peer from the command line.
 
     with ApachePeer(tmp_path / "apache", heap="512m") as peer:
         peer.namesrv_address, peer.broker_address, peer.broker_name

@@ -1,0 +1,190 @@
+"""The load's frames, encoded once: while it runs only an opaque and the UNIQ_KEYs are patched, in place.
+
+A ring holds as many frames as may be in flight and some more, one after the other in one buffer, all of one size. Because
+answers are counted rather than paired, the next n frames of a ring go out in one send, two where the ring turns.
+"""
+
+from __future__ import annotations
+
+import secrets
+import struct
+import time
+
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+
+JAVA_VERSION = 401
+GROUP = "BenchProducer"
+OPAQUE_START = 1_000_000_000  # ten digits that stay ten digits up to 2^31: a frame never changes its size
+DIGITS = 10
+_DIGITS_MARK = b"#" * DIGITS
+_LENGTHS = struct.Struct(">i")
+_RING_FRAMES_MIN = 64
+# A timestamp the latency load finds again in what a pull brings: marker, then 19 digits of nanoseconds.
+TIME_MARK = b"@sent@"
+TIME_DIGITS = 19
+
+
+class FrameRing:
+    """Send requests of one connection, patched and handed out in order."""
+
+    def __init__(self, frames: list[bytes], messages_per_frame: int) -> None:
+        self.messages_per_frame = messages_per_frame
+        self.frame_bytes = len(frames[0])
+        assert all(len(frame) == self.frame_bytes for frame in frames)
+        self._buffer = bytearray(b"".join(frames))
+        self._view = memoryview(self._buffer)
+        self._frames = len(frames)
+        self._next = 0
+        self._number = OPAQUE_START
+        self._opaque_at = frames[0].index(b'"opaque":') + len(b'"opaque":')
+        self._keys_at = _positions(frames[0], _DIGITS_MARK)
+        assert len(self._keys_at) == messages_per_frame
+
+    def take(self, count: int) -> list[memoryview]:
+        """The next `count` frames, ready to send, as one or more views. Valid until the ring has turned once."""
+        views = []
+        while count:
+            first = self._next
+            run = min(count, self._frames - first)
+            for index in range(first, first + run):
+                self._patch(index * self.frame_bytes)
+            views.append(self._view[first * self.frame_bytes : (first + run) * self.frame_bytes])
+            self._next = (first + run) % self._frames
+            count -= run
+        return views
+
+    def _patch(self, start: int) -> None:
+        buffer, number = self._buffer, self._number
+        digits = b"%d" % number
+        at = start + self._opaque_at
+        buffer[at : at + DIGITS] = digits
+        for key_at in self._keys_at:
+            at = start + key_at
+            buffer[at : at + DIGITS] = digits
+            number += 1
+            digits = b"%d" % number
+        self._number = number
+
+
+def send_ring(topic: str, queue_ids: list[int], body_bytes: int, in_flight: int) -> FrameRing:
+    """Single sends (310) as the Java client writes them, taking turns through the queues."""
+    count = _ring_size(in_flight, len(queue_ids))
+    prefix, body = _key_prefix(), bytes(body_bytes)
+    frames = [
+        _send_frame(RequestCode.SEND_MESSAGE_V2, topic, queue_ids[index % len(queue_ids)], _properties(prefix), body)
+        for index in range(count)
+    ]
+    return FrameRing(frames, 1)
+
+
+def batch_ring(topic: str, queue_ids: list[int], body_bytes: int, in_flight: int, batch: int) -> FrameRing:
+    """Batch sends (320), `batch` messages in each, every one with a UNIQ_KEY of its own."""
+    count = len(queue_ids) * -(-(in_flight + 1) // len(queue_ids))
+    item = batch_item(_properties(_key_prefix()), bytes(body_bytes))
+    frames = [
+        _send_frame(
+            RequestCode.SEND_BATCH_MESSAGE, topic, queue_ids[index % len(queue_ids)], "WAIT\x01true", item * batch
+        )
+        for index in range(count)
+    ]
+    return FrameRing(frames, batch)
+
+
+def batch_item(properties: str, body: bytes) -> bytes:
+    """One message of a batch body: sizes, ignored magic and checksum, flag, body, properties."""
+    raw = properties.encode()
+    head = struct.pack(">iiiii", 22 + len(body) + len(raw), 0, 0, 0, len(body))
+    return head + body + struct.pack(">h", len(raw)) + raw
+
+
+class PullFrame:
+    """One pull request (11) of a queue, of which only the queue offset changes."""
+
+    def __init__(self, topic: str, queue_id: int, *, suspend: bool) -> None:
+        fields = {
+            "consumerGroup": "BenchConsumer",
+            "topic": topic,
+            "queueId": str(queue_id),
+            "queueOffset": "#" * DIGITS,
+            "maxMsgNums": "32",
+            "sysFlag": "6" if suspend else "4",  # 4: the subscription is in the request, 2: may be held
+            "commitOffset": "0",
+            "suspendTimeoutMillis": "15000",
+            "subscription": "*",
+            "subVersion": "0",
+            "expressionType": "TAG",
+        }
+        self._buffer = bytearray(_request(RequestCode.PULL_MESSAGE, fields, b""))
+        self._offset_at = self._buffer.index(_DIGITS_MARK)
+        self.frame_bytes = len(self._buffer)
+
+    def at(self, queue_offset: int) -> bytearray:
+        self._buffer[self._offset_at : self._offset_at + DIGITS] = b"%010d" % queue_offset
+        return self._buffer
+
+
+class TimedFrame:
+    """A single send whose body carries the moment it was sent and whose opaque is the caller's."""
+
+    def __init__(self, topic: str, queue_id: int, body_bytes: int) -> None:
+        body = TIME_MARK + b"0" * TIME_DIGITS
+        body += bytes(body_bytes - len(body))
+        self._buffer = bytearray(
+            _send_frame(RequestCode.SEND_MESSAGE_V2, topic, queue_id, _properties(_key_prefix()), body)
+        )
+        self._opaque_at = self._buffer.index(b'"opaque":') + len(b'"opaque":')
+        self._key_at = self._buffer.index(_DIGITS_MARK)
+        self._time_at = self._buffer.index(TIME_MARK) + len(TIME_MARK)
+
+    def at(self, opaque: int, sent_ns: int) -> bytearray:
+        digits = b"%d" % opaque
+        buffer = self._buffer
+        buffer[self._opaque_at : self._opaque_at + DIGITS] = digits
+        buffer[self._key_at : self._key_at + DIGITS] = digits
+        buffer[self._time_at : self._time_at + TIME_DIGITS] = b"%019d" % sent_ns
+        return buffer
+
+
+def _send_frame(code: int, topic: str, queue_id: int, properties: str, body: bytes) -> bytes:
+    fields = {
+        "a": GROUP,
+        "b": topic,
+        "c": "TBW102",
+        "d": "4",
+        "e": str(queue_id),
+        "f": "0",
+        "g": str(int(time.time() * 1000)),
+        "h": "0",
+        "i": properties,
+        "j": "0",
+        "k": "false",
+        "m": "true" if code == RequestCode.SEND_BATCH_MESSAGE else "false",
+    }
+    return _request(code, fields, body)
+
+
+def _request(code: int, fields: dict[str, str], body: bytes) -> bytes:
+    return RemotingCommand(code, fields, body, None, OPAQUE_START, 0, "JAVA", JAVA_VERSION, 0).encode()
+
+
+def _properties(key_prefix: str) -> str:
+    return f"UNIQ_KEY\x01{key_prefix}{'#' * DIGITS}\x02WAIT\x01true\x02TAGS\x01TagA"
+
+
+def _key_prefix() -> str:
+    """32 characters with the digits, as Java's unique ids have; random, so that no two connections share a key."""
+    return secrets.token_hex((32 - DIGITS) // 2).upper()
+
+
+def _ring_size(in_flight: int, queue_count: int) -> int:
+    least = max(in_flight + 1, _RING_FRAMES_MIN)
+    return queue_count * -(-least // queue_count)
+
+
+def _positions(data: bytes, mark: bytes) -> list[int]:
+    positions, at = [], data.find(mark)
+    while at >= 0:
+        positions.append(at)
+        at = data.find(mark, at + len(mark))
+    return positions

@@ -1,0 +1,99 @@
+"""Measure this broker, and Apache RocketMQ beside it: the same load, the same settings, alternating in one run.
+
+Apache RocketMQ is fetched by Maven at the first run. The full run takes about six minutes; --quick one and a half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+
+from appliance.bench.apache import ApachePeer
+from appliance.bench.gantry import GantryPeer
+from appliance.bench.peer import Peer
+from appliance.bench.profile import render_profile
+from appliance.bench.report import render
+from appliance.bench.run import FULL, QUICK, Bench, MakePeer, RunSettings
+from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
+from gantrymq.errors import ConfigError
+
+PROFILED = ("send-16x8", "batch-4x2", "pull-8")
+# Start-up and idle memory of Apache's broker are taken with a small heap: what it could do at best.
+IDLE_HEAP = "256m"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(BY_NAME)
+    parser.add_argument("--quick", action="store_true", help="one short round of each load")
+    parser.add_argument("--peer", choices=("ours", "apache", "both"), default="both", help="whom to measure")
+    parser.add_argument("--scenario", action="append", metavar="NAME", help=f"only this one; repeatable: {names}")
+    parser.add_argument("--rounds", type=int, metavar="N", help="runs of each load and peer; the median counts")
+    parser.add_argument("--seconds", type=float, metavar="S", help="measured seconds of each run")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep everything, single runs too, in FILE")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="where the stores are made, and removed afterwards")
+    parser.add_argument("--heap", default="2g", help="heap of Apache's broker under load (default: %(default)s)")
+    parser.add_argument(
+        "--profile", type=Path, metavar="FILE", help="instead of comparing, run our broker under cProfile into FILE"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit code 1 when a figure carries a warning that makes it wrong: errors, or messages that are missing."""
+    settings = _settings(arguments)
+    scenarios = _scenarios(arguments.scenario or (PROFILED if arguments.profile else None))
+    with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
+        results = Bench(_makers(arguments), Path(work), settings, _say).run(scenarios)
+    print(render(results), flush=True)
+    if arguments.profile:
+        print(render_profile(arguments.profile))
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_bytes(orjson.dumps(results.as_json(), option=orjson.OPT_INDENT_2))
+    runs = [run for figures in results.scenarios for load in figures.loads.values() for run in load.runs]
+    return int(any(run["errors"] or run["missing"] for run in runs))
+
+
+def _settings(arguments: argparse.Namespace) -> RunSettings:
+    settings = QUICK if arguments.quick else FULL
+    if arguments.rounds is not None:
+        if arguments.rounds < 1:
+            raise ConfigError("--rounds must be at least 1")
+        settings = replace(settings, rounds=arguments.rounds, start_rounds=arguments.rounds)
+    if arguments.seconds is not None:
+        if arguments.seconds <= 0:
+            raise ConfigError("--seconds must be more than 0")
+        settings = replace(settings, measure_s=arguments.seconds, latency_s=arguments.seconds)
+    return settings
+
+
+def _scenarios(names: list[str] | tuple[str, ...] | None) -> list[Scenario]:
+    if not names:
+        return list(SCENARIOS)
+    if unknown := [name for name in names if name not in BY_NAME]:
+        raise ConfigError(f"no scenario {unknown[0]!r}; there are: {', '.join(BY_NAME)}")
+    return [BY_NAME[name] for name in names]
+
+
+def _makers(arguments: argparse.Namespace) -> dict[str, MakePeer]:
+    def ours(home: Path, idle: bool) -> Peer:
+        return GantryPeer(home, profile=None if idle else arguments.profile)
+
+    def apache(home: Path, idle: bool) -> Peer:
+        return ApachePeer(home, heap=IDLE_HEAP if idle else arguments.heap)
+
+    makers: dict[str, Callable[[Path, bool], Peer]] = {}
+    if arguments.peer != "apache" or arguments.profile:
+        makers["gantry"] = ours
+    if arguments.peer != "ours" and not arguments.profile:
+        makers["apache"] = apache
+    return makers
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
