@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -31,7 +32,7 @@ from appliance.broker.topic_config import TopicConfigManager
 from appliance.broker.watermarks import WatermarkLog
 from appliance.config import BrokerConfig
 from appliance.errors import StartError
-from appliance.remoting.lanes import LaneLimits, Lanes
+from appliance.remoting.lanes import LaneLimits, Lanes, Route
 from appliance.remoting.server import RemotingServer, ServerConnection
 from appliance.tasks import running
 from gantrymq.message.ids import encode_host
@@ -58,7 +59,7 @@ class BrokerController:
         self.groups = SubscriptionGroupManager(folder / "subscriptionGroup.json", config)
         self.offsets = ConsumerOffsetManager(folder / "consumerOffset.json", config)
         self.producers = ProducerManager()
-        self.consumers = ConsumerManager(is_notifying=config.notify_consumer_ids_changed_enable)
+        self.consumers = ConsumerManager(notify_enable=config.notify_consumer_ids_changed_enable)
         self.locks = RebalanceLockManager()
         self.store = MessageStore(store_config)
         self.schedule = ScheduleMessageService(
@@ -83,9 +84,9 @@ class BrokerController:
         self.outer_api: BrokerOuterApi
         self._stack = contextlib.AsyncExitStack()
 
-    def _listener(self, handlers: dict[int, object], port: int) -> RemotingServer:
+    def _listener(self, handlers: Mapping[int, Route], port: int) -> RemotingServer:
         return RemotingServer(
-            handlers,  # type: ignore[arg-type]  # the processors' tables are of one shape
+            handlers,
             self.lanes,
             host=self.config.bind_address,
             port=port,
