@@ -1,7 +1,7 @@
 """The latency load: a steady rate, whatever the broker does, and a consumer that waits in long polling.
 
-Messages leave on time even when answers are late, so a stall of the broker is seen by every message it delays. Two times
-are taken: until the producer's answer, paired by opaque, and end to end, by the time that the message carries.
+Messages leave on time even when answers are late, so a stall of the broker is seen by every message it delays. Two
+times are taken: until the producer's answer, paired by opaque, and end to end, by the time that the message carries.
 """
 
 from __future__ import annotations

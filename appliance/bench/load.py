@@ -1,4 +1,4 @@
-"""The load, a process of its own: `python -m appliance.bench.load SPEC` with a LoadSpec as JSON, its LoadResult printed.
+"""The load, a process of its own: `python -m appliance.bench.load SPEC` with a LoadSpec as JSON; it prints a LoadResult.
 
 One thread, blocking sockets, epoll only where there is more than one connection, frames encoded beforehand. Answers are
 counted by their length words; each one's code is looked at where it always stands, and an answer that does not start

@@ -1,7 +1,7 @@
 """The null server: answers the load as fast as a Python process can, and does nothing else.
 
 `python -m appliance.bench.null_server` prints its port. Against it the load shows its ceiling. All requests of a
-connection have one size, so after the first they are counted by a division; the answers are one ready-made text, sliced.
+connection have one size, so after the first they are counted by a division; the answers are a ready-made text, sliced.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def render(results: BenchResults) -> str:
 
 def _throughput(scenarios: Sequence[ScenarioFigures]) -> str:
     head = ("load (connections x in flight)", "broker", "messages/s", "ratio", "p50 ms", "p99 ms", "broker CPU us/msg")
-    rows = [(*head, "load CPU", "ceiling/s")]
+    rows: list[tuple[str, ...]] = [(*head, "load CPU", "ceiling/s")]
     for figures in scenarios:
         for index, (label, load) in enumerate(figures.loads.items()):
             rows.append((figures.title if index == 0 else "", label, *_load_cells(figures, label, load)))

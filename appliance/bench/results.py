@@ -108,7 +108,8 @@ def load_figures(runs: list[LoadRun]) -> LoadFigures:
     """The medians of the runs."""
 
     def median(name: str) -> float:
-        return statistics.median(getattr(run.result, name) for run in runs)
+        values: list[float] = [getattr(run.result, name) for run in runs]
+        return statistics.median(values)
 
     return LoadFigures(
         rate=median("rate"),
