@@ -1,0 +1,56 @@
+"""What `gantry up` prints once everything serves: readable at a glance by a person, one line for scripts."""
+
+from __future__ import annotations
+
+from appliance.appliance_config import ApplianceConfig
+
+SNIPPET = """\
+from gantrymq import Message, SyncProducer
+
+with SyncProducer("{namesrv}") as producer:
+    result = producer.send(Message("demo", b"hello", tags="first"))
+    print(result.status.name, result.msg_id)
+"""
+REPORTS = {
+    "ready": "ready",
+    "installing": "Spark is being installed in the background; everything else is ready",
+    "absent": "not installed; `gantry install-reports` does it",
+    "failed": "the installation failed; `gantry install-reports` tries again and says why",
+}
+
+
+def banner(config: ApplianceConfig, *, version: str, token: str | None, reports: str, started_s: float) -> str:
+    """The whole text. `reports` is the state of the report stack, `started_s` how long the start took."""
+    url = f"http://{config.http_address}/"
+    rows = [("Dashboard", url)]
+    if token is not None:
+        rows += [
+            ("First visit", f"{url}first-run?token={token}"),
+            ("", "(sets the password; works once, for 30 minutes)"),
+        ]
+    rows += [("Name server", f"{config.namesrv_address}   (what clients call NAMESRV_ADDR)")]
+    rows += [
+        ("Broker", f"{config.broker_address_of(index)}   {name}") for index, name in enumerate(config.broker_names)
+    ]
+    rows += [("Advertised", f"{config.advertise}   {_reach(config)}")]
+    rows += [("Data", f"{config.data}   (logs: {config.logs_folder.name}/)")]
+    rows += [("Reports", REPORTS.get(reports, reports))]
+    lines = [f"GantryMQ {version} serves after {started_s:.1f} s. Ctrl-C stops it.", ""]
+    lines += [f"{label:<13}{text}" for label, text in rows]
+    lines += ["", "Send a message from Python:", ""]
+    lines += [f"    {line}" for line in SNIPPET.format(namesrv=config.namesrv_address).splitlines()]
+    return "\n" + "\n".join(f"  {line}".rstrip() for line in lines) + "\n"
+
+
+def ready_line(config: ApplianceConfig) -> str:
+    """The line that scripts wait for. With several brokers it names the first."""
+    return (
+        f"GANTRY READY http={config.http_address} namesrv={config.namesrv_address} "
+        f"broker={config.broker_address_of(0)} data={config.data}"
+    )
+
+
+def _reach(config: ApplianceConfig) -> str:
+    if config.is_loopback:
+        return "(only programs on this machine can connect)"
+    return "(programs on other machines can connect)"

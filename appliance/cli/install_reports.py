@@ -1,0 +1,164 @@
+"""Install the report stack (PySpark, Arrow, a Java) into this Python, package by package, from the lock file.
+
+`gantry up` runs this in the background when something is missing; the dashboard reads how far it is from the state
+file. Packages that are there already are left alone, so an installation that was cut short goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from appliance.appliance_config import ROOT, ApplianceConfig
+
+LOCK = ROOT / "deploy" / "locks" / "reports.lock"
+STATE_FILE = "install.json"
+ATTEMPTS = 3
+PAUSE_S = 5.0
+ERROR_LINES = 8
+
+
+@dataclass
+class InstallState:
+    """What the state file says; times are seconds since the epoch."""
+
+    state: str = "absent"  # absent, installing, ready, failed
+    step: str = ""
+    done: int = 0
+    total: int = 0
+    started_at: float = 0.0
+    updated_at: float = 0.0
+    error: str | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, metavar="DIR", help="data folder whose state file tells the progress")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    config = ApplianceConfig.load({"data": arguments.data})
+    progress = Progress(config.reports_folder / STATE_FILE)
+    wanted = missing_packages()
+    progress.begin(len(wanted))
+    for requirement, block in wanted:
+        progress.step(f"installing {requirement}")
+        error = _install(block)
+        if error is not None:
+            progress.fail(f"{requirement} could not be installed: {error}")
+            return 1
+    progress.finish()
+    return 0
+
+
+def record_absence_or_readiness(path: Path) -> InstallState:
+    """Write to the state file whether the stack is there, as found now; for the start of the appliance."""
+    progress = Progress(path)
+    if missing_packages():
+        progress.state.state = "absent"
+        progress.write()
+    else:
+        progress.finish()
+    return progress.state
+
+
+def read_state(path: Path) -> InstallState:
+    """The last state written; "absent" when there is none."""
+    try:
+        return InstallState(**json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return InstallState()
+
+
+def missing_packages(lock: Path = LOCK) -> list[tuple[str, str]]:
+    """(name==version, lock-file block with its hashes) of each package that this Python lacks in that version."""
+    return [(requirement, block) for requirement, block in _locked(lock) if not _is_installed(requirement)]
+
+
+class Progress:
+    """The state file and the log, kept in step."""
+
+    def __init__(self, path: Path) -> None:
+        self.state = InstallState()
+        self._path = path
+
+    def begin(self, total: int) -> None:
+        self.state = InstallState(state="installing", total=total, started_at=time.time())
+        self.write()
+
+    def step(self, text: str) -> None:
+        if self.state.step:
+            self.state.done += 1
+        self.state.step = text
+        self.write()
+        print(f"{self.state.done + 1} of {self.state.total}: {text}", flush=True)
+
+    def fail(self, error: str) -> None:
+        self.state.state, self.state.error = "failed", error
+        self.write()
+        print(error, file=sys.stderr, flush=True)
+
+    def finish(self) -> None:
+        self.state.state, self.state.step, self.state.done = "ready", "", self.state.total
+        self.write()
+        print("the report stack is ready", flush=True)
+
+    def write(self) -> None:
+        self.state.updated_at = time.time()
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        new = self._path.with_name(self._path.name + ".new")
+        new.write_text(json.dumps(asdict(self.state)) + "\n", encoding="utf-8")
+        new.replace(self._path)
+
+
+def _locked(lock: Path) -> Iterator[tuple[str, str]]:
+    """The blocks of a lock file: a requirement and its hashes, continued over lines by backslashes."""
+    for block in re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8")):
+        if match := re.match(r"[A-Za-z0-9._-]+==[^\s;\\]+", block):
+            yield match[0], block
+
+
+def _is_installed(requirement: str) -> bool:
+    name, _, version = requirement.partition("==")
+    try:
+        return importlib.metadata.version(name) == version
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def _install(block: str) -> str | None:
+    """Install one block; a bad network gets further chances. Returns the error's last lines, None when it worked."""
+    with tempfile.TemporaryDirectory(prefix="gantry-install-") as folder:
+        requirements = Path(folder) / "requirements.txt"
+        requirements.write_text(block, encoding="utf-8")
+        for attempt in range(1, ATTEMPTS + 1):
+            result = subprocess.run(
+                [*_installer(), "--require-hashes", "--no-deps", "-r", str(requirements)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            print(result.stdout + result.stderr, flush=True)
+            if result.returncode == 0:
+                return None
+            if attempt < ATTEMPTS:
+                time.sleep(PAUSE_S * attempt)
+    return " ".join((result.stderr or result.stdout).strip().splitlines()[-ERROR_LINES:])
+
+
+def _installer() -> list[str]:
+    """uv when it is on the path, else pip, which leaves no 450 MB copy of Spark in its cache."""
+    if uv := shutil.which("uv"):
+        return [uv, "pip", "install", "--python", sys.executable]
+    os.environ["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    return [sys.executable, "-m", "pip", "install", "--no-cache-dir", "--progress-bar", "off"]

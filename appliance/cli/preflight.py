@@ -1,0 +1,208 @@
+"""What has to be true before the appliance starts: each check that fails says so in one sentence, with the exact fix.
+
+A `Finding` that is fatal stops the start; the others are told and the appliance starts all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.appliance_config import BROKER_PORT_STEP, ApplianceConfig
+from appliance.data_folder import DataFolderInUse, DataFolderLock
+from appliance.reports.errors import JavaNotFound
+from appliance.reports.java import find_java
+
+FREE_BYTES_NEEDED = 2 << 30  # the first commit-log file is 1 GiB, the database and the index want room beside it
+FREE_BYTES_COMFORTABLE = 10 << 30
+DISK_FULL_RATIO = 0.85  # RocketMQ's marks: 0.75 deletes old files by the clock, 0.85 at once, 0.90 refuses messages
+OPEN_FILES_WANTED = 65_536
+MAP_COUNT_WANTED = 65_530  # Linux's default; a consume queue is a mapping, so are commit-log and index files
+VIP_PORT_BELOW = 2  # RocketMQ's "fast" listener of a broker stands two ports below the main one
+
+
+@dataclass(frozen=True)
+class Finding:
+    sentence: str
+    is_fatal: bool = True
+
+
+def check_all(config: ApplianceConfig) -> list[Finding]:
+    """Everything found, in the order in which a person would fix it."""
+    in_use = list(check_lock(config))
+    if in_use:  # the ports are taken by the same appliance: one sentence is enough
+        return in_use
+    return [
+        *check_bind(config),
+        *(list(check_folder(config.data)) or check_space(config.data)),
+        *check_ports(config),
+        *check_open_files(),
+        *check_map_count(),
+        *check_user(),
+        *check_java(config),
+    ]
+
+
+def check_bind(config: ApplianceConfig) -> Iterator[Finding]:
+    if config.is_loopback:
+        return
+    if not config.allow_open_network:
+        yield Finding(
+            f"Binding to {config.bind} would let everyone who reaches this machine read and write all messages, "
+            "because brokers do not ask for accounts yet: use --bind 127.0.0.1, or say --allow-open-network on a "
+            "network you trust."
+        )
+        return
+    yield Finding(
+        f"Everyone who reaches {config.bind} can read and write all messages: brokers do not ask for accounts yet "
+        "(--allow-open-network). The dashboard asks for its password all the same, but speaks plain HTTP.",
+        is_fatal=False,
+    )
+
+
+def check_lock(config: ApplianceConfig) -> Iterator[Finding]:
+    if not config.data.is_dir():
+        return
+    lock = DataFolderLock(config.data)
+    try:
+        lock.acquire()
+    except DataFolderInUse as exc:
+        yield Finding(f"{exc}.")
+    except OSError:
+        return  # check_folder says it better
+    else:
+        lock.release()
+
+
+def check_folder(folder: Path) -> Iterator[Finding]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            return
+    except OSError as exc:
+        yield Finding(
+            f"The data folder {folder} can't be written ({exc.strerror}): make it writable with "
+            f"`sudo install -d -m 700 -o {_user()} {folder}`, or name another one with --data."
+        )
+
+
+def check_space(folder: Path) -> Iterator[Finding]:
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    usage = shutil.disk_usage(existing)
+    if usage.free < FREE_BYTES_NEEDED:
+        yield Finding(
+            f"Only {_gib(usage.free)} are free at {folder}, and {_gib(FREE_BYTES_NEEDED)} are needed to start: "
+            "free some space, or name a folder on another disk with --data."
+        )
+    elif usage.used / usage.total > DISK_FULL_RATIO:
+        yield Finding(
+            f"The disk of {folder} is {usage.used / usage.total:.0%} full: from 85 % on brokers delete their oldest "
+            "files, from 90 % on they refuse messages; free some space, or name another disk with --data.",
+            is_fatal=False,
+        )
+    elif usage.free < FREE_BYTES_COMFORTABLE:
+        yield Finding(f"Only {_gib(usage.free)} are free at {folder}: watch the disk bar.", is_fatal=False)
+
+
+def check_ports(config: ApplianceConfig) -> Iterator[Finding]:
+    for what, port, option in wanted_ports(config):
+        if not is_port_free(config.bind, port):
+            owner = _owner_of(port)
+            yield Finding(
+                f"Port {port} ({what}) is taken{owner}: stop that program, or choose another port with {option} N."
+            )
+
+
+def wanted_ports(config: ApplianceConfig) -> Iterator[tuple[str, int, str]]:
+    """(what for, port, option that changes it) of everything that will listen."""
+    yield "dashboard", config.http_port, "--http-port"
+    yield "name server", config.namesrv_port, "--namesrv-port"
+    for index, name in enumerate(config.broker_names):
+        port = config.broker_port + BROKER_PORT_STEP * index
+        yield name, port, "--broker-port"
+        yield f"{name}, its VIP listener", port - VIP_PORT_BELOW, "--broker-port"
+
+
+def is_port_free(host: str, port: int) -> bool:
+    """Whether a listener could be opened on host:port now."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def check_open_files() -> Iterator[Finding]:
+    """Raise the soft limit as far as allowed; every process of the appliance inherits it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    reachable = OPEN_FILES_WANTED if hard == resource.RLIM_INFINITY else min(OPEN_FILES_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < reachable:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
+    if reachable < OPEN_FILES_WANTED:
+        yield Finding(
+            f"A process may open only {reachable} files and connections here: for more, say `ulimit -n "
+            f"{OPEN_FILES_WANTED}` before the start (systemd: LimitNOFILE={OPEN_FILES_WANTED}).",
+            is_fatal=False,
+        )
+
+
+def check_map_count(path: Path = Path("/proc/sys/vm/max_map_count")) -> Iterator[Finding]:
+    try:
+        limit = int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return  # not Linux: no such limit
+    if limit < MAP_COUNT_WANTED:
+        yield Finding(
+            f"vm.max_map_count is {limit}, so a broker with many queues can't map its files: "
+            "raise it with `sudo sysctl -w vm.max_map_count=655360`.",
+            is_fatal=False,
+        )
+
+
+def check_user() -> Iterator[Finding]:
+    if os.geteuid() == 0:
+        yield Finding("Running as root, which nothing here needs: an account of its own is safer.", is_fatal=False)
+
+
+def check_java(config: ApplianceConfig) -> Iterator[Finding]:
+    """Reports need a Java. The report stack brings one, so this speaks up only where it will not."""
+    try:
+        find_java(config.reports_folder / "jre", setting=config.java_home or None)
+    except JavaNotFound as exc:
+        if config.java_home or not config.install_reports:
+            yield Finding(f"Reports can't be computed: {exc}.", is_fatal=False)
+
+
+def _owner_of(port: int) -> str:
+    """ " by process 123 (java)", or nothing where the system does not tell."""
+    import psutil  # only a start that fails needs it
+
+    try:
+        listeners = [item for item in psutil.net_connections("tcp") if item.status == psutil.CONN_LISTEN]
+        pid = next((item.pid for item in listeners if item.laddr and item.laddr.port == port and item.pid), None)
+        return f" by process {pid} ({psutil.Process(pid).name()})" if pid else " by another program"
+    except psutil.Error:
+        return " by another program"
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 30):.1f} GiB"
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

@@ -1,0 +1,110 @@
+"""Start the whole appliance: name server, brokers, dashboard, reports.
+
+Every option can also stand in gantry.toml (http_port = 8081) or in the environment (GANTRY_HTTP_PORT=8081);
+an option given here wins over the environment, the environment over the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import socket
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from appliance.appliance_config import BROKER_PORT_STEP, CONFIG_VARIABLE, ROOT, ApplianceConfig, describe
+from appliance.cli import preflight
+from appliance.data_folder import lay_out
+from gantrymq.errors import ConfigError, GantryError
+
+PREPARED_VARIABLE = "GANTRY_PREPARED"  # says to `manage.py up` that the checks and the folders are done
+PORT_TRIES = 200
+TEXT_OPTIONS = ("bind", "advertise", "cluster", "spark_master", "log_level")
+NUMBER_OPTIONS = ("http_port", "namesrv_port", "broker_port", "brokers")
+SWITCHES = ("allow_open_network",)
+
+
+class NotReady(GantryError):
+    """The machine is not ready for the appliance; what is wrong has been said already."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (default: gantry.toml, if there)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help=describe("data"))
+    for name in TEXT_OPTIONS:
+        parser.add_argument(_option(name), metavar="TEXT", help=_help(name))
+    for name in NUMBER_OPTIONS:
+        parser.add_argument(_option(name), type=int, metavar="N", help=_help(name))
+    for name in SWITCHES:
+        parser.add_argument(_option(name), action="store_true", default=None, help=_help(name))
+    parser.add_argument(
+        "--no-install-reports", dest="install_reports", action="store_false", default=None, help="leave Spark out"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check, prepare, then become `manage.py up`. Comes back only when something is wrong."""
+    given = {name: value for name, value in vars(arguments).items() if name != "config"}
+    config = ApplianceConfig.load(given, config_file=arguments.config)
+    config = with_real_ports(config)
+    _tell(preflight.check_all(config))
+    lay_out(config)
+    environment = {**os.environ, **config.to_environment(), PREPARED_VARIABLE: "1"}
+    environment.pop(CONFIG_VARIABLE, None)  # what it said is in the variables now
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, str(ROOT / "manage.py"), "up"], environment)
+
+
+def with_real_ports(config: ApplianceConfig) -> ApplianceConfig:
+    """The same settings with a free port wherever 0 stood."""
+    taken: set[int] = set()
+    ports: dict[str, Any] = {}
+    if config.broker_port == 0:
+        ports["broker_port"] = _free_broker_port(config)
+        taken.update(port for _, port, _ in preflight.wanted_ports(dataclasses.replace(config, **ports)))
+    for name in ("http_port", "namesrv_port"):
+        if getattr(config, name) == 0:
+            ports[name] = _free_port(config.bind, taken)
+            taken.add(ports[name])
+    return dataclasses.replace(config, **ports)
+
+
+def _free_broker_port(config: ApplianceConfig) -> int:
+    """A port whose neighbours for the VIP listeners, and those of all further brokers, are free as well."""
+    for _ in range(PORT_TRIES):
+        base = _free_port(config.bind, set())
+        wanted = [base + BROKER_PORT_STEP * index - below for index in range(config.brokers) for below in (0, 2)]
+        if wanted[-2] <= 65535 and all(preflight.is_port_free(config.bind, port) for port in wanted):
+            return base
+    raise ConfigError("no free port for the brokers was found: name one with --broker-port")
+
+
+def _free_port(host: str, taken: set[int]) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    while True:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+            port = int(probe.getsockname()[1])
+        if port not in taken:
+            return port
+
+
+def _tell(findings: Iterable[preflight.Finding]) -> None:
+    """Print what was found; stop when something fatal is among it."""
+    fatal = 0
+    for finding in findings:
+        fatal += finding.is_fatal
+        print(f"{'✗' if finding.is_fatal else '!'} {finding.sentence}", file=sys.stderr)
+    if fatal:
+        raise NotReady("not started: 1 thing to fix" if fatal == 1 else f"not started: {fatal} things to fix")
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _help(name: str) -> str:
+    return describe(name).replace("%", "%%")

@@ -1,0 +1,246 @@
+"""The appliance process: supervisor, Daphne, sampler and report schedule on one asyncio loop.
+
+`gantry up` has checked the machine and laid out the data folder, and has exported the settings; then it became this
+command. The web side listens first, the workers follow in order, and when all serve the banner is printed. A signal
+turns it round: the listener closes, the services end, the workers stop in reverse order.
+
+Daphne brings Twisted's reactor, which runs on the asyncio loop, so everything else here is plain asyncio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import logging.handlers
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import psutil
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from appliance import logs
+from appliance.appliance_config import ApplianceConfig
+from appliance.cli import install_reports
+from appliance.cli.banner import banner, ready_line
+from appliance.data_folder import DataFolderLock
+from appliance.supervisor.child import ChildSpec
+from appliance.supervisor.roles import gantry_command, gantry_environment, worker_stages
+from appliance.supervisor.supervisor import StartFailed, Supervisor
+from appliance.version import VERSION
+
+logger = logging.getLogger(__name__)
+
+SERVICE_RESTART_S = 5.0
+LOG_BYTES_MAX = 10 << 20
+LOGS_KEPT = 5
+
+
+class Service(Protocol):
+    def run(self) -> Awaitable[None]: ...
+
+
+class Command(BaseCommand):
+    help = "Start the appliance: name server, brokers, dashboard, reports (the same as `gantry up`)."
+    requires_system_checks: list[str] = []  # they import every page before the first one is asked for
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        config: ApplianceConfig = settings.APPLIANCE
+        _open_log(config)
+        lock = DataFolderLock(config.data)
+        lock.acquire()
+        try:
+            call_command("migrate", verbosity=0, interactive=False)
+            code = Appliance(config).serve()
+        finally:
+            lock.release()
+        sys.exit(code)
+
+
+class Appliance:
+    """One start of the whole, until it is told to stop."""
+
+    def __init__(self, config: ApplianceConfig) -> None:
+        self._config = config
+        self._supervisor = Supervisor(
+            worker_stages(config), logs_folder=config.logs_folder, stop_grace_s=config.stop_grace_s
+        )
+        self._exit_code = 1  # until the end was reached in good order
+
+    def serve(self) -> int:
+        """Run until a signal. Returns the exit code."""
+        from daphne.server import Server, reactor  # installs the asyncio reactor, so it comes before the application
+
+        from dashboard.asgi import application
+
+        loop = reactor._asyncioEventloop
+        asyncio.set_event_loop(loop)
+        server: Any = Server(
+            application=application,
+            endpoints=[_endpoint(self._config)],
+            signal_handlers=False,
+            server_name="GantryMQ",
+            verbosity=0,
+            ready_callable=lambda: tasks.append(loop.create_task(self._live(server, reactor.stop))),
+        )
+        tasks: list[asyncio.Task[None]] = []  # the loop keeps weak references only
+        server.run()
+        if not tasks:
+            print(f"gantry up: port {self._config.http_port} can't be opened", file=sys.stderr)
+        return self._exit_code
+
+    async def _live(self, server: Any, stop_reactor: Callable[[], None]) -> None:
+        """The appliance's life on the loop; whatever ends it, the reactor is stopped after it."""
+        stopping = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, _ask_to_stop, stopping)
+        try:
+            self._exit_code = await self._supervise(server, stopping)
+        except Exception:
+            logger.exception("appliance failed", extra={"event": "appliance_failed"})
+            print("gantry up: failed; the reason is at the end of logs/gantry.log", file=sys.stderr)
+        finally:
+            stop_reactor()
+
+    async def _supervise(self, server: Any, stopping: asyncio.Event) -> int:
+        from dashboard.processes import attach
+
+        attach(self._supervisor)
+        supervision = asyncio.create_task(self._supervisor.run(), name="supervisor")
+        ended = asyncio.create_task(stopping.wait(), name="stop signal")
+        services: list[asyncio.Task[None]] = []
+        try:
+            if await self._all_serve(supervision, ended):
+                services = [asyncio.create_task(_kept_running(service)) for service in _services()]
+                services += self._install_reports_when_missing()
+                await self._announce()
+                await asyncio.wait({supervision, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if supervision.done():
+                await supervision  # it never ends by itself: this raises why
+        except StartFailed as exc:
+            print(f"gantry up: {exc}\n\n{exc.log_tail}", file=sys.stderr)
+            return 1
+        finally:
+            await _close_listeners(server)
+            await _cancel(*services)
+            await _cancel(ended, supervision)
+        return 0
+
+    async def _all_serve(self, supervision: asyncio.Task[None], ended: asyncio.Task[bool]) -> bool:
+        """Wait until all workers serve. False: a signal came first, or the supervisor failed."""
+        serving = asyncio.create_task(self._supervisor.wait_serving())
+        await asyncio.wait({serving, supervision, ended}, return_when=asyncio.FIRST_COMPLETED)
+        all_serve = serving.done() and not ended.done()
+        await _cancel(serving)
+        return all_serve
+
+    async def _announce(self) -> None:
+        from dashboard.first_run import issue_setup_token
+
+        token = await asyncio.to_thread(issue_setup_token)
+        state = install_reports.read_state(self._config.reports_folder / install_reports.STATE_FILE).state
+        started_s = time.time() - psutil.Process().create_time()
+        print(banner(self._config, version=VERSION, token=token, reports=state, started_s=started_s))
+        print(ready_line(self._config), flush=True)
+        logger.info("appliance serves", extra={"event": "appliance_serves", "started_s": round(started_s, 2)})
+
+    def _install_reports_when_missing(self) -> list[asyncio.Task[None]]:
+        path = self._config.reports_folder / install_reports.STATE_FILE
+        if install_reports.record_absence_or_readiness(path).state == "ready" or not self._config.install_reports:
+            return []
+        install_reports.Progress(path).begin(0)  # the page says so before the job has counted the packages
+        command = gantry_command("install-reports", "--data", str(self._config.data))
+        self._supervisor.add_job(
+            ChildSpec(
+                name="install-reports",
+                role="installer",
+                command=command,
+                environment=gantry_environment(),
+                is_service=False,
+            )
+        )
+        return [asyncio.create_task(self._tell_installation(), name="installation of reports")]
+
+    async def _tell_installation(self) -> None:
+        """Print each step of the installation on the terminal."""
+        path = self._config.reports_folder / install_reports.STATE_FILE
+        told = ""
+        while True:
+            state = install_reports.read_state(path)
+            text = _installation_text(state)
+            if text and text != told:
+                print(f"  {text}", flush=True)
+                told = text
+            if state.state in ("ready", "failed"):
+                return
+            await asyncio.sleep(0.5)
+
+
+def _installation_text(state: install_reports.InstallState) -> str:
+    if state.state == "ready":
+        return "Reports: ready."
+    if state.state == "failed":
+        return f"Reports: {state.error}. Try again with `gantry install-reports`."
+    return f"Reports: {state.step} ({state.done + 1} of {state.total})" if state.step else ""
+
+
+def _services() -> list[Service]:
+    """What runs beside the pages on this loop."""
+    from dashboard.live.sampler import Sampler
+    from dashboard.reports_schedule import ReportSchedule
+
+    return [Sampler(), ReportSchedule()]
+
+
+async def _kept_running(service: Service) -> None:
+    """A service that fails is told and started again: the brokers must not go down with a page's helper."""
+    while True:
+        try:
+            await service.run()
+        except Exception:
+            logger.exception("service failed", extra={"event": "service_failed", "service": type(service).__name__})
+        await asyncio.sleep(SERVICE_RESTART_S)
+
+
+async def _close_listeners(server: Any) -> None:
+    """Take no new connections; those that are open end with the reactor."""
+    for listening in server.listeners:
+        port = listening.result if listening.called else None
+        if port is not None and hasattr(port, "stopListening"):
+            await asyncio.ensure_future(port.stopListening().asFuture(asyncio.get_running_loop()))
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel in order, each one ended before the next."""
+    for task in tasks:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await task
+
+
+def _ask_to_stop(stopping: asyncio.Event) -> None:
+    print("\nStopping; nothing is lost." if not stopping.is_set() else "Still stopping.", flush=True)
+    stopping.set()
+
+
+def _endpoint(config: ApplianceConfig) -> str:
+    """Where to listen, as Twisted writes it."""
+    interface = config.bind.replace(":", r"\:")
+    kind = "tcp6" if ":" in config.bind else "tcp"
+    return f"{kind}:port={config.http_port}:interface={interface}"
+
+
+def _open_log(config: ApplianceConfig) -> None:
+    """Everything into logs/gantry.log; the terminal keeps to what a person has to know."""
+    path = config.logs_folder / "gantry.log"
+    file = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT, encoding="utf-8")
+    terminal = logging.StreamHandler(sys.stderr)
+    terminal.setLevel(logging.WARNING)
+    for handler in (file, terminal):
+        handler.setFormatter(logs.FactsFormatter(logs.FORMAT, logs.TIME_FORMAT))
+    logging.basicConfig(level=config.log_level, handlers=[file, terminal], force=True)

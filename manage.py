@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""Django's command-line door. `manage.py up` is `gantry up`: it goes through the same checks first."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["up"] and "GANTRY_PREPARED" not in os.environ:
+        from appliance.__main__ import main as gantry
+
+        return gantry(sys.argv[1:])
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
