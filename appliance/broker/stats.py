@@ -1,0 +1,255 @@
+"""BrokerStatsManager: what the broker counts by topic and by group, and how much of it is recent.
+
+Counters are plain integers that only grow; the hot path adds to them and nothing else. A timer takes snapshots, and a
+window (minute, hour, day) is the difference between its newest and its oldest snapshot. Names, keys and periods are
+those of RocketMQ 4.9 (common.stats.StatsItem), so request 315 means the same here: an item exists from its first
+increment, and a window is empty until the timer came by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+logger = logging.getLogger(__name__)
+
+TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
+TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"
+GROUP_GET_NUMS = "GROUP_GET_NUMS"
+GROUP_GET_SIZE = "GROUP_GET_SIZE"
+GROUP_GET_LATENCY = "GROUP_GET_LATENCY"
+SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
+BROKER_PUT_NUMS = "BROKER_PUT_NUMS"
+BROKER_GET_NUMS = "BROKER_GET_NUMS"
+QUEUE_PUT_NUMS = "QUEUE_PUT_NUMS"
+QUEUE_PUT_SIZE = "QUEUE_PUT_SIZE"
+QUEUE_GET_NUMS = "QUEUE_GET_NUMS"
+QUEUE_GET_SIZE = "QUEUE_GET_SIZE"
+_QUEUE_NAMES = {QUEUE_PUT_NUMS, QUEUE_PUT_SIZE, QUEUE_GET_NUMS, QUEUE_GET_SIZE}
+
+SAMPLE_PERIOD_S = 10
+_HOUR_TICKS = 60  # a sample of the hour window every 60 samples of the minute window: 10 minutes
+_DAY_TICKS = 360  # and of the day window every hour
+
+
+class Snapshot(NamedTuple):
+    """What an item had counted at a moment."""
+
+    time_ms: int
+    value: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatsWindow:
+    """What fell into one window. value_per_call is RocketMQ's avgpt: 0 for items that do not count calls."""
+
+    sum: int = 0
+    per_second: float = 0.0
+    value_per_call: float = 0.0
+
+
+def window_of(snapshots: deque[Snapshot]) -> StatsWindow:
+    """The difference between the newest and the oldest snapshot; nothing counted when there are none."""
+    if not snapshots:
+        return StatsWindow()
+    first, last = snapshots[0], snapshots[-1]
+    total, times, elapsed_ms = last.value - first.value, last.times - first.times, last.time_ms - first.time_ms
+    return StatsWindow(
+        sum=total,
+        per_second=total * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0,
+        value_per_call=total / times if times > 0 else 0.0,
+    )
+
+
+@dataclass(slots=True)
+class StatsItem:
+    """Two counters that only grow, and the snapshots of the three windows."""
+
+    value: int = 0
+    times: int = 0
+    minute: deque[Snapshot] = field(default_factory=lambda: deque(maxlen=7))
+    hour: deque[Snapshot] = field(default_factory=lambda: deque(maxlen=7))
+    day: deque[Snapshot] = field(default_factory=lambda: deque(maxlen=25))
+
+    def sample(self, snapshots: deque[Snapshot], now_ms: int, period_s: int) -> None:
+        """Append what is counted now. An item that is new gets a zero dated one period earlier first."""
+        if not snapshots:
+            snapshots.append(Snapshot(now_ms - period_s * 1000, 0, 0))
+        snapshots.append(Snapshot(now_ms, self.value, self.times))
+
+
+@dataclass(slots=True)
+class DailyTotals:
+    """Messages stored and handed out, as they stood at the last two local midnights. Memory only, as in RocketMQ."""
+
+    put_yesterday_morning: int = 0
+    put_today_morning: int = 0
+    get_yesterday_morning: int = 0
+    get_today_morning: int = 0
+
+    def midnight(self, put_total: int, get_total: int) -> None:
+        self.put_yesterday_morning, self.put_today_morning = self.put_today_morning, put_total
+        self.get_yesterday_morning, self.get_today_morning = self.get_today_morning, get_total
+
+
+class BrokerStatsManager:
+    """All items of one broker, by name and key. Loop thread only.
+
+    totals: () -> (messages stored, messages handed out) since the start, for the daily record; by default what this
+    manager itself counted. clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        cluster_name: str,
+        *,
+        totals: Callable[[], tuple[int, int]] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.daily = DailyTotals()
+        self._cluster_name = cluster_name
+        self._clock = clock
+        self._items: dict[str, dict[str, StatsItem]] = {}
+        self._topic_put: dict[str, tuple[StatsItem, StatsItem]] = {}
+        self._group_get: dict[tuple[str, str], tuple[StatsItem, StatsItem]] = {}
+        self._broker_put = self._item(BROKER_PUT_NUMS, cluster_name)
+        self._broker_get = self._item(BROKER_GET_NUMS, cluster_name)
+        self._totals = totals or self._own_totals
+        self._ticks = 0
+        self._day = time.localtime(clock()).tm_yday
+
+    # -- counting -----------------------------------------------------------------------------------------------------
+
+    def inc_topic_put(self, topic: str, count: int, size: int) -> None:
+        """`count` messages of `size` stored bytes were accepted in one request. Hot."""
+        pair = self._topic_put.get(topic)
+        if pair is None:
+            pair = self._topic_put[topic] = (self._item(TOPIC_PUT_NUMS, topic), self._item(TOPIC_PUT_SIZE, topic))
+        nums, sizes = pair
+        nums.value += count
+        nums.times += 1
+        sizes.value += size
+        sizes.times += 1
+
+    def inc_group_get(self, group: str, topic: str, count: int, size: int) -> None:
+        """`count` messages of `size` bytes went to a consumer in one answer. Hot."""
+        pair = self._group_get.get((topic, group))
+        if pair is None:
+            key = f"{topic}@{group}"
+            pair = (self._item(GROUP_GET_NUMS, key), self._item(GROUP_GET_SIZE, key))
+            self._group_get[topic, group] = pair
+        nums, sizes = pair
+        nums.value += count
+        nums.times += 1
+        sizes.value += size
+        sizes.times += 1
+
+    def inc_broker_put(self, count: int) -> None:
+        self._broker_put.value += count  # RocketMQ never counts the calls of this one
+
+    def inc_broker_get(self, count: int) -> None:
+        self._broker_get.value += count
+
+    def inc_send_back(self, group: str, topic: str) -> None:
+        """A consumer of `group` sent a message back; `topic` is the message's original one."""
+        self.add(SNDBCK_PUT_NUMS, f"{topic}@{group}", 1)
+
+    def add(self, name: str, key: str, value: int) -> None:
+        """Count `value` in one call under any other name (the table of names stands at the top)."""
+        item = self._item(name, key)
+        item.value += value
+        item.times += 1
+
+    def topic_deleted(self, topic: str) -> None:
+        """Forget what was counted for a topic, so that names don't pile up."""
+        self._topic_put.pop(topic, None)
+        for pair in [pair for pair in self._group_get if pair[0] == topic]:
+            del self._group_get[pair]
+        self._drop({TOPIC_PUT_NUMS, TOPIC_PUT_SIZE}, lambda key: key == topic)
+        names = _QUEUE_NAMES | {GROUP_GET_NUMS, GROUP_GET_SIZE, SNDBCK_PUT_NUMS}
+        self._drop(names, lambda key: key.startswith(f"{topic}@"))
+        self._drop({GROUP_GET_LATENCY}, lambda key: f"@{topic}@" in key)
+
+    def group_deleted(self, group: str) -> None:
+        """Forget what was counted for a consumer group."""
+        for pair in [pair for pair in self._group_get if pair[1] == group]:
+            del self._group_get[pair]
+        names = {GROUP_GET_NUMS, GROUP_GET_SIZE, SNDBCK_PUT_NUMS, QUEUE_GET_NUMS, QUEUE_GET_SIZE, GROUP_GET_LATENCY}
+        self._drop(names, lambda key: key.endswith(f"@{group}"))
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def get(self, name: str, key: str) -> StatsItem | None:
+        """The item, or None when nothing was ever counted under that name and key."""
+        return self._items.get(name, {}).get(key)
+
+    def consume_per_second(self, group: str, topic: str) -> float:
+        """Messages a second that the group took from the topic, over the last minute."""
+        item = self.get(GROUP_GET_NUMS, f"{topic}@{group}")
+        return window_of(item.minute).per_second if item else 0.0
+
+    def totals(self) -> tuple[int, int]:
+        """Messages stored and messages handed out since the start."""
+        return self._totals()
+
+    # -- sampling -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Sample every ten seconds, until cancelled."""
+        while True:
+            self.sample(self._clock())
+            await asyncio.sleep(SAMPLE_PERIOD_S)
+
+    def sample(self, now_s: float) -> None:
+        """Take one round of snapshots; the caller comes by every SAMPLE_PERIOD_S."""
+        now_ms = int(now_s * 1000)
+        hour_due, day_due = self._ticks % _HOUR_TICKS == 0, self._ticks % _DAY_TICKS == 0
+        for items in self._items.values():
+            for item in items.values():
+                item.sample(item.minute, now_ms, SAMPLE_PERIOD_S)
+                if hour_due:
+                    item.sample(item.hour, now_ms, SAMPLE_PERIOD_S * _HOUR_TICKS)
+                if day_due:
+                    item.sample(item.day, now_ms, SAMPLE_PERIOD_S * _DAY_TICKS)
+        self._ticks += 1
+        self._note_midnight(now_s)
+
+    def _note_midnight(self, now_s: float) -> None:
+        day = time.localtime(now_s).tm_yday
+        if day == self._day:
+            return
+        self._day = day
+        put_total, get_total = self._totals()
+        self.daily.midnight(put_total, get_total)
+        logger.info(
+            "yesterday's messages",
+            extra={
+                "event": "daily_totals",
+                "put": put_total - self.daily.put_yesterday_morning,
+                "get": get_total - self.daily.get_yesterday_morning,
+            },
+        )
+
+    # -- helpers ------------------------------------------------------------------------------------------------------
+
+    def _item(self, name: str, key: str) -> StatsItem:
+        items = self._items.setdefault(name, {})
+        item = items.get(key)
+        if item is None:
+            item = items[key] = StatsItem()
+        return item
+
+    def _drop(self, names: set[str], matches: Callable[[str], bool]) -> None:
+        for name in names:
+            items = self._items.get(name, {})
+            for key in [key for key in items if matches(key)]:
+                del items[key]
+
+    def _own_totals(self) -> tuple[int, int]:
+        return self._broker_put.value, self._broker_get.value

@@ -1,0 +1,132 @@
+"""NamesrvController: builds the name server's parts, runs them, closes them.
+
+    async with NamesrvController(config) as namesrv:
+        ...  # serves on namesrv.port
+
+Two things happen without a request: a broker whose connection closes is removed at once, and a scan removes brokers
+that were silent too long. Clients that ask for routes hold no state here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from appliance.config import NamesrvConfig, write_properties
+from appliance.errors import BrokerError
+from appliance.live_config import ConfigChange, update_settings
+from appliance.namesrv.kv_config import KVConfigManager
+from appliance.namesrv.processors import HANDLERS, LANE
+from appliance.namesrv.route_info import RouteInfoManager
+from appliance.remoting.lanes import LaneLimits, Lanes
+from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.tasks import running
+from gantrymq.remoting.codes import ResponseCode
+
+logger = logging.getLogger(__name__)
+
+LANE_CAPACITY = 100_000  # requests; RocketMQ's queue is unbounded
+FIRST_SCAN_S = 5.0
+CHANGEABLE = frozenset({"orderMessageEnable"})
+
+
+class NamesrvController:
+    """One name server. clock: monotonic seconds."""
+
+    def __init__(self, config: NamesrvConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.config = config
+        self.clock = clock
+        self.routes = RouteInfoManager()
+        self.kv_config = KVConfigManager(config.kv_config_path)
+        self.lanes = Lanes(self, {LANE: LaneLimits(LANE_CAPACITY)})
+        self._server = RemotingServer(
+            HANDLERS,
+            self.lanes,
+            host=config.bind_address,
+            port=config.listen_port,
+            on_close=self._connection_closed,
+        )
+        self._kv_write_lock = asyncio.Lock()
+        self._stack = contextlib.AsyncExitStack()
+
+    @property
+    def port(self) -> int:
+        """The port in use; what was asked for until it listens."""
+        return self._server.port
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        async with contextlib.AsyncExitStack() as stack:
+            self.kv_config.load()
+            stack.push_async_callback(self.lanes.close)
+            await self._server.open()
+            stack.push_async_callback(self._server.close)
+            await stack.enter_async_context(running(self._server, _BrokerScan(self)))
+            self._stack = stack.pop_all()
+        logger.info("name server serves", extra={"event": "namesrv_started", "port": self.port})
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        try:
+            return await self._stack.__aexit__(kind, exc, trace)
+        finally:
+            logger.info("name server stopped", extra={"event": "namesrv_stopped"})
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with self:
+            await asyncio.Event().wait()
+
+    # -- what happens without a request -------------------------------------------------------------------------------
+
+    def remove_expired_brokers(self) -> None:
+        """Drop brokers that were silent for longer than brokerChannelExpiredTime, and their connections."""
+        for address, connection in self.routes.remove_expired(self.clock(), self.config.broker_expiry_ms / 1000):
+            logger.warning("broker expired", extra={"event": "broker_expired", "address": address})
+            if isinstance(connection, ServerConnection):
+                connection.close(f"broker {address} was silent too long")
+
+    def _connection_closed(self, connection: ServerConnection) -> None:
+        for address in self.routes.connection_closed(connection):
+            logger.warning("broker left", extra={"event": "broker_connection_closed", "address": address})
+
+    # -- for the processors -------------------------------------------------------------------------------------------
+
+    async def persist_kv_config(self) -> None:
+        """Write the key-value table as it is now; returns when it is on disk."""
+        async with self._kv_write_lock:  # else an older table might be written last
+            try:
+                await asyncio.to_thread(self.kv_config.write, self.kv_config.to_json())
+            except OSError as exc:
+                logger.exception("kv config not written", extra={"event": "kv_config_not_written"})
+                raise BrokerError(
+                    ResponseCode.SYSTEM_ERROR, f"changed in memory, but the file can't be written: {exc.strerror}"
+                ) from exc
+
+    def update_config(self, text: bytes) -> tuple[list[ConfigChange], list[str]]:
+        """Change settings of the running name server, until its next start; see live_config."""
+        return update_settings([self.config], text, changeable=CHANGEABLE)
+
+    def config_text(self) -> bytes:
+        return write_properties(self.config).encode()
+
+
+class _BrokerScan:
+    """The service that looks for silent brokers."""
+
+    def __init__(self, namesrv: NamesrvController) -> None:
+        self._namesrv = namesrv
+
+    async def run(self) -> None:
+        await asyncio.sleep(FIRST_SCAN_S)
+        while True:
+            self._namesrv.remove_expired_brokers()
+            await asyncio.sleep(self._namesrv.config.scan_interval_ms / 1000)

@@ -1,0 +1,285 @@
+"""Who answers which request at the name server: the table HANDLERS, then its functions.
+
+Handlers read the header, ask route_info or kv_config, and write the answer. A missing header field raises KeyError, a
+malformed number ValueError; the lanes turn both into SYSTEM_ERROR. Codes that are not in the table are answered with
+REQUEST_CODE_NOT_SUPPORTED by the server (RocketMQ's name server stays silent, which costs clients their connection).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from appliance.errors import BrokerError
+from appliance.namesrv.kv_config import ORDER_TOPIC_NAMESPACE
+from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity
+from appliance.remoting.lanes import Route
+from gantrymq.errors import BodyError
+from gantrymq.remoting.bodies import DataVersion, KVTable, TopicList
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.registration import body_crc32, read_registration
+
+if TYPE_CHECKING:
+    from appliance.namesrv.controller import NamesrvController
+    from appliance.remoting.server import ServerConnection
+
+logger = logging.getLogger(__name__)
+
+LANE = "namesrv"
+
+_FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+
+
+# -- brokers ----------------------------------------------------------------------------------------------------------
+
+
+def register_broker(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """103: a broker says who it is and which topics it has. The answer holds the order-topic table, if there is one."""
+    fields = request.ext_fields
+    expected_crc = int(fields.get("bodyCrc32") or 0)
+    if expected_crc and expected_crc != body_crc32(request.body):
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+    compressed = fields.get("compressed", "").lower() == "true"
+    registration = read_registration(request.body, version=request.version, compressed=compressed)
+    wrapper = registration.topic_config_serialize_wrapper
+    broker = _broker_identity(fields)
+    try:
+        master = namesrv.routes.register_broker(
+            broker,
+            ha_address=fields.get("haServerAddr", ""),
+            topics=wrapper.topic_config_table,
+            data_version=wrapper.data_version,
+            filter_servers=registration.filter_server_list,
+            connection=connection,
+            now_s=namesrv.clock(),
+        )
+    except (TypeError, ValueError) as exc:
+        raise BodyError(f"topic table: {exc}") from exc
+    if connection.client != broker:
+        connection.client = broker
+        logger.info("broker registered", extra={"event": "broker_registered"} | broker._asdict())
+    ext_fields = {"masterAddr": master.master_address, "haServerAddr": master.ha_address}
+    orders = namesrv.kv_config.namespace(ORDER_TOPIC_NAMESPACE)
+    return request.reply(
+        ext_fields={key: value for key, value in ext_fields.items() if value},
+        body=b"" if orders is None else KVTable(orders).to_json(),
+    )
+
+
+def unregister_broker(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """104: a broker says good-bye."""
+    broker = _broker_identity(request.ext_fields)
+    namesrv.routes.unregister_broker(broker)
+    connection.client = None
+    logger.info("broker unregistered", extra={"event": "broker_unregistered"} | broker._asdict())
+    return request.reply()
+
+
+def query_data_version(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """322: must this broker register, or does the name server know its topics already?"""
+    offered = DataVersion.from_json(request.body)
+    changed, known = namesrv.routes.query_data_version(_broker_identity(request.ext_fields), offered, namesrv.clock())
+    return request.reply(
+        ext_fields={"changed": "true" if changed else "false"}, body=b"" if known is None else known.to_json()
+    )
+
+
+def wipe_write_perm(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """205: clients shall send nothing new to this broker."""
+    broker_name = request.ext_fields["brokerName"]
+    count = namesrv.routes.wipe_write_perm(broker_name)
+    _log_change("write permission wiped", connection, broker_name=broker_name, topics=count)
+    return request.reply(ext_fields={"wipeTopicCount": str(count)})
+
+
+def add_write_perm(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """327: the opposite of 205."""
+    broker_name = request.ext_fields["brokerName"]
+    count = namesrv.routes.add_write_perm(broker_name)
+    _log_change("write permission added", connection, broker_name=broker_name, topics=count)
+    return request.reply(ext_fields={"addTopicCount": str(count)})
+
+
+def get_cluster_info(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """106: all clusters, brokers and addresses."""
+    return request.reply(body=namesrv.routes.cluster_info().to_json())
+
+
+# -- topics -----------------------------------------------------------------------------------------------------------
+
+
+def get_route(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """105: where a topic lives. Numeric keys are always quoted, which every client reads."""
+    topic = request.ext_fields.get("topic", "null")
+    route = namesrv.routes.pickup_topic_route(topic)
+    if route is None:
+        remark = f"No topic route info in name server for the topic: {topic}{_FAQ}"
+        return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark)
+    if namesrv.config.order_message_enable:
+        route.order_topic_conf = namesrv.kv_config.get(ORDER_TOPIC_NAMESPACE, topic)
+    return request.reply(body=route.to_json())
+
+
+def get_all_topics(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """206: every topic name, system and retry topics included."""
+    return _topic_list(request, namesrv.routes.topics())
+
+
+def get_topics_by_cluster(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """224: topics of the cluster's brokers; none for an unknown cluster."""
+    return _topic_list(request, namesrv.routes.topics_of_cluster(request.ext_fields["cluster"]))
+
+
+def get_system_topics(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """304: names of clusters and brokers, and a broker to ask for the rest (305)."""
+    return _topic_list(request, *namesrv.routes.system_topics())
+
+
+def get_unit_topics(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """311."""
+    return _topic_list(request, namesrv.routes.unit_topics(has=FLAG_UNIT))
+
+
+def get_unit_sub_topics(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """312."""
+    return _topic_list(request, namesrv.routes.unit_topics(has=FLAG_UNIT_SUB))
+
+
+def get_unit_sub_ununit_topics(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """313."""
+    return _topic_list(request, namesrv.routes.unit_topics(has=FLAG_UNIT_SUB, has_not=FLAG_UNIT))
+
+
+def delete_topic(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """216: forget a topic, in one cluster if one is named. The brokers' side is their own request (215)."""
+    topic = request.ext_fields["topic"]
+    namesrv.routes.delete_topic(topic, request.ext_fields.get("clusterName") or None)
+    _log_change("topic deleted", connection, topic=topic)
+    return request.reply()
+
+
+# -- key-value settings -----------------------------------------------------------------------------------------------
+
+
+async def put_kv(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """100: answered when the file is on disk."""
+    fields = request.ext_fields
+    if "namespace" not in fields or "key" not in fields:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "namespace or key is null")
+    namesrv.kv_config.put(fields["namespace"], fields["key"], fields.get("value", ""))
+    await namesrv.persist_kv_config()
+    _log_change("kv config put", connection, namespace=fields["namespace"], key=fields["key"])
+    return request.reply()
+
+
+async def delete_kv(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """102: success also when there was none."""
+    fields = request.ext_fields
+    namesrv.kv_config.delete(fields["namespace"], fields["key"])
+    await namesrv.persist_kv_config()
+    _log_change("kv config deleted", connection, namespace=fields["namespace"], key=fields["key"])
+    return request.reply()
+
+
+def get_kv(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """101."""
+    namespace, key = request.ext_fields.get("namespace", "null"), request.ext_fields.get("key", "null")
+    value = namesrv.kv_config.get(namespace, key)
+    if value is None:
+        return request.reply(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {namespace} Key: {key}")
+    return request.reply(ext_fields={"value": value})
+
+
+def get_kv_namespace(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """219: an emptied namespace is an empty table, one that never was is not found."""
+    namespace = request.ext_fields.get("namespace", "null")
+    entries = namesrv.kv_config.namespace(namespace)
+    if entries is None:
+        return request.reply(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {namespace}")
+    return request.reply(body=KVTable(entries).to_json())
+
+
+# -- the name server's own settings -----------------------------------------------------------------------------------
+
+
+def update_config(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """318: change what may be changed from afar; paths may not (CVE-2023-37582)."""
+    changes, ignored = namesrv.update_config(request.body)
+    _log_change("config updated", connection, changes=[change._asdict() for change in changes], ignored=ignored)
+    return request.reply(remark=f"no setting here: {', '.join(ignored)}" if ignored else None)
+
+
+def get_config(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """319: the settings in force, one `key=value` a line."""
+    return request.reply(body=namesrv.config_text())
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _broker_identity(fields: dict[str, str]) -> BrokerIdentity:
+    return BrokerIdentity(fields["clusterName"], fields["brokerName"], int(fields["brokerId"]), fields["brokerAddr"])
+
+
+def _topic_list(request: RemotingCommand, topics: list[str], broker_address: str | None = None) -> RemotingCommand:
+    return request.reply(body=TopicList(topics, broker_address).to_json())
+
+
+def _log_change(what: str, connection: ServerConnection, **facts: object) -> None:
+    """Tell the operator who changed what."""
+    logger.info("changed by request", extra={"event": what.replace(" ", "_"), "peer": connection.remote_text} | facts)
+
+
+HANDLERS: dict[int, Route] = {
+    RequestCode.PUT_KV_CONFIG: Route(put_kv, LANE),
+    RequestCode.GET_KV_CONFIG: Route(get_kv, LANE),
+    RequestCode.DELETE_KV_CONFIG: Route(delete_kv, LANE),
+    RequestCode.REGISTER_BROKER: Route(register_broker, LANE),
+    RequestCode.UNREGISTER_BROKER: Route(unregister_broker, LANE),
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: Route(get_route, LANE),
+    RequestCode.GET_BROKER_CLUSTER_INFO: Route(get_cluster_info, LANE),
+    RequestCode.WIPE_WRITE_PERM_OF_BROKER: Route(wipe_write_perm, LANE),
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: Route(get_all_topics, LANE),
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: Route(delete_topic, LANE),
+    RequestCode.GET_KVLIST_BY_NAMESPACE: Route(get_kv_namespace, LANE),
+    RequestCode.GET_TOPICS_BY_CLUSTER: Route(get_topics_by_cluster, LANE),
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: Route(get_system_topics, LANE),
+    RequestCode.GET_UNIT_TOPIC_LIST: Route(get_unit_topics, LANE),
+    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: Route(get_unit_sub_topics, LANE),
+    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: Route(get_unit_sub_ununit_topics, LANE),
+    RequestCode.UPDATE_NAMESRV_CONFIG: Route(update_config, LANE),
+    RequestCode.GET_NAMESRV_CONFIG: Route(get_config, LANE),
+    RequestCode.QUERY_DATA_VERSION: Route(query_data_version, LANE),
+    RequestCode.ADD_WRITE_PERM_OF_BROKER: Route(add_write_perm, LANE),
+}

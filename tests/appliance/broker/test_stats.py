@@ -1,0 +1,112 @@
+"""BrokerStatsManager: counters, windows, the daily record."""
+
+from __future__ import annotations
+
+import time
+
+from appliance.broker.stats import (
+    BROKER_PUT_NUMS,
+    GROUP_GET_NUMS,
+    SNDBCK_PUT_NUMS,
+    TOPIC_PUT_NUMS,
+    TOPIC_PUT_SIZE,
+    BrokerStatsManager,
+    window_of,
+)
+
+START_S = 1_795_228_000.0
+
+
+def manager() -> BrokerStatsManager:
+    return BrokerStatsManager("DefaultCluster", clock=lambda: START_S)
+
+
+def test_an_item_exists_from_its_first_increment() -> None:
+    stats = manager()
+    assert stats.get(TOPIC_PUT_NUMS, "T") is None
+    stats.inc_topic_put("T", 3, 600)
+    nums, sizes = stats.get(TOPIC_PUT_NUMS, "T"), stats.get(TOPIC_PUT_SIZE, "T")
+    assert nums is not None and (nums.value, nums.times) == (3, 1)
+    assert sizes is not None and (sizes.value, sizes.times) == (600, 1)
+
+
+def test_windows_are_empty_until_the_timer_came_by() -> None:
+    stats = manager()
+    stats.sample(START_S)
+    stats.inc_topic_put("T", 6, 100)
+    item = stats.get(TOPIC_PUT_NUMS, "T")
+    assert item is not None
+    assert window_of(item.minute).sum == 0
+    stats.sample(START_S + 10)
+    assert window_of(item.minute).sum == 6
+    assert window_of(item.hour).sum == 0
+
+
+def test_a_young_item_is_dated_back_one_period() -> None:
+    stats = manager()
+    for _ in range(4):
+        stats.inc_group_get("G", "T", 2, 50)
+    stats.sample(START_S)
+    window = window_of(stats.get(GROUP_GET_NUMS, "T@G").minute)  # type: ignore[union-attr]
+    assert (window.sum, window.per_second, window.value_per_call) == (8, 0.8, 2.0)
+    assert stats.consume_per_second("G", "T") == 0.8
+    assert stats.consume_per_second("G", "other") == 0.0
+
+
+def test_the_minute_window_forgets_what_is_older_than_a_minute() -> None:
+    stats = manager()
+    stats.inc_topic_put("T", 100, 1)
+    for tick in range(7):
+        stats.sample(START_S + tick * 10)
+    item = stats.get(TOPIC_PUT_NUMS, "T")
+    assert item is not None
+    assert window_of(item.minute).sum == 0
+    assert len(item.minute) == 7
+
+
+def test_the_hour_window_is_sampled_every_ten_minutes_and_the_day_window_every_hour() -> None:
+    stats = manager()
+    stats.inc_topic_put("T", 1, 1)
+    for tick in range(361):
+        stats.sample(START_S + tick * 10)
+    item = stats.get(TOPIC_PUT_NUMS, "T")
+    assert item is not None
+    assert [snapshot.time_ms for snapshot in item.hour] == [int((START_S + n * 600) * 1000) for n in range(7)]
+    assert [snapshot.time_ms for snapshot in item.day] == [int((START_S + n * 3600) * 1000) for n in (-1, 0, 1)]
+
+
+def test_calls_of_the_broker_counters_are_not_counted() -> None:
+    stats = manager()
+    stats.inc_broker_put(5)
+    stats.sample(START_S)
+    window = window_of(stats.get(BROKER_PUT_NUMS, "DefaultCluster").minute)  # type: ignore[union-attr]
+    assert (window.sum, window.value_per_call) == (5, 0.0)
+
+
+def test_a_deleted_topic_and_a_deleted_group_are_forgotten() -> None:
+    stats = manager()
+    stats.inc_topic_put("T", 1, 1)
+    stats.inc_topic_put("T2", 1, 1)
+    stats.inc_group_get("G", "T", 1, 1)
+    stats.inc_group_get("G", "T2", 1, 1)
+    stats.inc_send_back("G", "T2")
+    stats.topic_deleted("T")
+    assert stats.get(TOPIC_PUT_NUMS, "T") is None
+    assert stats.get(GROUP_GET_NUMS, "T@G") is None
+    assert stats.get(GROUP_GET_NUMS, "T2@G") is not None
+    stats.group_deleted("G")
+    assert stats.get(GROUP_GET_NUMS, "T2@G") is None
+    assert stats.get(SNDBCK_PUT_NUMS, "T2@G") is None
+    stats.inc_group_get("G", "T2", 4, 1)
+    assert stats.get(GROUP_GET_NUMS, "T2@G").value == 4  # type: ignore[union-attr]
+
+
+def test_at_midnight_the_totals_move_to_the_morning() -> None:
+    late = time.mktime((2026, 11, 21, 23, 59, 55, 0, 0, -1))
+    stats = BrokerStatsManager("C", totals=lambda: (10, 4), clock=lambda: late)
+    stats.sample(late)
+    assert stats.daily.put_today_morning == 0
+    stats.sample(late + 10)
+    assert (stats.daily.put_today_morning, stats.daily.get_today_morning) == (10, 4)
+    assert stats.daily.put_yesterday_morning == 0
+    assert stats.totals() == (10, 4)

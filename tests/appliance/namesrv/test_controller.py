@@ -1,0 +1,180 @@
+"""NamesrvController on a real port: brokers register, leave, vanish; tools change things."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from appliance.config import NamesrvConfig
+from appliance.namesrv.controller import NamesrvController
+from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
+from tests.appliance.namesrv.peer import connected, registration
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> NamesrvConfig:
+    return NamesrvConfig(listen_port=0, kv_config_path=tmp_path / "namesrv" / "kvConfig.json")
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_registered_topic_has_a_route_with_quoted_ids(config: NamesrvConfig) -> None:
+    async with (
+        NamesrvController(config) as namesrv,
+        connected(namesrv.port) as broker,
+        connected(namesrv.port) as client,
+    ):
+        await broker.register("10.0.0.1:10911")
+        answer = await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})
+        assert answer.body == (
+            b'{"brokerDatas":[{"brokerAddrs":{"0":"10.0.0.1:10911"},"brokerName":"broker-a","cluster":"DefaultCluster"}],'
+            b'"filterServerTable":{},'
+            b'"queueDatas":[{"brokerName":"broker-a","perm":6,"readQueueNums":4,"topicSysFlag":0,"writeQueueNums":4}]}'
+        )
+        info = ClusterInfo.from_json((await client.ask(RequestCode.GET_BROKER_CLUSTER_INFO)).body)
+        assert info.cluster_addr_table == {"DefaultCluster": ["broker-a"]}
+
+
+async def test_a_binary_request_gets_a_binary_answer(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+        await peer.register("10.0.0.1:10911")
+        request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"}, serialize_type=ROCKETMQ)
+        peer.write(request.encode())
+        answer = await peer.read()
+        assert answer.serialize_type == ROCKETMQ
+        assert TopicRouteData.from_json(answer.body).broker_datas[0].master_address == "10.0.0.1:10911"
+
+
+async def test_a_broker_is_gone_as_soon_as_its_connection_closes(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as client:
+        async with connected(namesrv.port) as broker:
+            await broker.register("10.0.0.1:10911")
+            assert (await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})).code == ResponseCode.SUCCESS
+        async with asyncio.timeout(2):
+            while (answer := await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})).code == 0:
+                await asyncio.sleep(0.01)
+        assert answer.code == ResponseCode.TOPIC_NOT_EXIST
+        assert answer.remark is not None
+        assert answer.remark.startswith("No topic route info in name server for the topic: T\n")
+
+
+async def test_a_silent_broker_expires_and_its_connection_is_closed(config: NamesrvConfig) -> None:
+    clock = Clock()
+    async with NamesrvController(config, clock=clock) as namesrv, connected(namesrv.port) as broker:
+        await broker.register("10.0.0.1:10911")
+        clock.now += 120
+        namesrv.remove_expired_brokers()
+        assert namesrv.routes.topics() == ["T"]
+        clock.now += 1
+        namesrv.remove_expired_brokers()
+        assert namesrv.routes.topics() == []
+        with pytest.raises(asyncio.IncompleteReadError):
+            await broker.read()
+
+
+async def test_unregistering_ends_the_route_while_the_connection_stays(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
+        ext_fields, _ = registration("10.0.0.1:10911")
+        await broker.register("10.0.0.1:10911")
+        assert (await broker.ask(RequestCode.UNREGISTER_BROKER, ext_fields)).code == ResponseCode.SUCCESS
+        assert namesrv.routes.topics() == []
+
+
+@pytest.mark.parametrize("code", [999, 310, 34, 901])
+async def test_unknown_codes_are_answered(config: NamesrvConfig, code: int) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+        answer = await peer.ask(code)
+        assert (answer.code, answer.remark) == (3, f" request type {code} not supported")
+
+
+@pytest.mark.parametrize(
+    ("code", "ext_fields", "body"),
+    [
+        (RequestCode.REGISTER_BROKER, {}, b""),
+        (RequestCode.REGISTER_BROKER, registration("a:1")[0] | {"brokerId": "x"}, b""),
+        (RequestCode.REGISTER_BROKER, registration("a:1")[0], b'{"topicConfigSerializeWrapper":[]}'),
+        (RequestCode.REGISTER_BROKER, registration("a:1")[0], b"{" * 100_000),
+        (RequestCode.REGISTER_BROKER, registration("a:1")[0] | {"compressed": "true"}, b"not zlib"),
+        (RequestCode.REGISTER_BROKER, registration("a:1")[0] | {"bodyCrc32": "5"}, b"{}"),
+        (RequestCode.QUERY_DATA_VERSION, registration("a:1")[0], b"nonsense"),
+        (RequestCode.WIPE_WRITE_PERM_OF_BROKER, {}, b""),
+        (RequestCode.PUT_KV_CONFIG, {"namespace": "N"}, b""),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_with_a_remark(
+    config: NamesrvConfig, code: int, ext_fields: dict[str, str], body: bytes
+) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+        answer = await peer.ask(code, ext_fields, body)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert answer.remark
+        assert answer.remark != "system error"
+        assert namesrv.routes.cluster_info().broker_addr_table == {}
+
+
+async def test_kv_config_survives_a_restart(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+        for value in ("broker-a:4", "broker-a:8"):
+            fields = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": value}
+            assert (await peer.ask(RequestCode.PUT_KV_CONFIG, fields)).code == ResponseCode.SUCCESS
+    backup = config.kv_config_path.with_name("kvConfig.json.bak")
+    assert json.loads(backup.read_bytes())["configTable"]["ORDER_TOPIC_CONFIG"] == {"T": "broker-a:4"}
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+        answer = await peer.register("10.0.0.1:10911")
+        assert answer.body == b'{"table":{"T":"broker-a:8"}}'
+
+
+async def test_order_topics_stand_in_the_route_when_enabled_at_run_time(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+        await peer.register("10.0.0.1:10911")
+        await peer.ask(
+            RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"}
+        )
+        route = await peer.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})
+        assert TopicRouteData.from_json(route.body).order_topic_conf is None
+        assert (await peer.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\n")).code == 0
+        route = await peer.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})
+        assert TopicRouteData.from_json(route.body).order_topic_conf == "broker-a:4"
+        settings = (await peer.ask(RequestCode.GET_NAMESRV_CONFIG)).body.decode().splitlines()
+        assert "orderMessageEnable=true" in settings
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kvConfigPath=/tmp/elsewhere",
+        "configStorePath=/tmp/elsewhere",
+        "rocketmqHome=/tmp",
+        "listenPort=1",
+        "orderMessageEnable=perhaps",
+    ],
+)
+async def test_dangerous_and_impossible_settings_are_refused_and_nothing_changes(
+    config: NamesrvConfig, line: str
+) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+        before = namesrv.config_text()
+        body = f"orderMessageEnable=true\n{line}\n".encode()
+        answer = await peer.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
+        assert answer.code in (ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_ERROR)
+        assert answer.remark is not None
+        assert line.split("=")[0] in answer.remark
+        assert namesrv.config_text() == before
+
+
+async def test_the_port_is_free_again_after_the_end(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv:
+        port = namesrv.port
+    again = NamesrvConfig(listen_port=port, kv_config_path=config.kv_config_path)
+    async with NamesrvController(again) as namesrv:
+        assert namesrv.port == port

@@ -1,0 +1,217 @@
+"""RouteInfoManager: registrations, expiry, routes, and what tools change."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import pytest
+
+from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity, MasterAddresses, RouteInfoManager
+from gantrymq.remoting.bodies import DataVersion, TopicConfig
+
+V1, V2 = DataVersion(1, 1), DataVersion(2, 2)
+MASTER = BrokerIdentity("C", "a", 0, "10.0.0.1:10911")
+SLAVE = BrokerIdentity("C", "a", 1, "10.0.0.2:10911")
+OTHER = BrokerIdentity("C2", "b", 0, "10.0.0.3:10911")
+
+
+def register(
+    routes: RouteInfoManager,
+    broker: BrokerIdentity = MASTER,
+    *topics: TopicConfig,
+    version: DataVersion = V1,
+    connection: Hashable = "connection",
+    now_s: float = 0.0,
+    filter_servers: list[str] | None = None,
+) -> MasterAddresses:
+    return routes.register_broker(
+        broker,
+        ha_address=broker.address + "-ha",
+        topics={topic.topic_name: topic for topic in topics or (TopicConfig("T", 4, 4),)},
+        data_version=version,
+        filter_servers=filter_servers or [],
+        connection=connection,
+        now_s=now_s,
+    )
+
+
+def addresses(routes: RouteInfoManager, topic: str = "T") -> list[dict[int, str]]:
+    route = routes.pickup_topic_route(topic)
+    return [broker.broker_addrs for broker in route.broker_datas] if route else []
+
+
+def perm(routes: RouteInfoManager, topic: str = "T") -> int:
+    route = routes.pickup_topic_route(topic)
+    assert route is not None
+    return route.queue_datas[0].perm
+
+
+def test_a_topic_nobody_registered_has_no_route() -> None:
+    assert RouteInfoManager().pickup_topic_route("T") is None
+
+
+def test_a_master_brings_its_topics_and_a_slave_only_its_address() -> None:
+    routes = RouteInfoManager()
+    assert register(routes) == MasterAddresses()
+    answer = register(routes, SLAVE, TopicConfig("onlyOnSlave"))
+    assert answer == MasterAddresses(MASTER.address, MASTER.address + "-ha")
+    assert addresses(routes) == [{0: MASTER.address, 1: SLAVE.address}]
+    assert routes.topics() == ["T"]
+
+
+def test_a_slave_without_a_master_learns_nothing() -> None:
+    assert register(RouteInfoManager(), SLAVE) == MasterAddresses()
+
+
+def test_a_registration_replaces_rows_only_when_its_data_version_changed() -> None:
+    routes = RouteInfoManager()
+    register(routes, MASTER, TopicConfig("T", 4, 4, perm=6))
+    register(routes, MASTER, TopicConfig("T", 4, 4, perm=2))
+    assert perm(routes) == 6
+    register(routes, MASTER, TopicConfig("T", 4, 4, perm=2), version=V2)
+    assert perm(routes) == 2
+
+
+def test_a_registration_never_removes_rows() -> None:
+    routes = RouteInfoManager()
+    register(routes, MASTER, TopicConfig("T"), TopicConfig("U"))
+    register(routes, MASTER, TopicConfig("U"), version=V2)
+    assert set(routes.topics()) == {"T", "U"}
+
+
+def test_a_full_registration_after_an_incremental_one_brings_the_missing_topics() -> None:
+    routes = RouteInfoManager()
+    register(routes, MASTER, TopicConfig("new"))
+    register(routes, MASTER, TopicConfig("new"), TopicConfig("old"))
+    assert set(routes.topics()) == {"new", "old"}
+
+
+def test_a_slave_that_became_master_stands_under_one_id() -> None:
+    routes = RouteInfoManager()
+    register(routes)
+    register(routes, SLAVE)
+    routes.unregister_broker(MASTER)
+    register(routes, SLAVE._replace(broker_id=0))
+    assert addresses(routes) == [{0: SLAVE.address}]
+
+
+def test_a_malformed_topic_changes_nothing() -> None:
+    routes = RouteInfoManager()
+    with pytest.raises(ValueError, match="many"):
+        register(routes, MASTER, TopicConfig("T", read_queue_nums="many"))  # type: ignore[arg-type]
+    assert routes.cluster_info().broker_addr_table == {}
+
+
+def test_the_last_address_takes_name_cluster_and_topics_with_it() -> None:
+    routes = RouteInfoManager()
+    register(routes)
+    register(routes, SLAVE)
+    register(routes, OTHER, TopicConfig("T"), TopicConfig("U"))
+    routes.unregister_broker(MASTER)
+    assert addresses(routes) == [{1: SLAVE.address}, {0: OTHER.address}]
+    routes.unregister_broker(SLAVE)
+    assert addresses(routes) == [{0: OTHER.address}]
+    assert routes.cluster_info().cluster_addr_table == {"C2": ["b"]}
+    routes.unregister_broker(OTHER)
+    assert routes.topics() == []
+    assert routes.cluster_info().to_json() == b'{"brokerAddrTable":{},"clusterAddrTable":{}}'
+
+
+def test_a_late_good_bye_does_not_remove_the_successor() -> None:
+    routes = RouteInfoManager()
+    register(routes)
+    successor = MASTER._replace(address="10.0.0.9:10911")
+    register(routes, successor)
+    routes.unregister_broker(MASTER)
+    assert addresses(routes) == [{0: successor.address}]
+
+
+def test_a_closed_connection_removes_the_brokers_that_registered_on_it() -> None:
+    routes = RouteInfoManager()
+    register(routes, connection="old")
+    register(routes, connection="new")
+    assert routes.connection_closed("old") == []
+    assert addresses(routes) == [{0: MASTER.address}]
+    assert routes.connection_closed("new") == [MASTER.address]
+    assert addresses(routes) == []
+
+
+def test_a_broker_silent_for_longer_than_allowed_expires() -> None:
+    routes = RouteInfoManager()
+    register(routes, connection="a", now_s=0)
+    register(routes, OTHER, connection="b", now_s=60)
+    assert routes.remove_expired(120.0, 120) == []
+    assert routes.remove_expired(120.1, 120) == [(MASTER.address, "a")]
+    assert addresses(routes) == [{0: OTHER.address}]
+
+
+def test_an_unchanged_data_version_is_a_sign_of_life_and_a_changed_one_is_not() -> None:
+    routes = RouteInfoManager()
+    assert routes.query_data_version(MASTER, V1, 0) == (True, None)
+    register(routes, now_s=0)
+    assert routes.query_data_version(MASTER, V1, 100) == (False, V1)
+    assert routes.query_data_version(MASTER, V2, 200) == (True, V1)
+    assert routes.remove_expired(219, 120) == []
+    assert routes.remove_expired(221, 120) != []
+
+
+def test_wiping_the_write_permission_lasts_until_the_next_changed_registration() -> None:
+    routes = RouteInfoManager()
+    register(routes, MASTER, TopicConfig("T", perm=7), TopicConfig("U"))
+    assert routes.wipe_write_perm("a") == 2
+    assert perm(routes) == 5
+    register(routes, MASTER, TopicConfig("T", perm=7), TopicConfig("U"))
+    assert perm(routes) == 5
+    assert routes.add_write_perm("a") == 2
+    assert perm(routes) == 6
+    register(routes, MASTER, TopicConfig("T", perm=7), version=V2)
+    assert perm(routes) == 7
+    assert routes.wipe_write_perm("unknown") == 0
+
+
+def test_a_topic_is_deleted_everywhere_or_in_one_cluster() -> None:
+    routes = RouteInfoManager()
+    register(routes)
+    register(routes, OTHER)
+    routes.delete_topic("T", "C2")
+    assert addresses(routes) == [{0: MASTER.address}]
+    routes.delete_topic("T")
+    routes.delete_topic("neverWas")
+    assert routes.topics() == []
+
+
+def test_topic_lists_by_cluster_and_by_unit_flags() -> None:
+    routes = RouteInfoManager()
+    unit, both, sub = FLAG_UNIT, FLAG_UNIT | FLAG_UNIT_SUB, FLAG_UNIT_SUB
+    flagged = [TopicConfig(f"flag{flag}", topic_sys_flag=flag) for flag in (0, unit, both, sub)]
+    register(routes, MASTER, *flagged)
+    register(routes, OTHER, TopicConfig("U"))
+    assert routes.topics_of_cluster("C2") == ["U"]
+    assert routes.topics_of_cluster("unknown") == []
+    assert routes.unit_topics(has=FLAG_UNIT) == ["flag1", "flag3"]
+    assert routes.unit_topics(has=FLAG_UNIT_SUB) == ["flag3", "flag2"]
+    assert routes.unit_topics(has=FLAG_UNIT_SUB, has_not=FLAG_UNIT) == ["flag2"]
+
+
+def test_system_topics_are_clusters_and_brokers_with_somebody_to_ask() -> None:
+    routes = RouteInfoManager()
+    assert routes.system_topics() == ([], None)
+    register(routes)
+    assert routes.system_topics() == (["C", "a"], MASTER.address)
+
+
+def test_filter_servers_stand_in_the_route_until_an_empty_list_comes() -> None:
+    routes = RouteInfoManager()
+    register(routes, filter_servers=["10.0.0.1:30000"])
+    route = routes.pickup_topic_route("T")
+    assert route is not None
+    assert route.filter_server_table == {MASTER.address: ["10.0.0.1:30000"]}
+    register(routes)
+    assert b'"filterServerTable":{}' in routes.pickup_topic_route("T").to_json()  # type: ignore[union-attr]
+
+
+def test_a_route_is_a_copy() -> None:
+    routes = RouteInfoManager()
+    register(routes)
+    addresses(routes)[0].clear()
+    assert addresses(routes) == [{0: MASTER.address}]
