@@ -1,7 +1,7 @@
 """Real brokers for tests, on 127.0.0.1 and ports of their own.
 
-    async with serving(tmp_path) as cluster:      name server and broker on the test's own loop: fast, inspectable
-    with LocalCluster(tmp_path) as cluster:       the same as processes: to be killed, restarted, or used by other languages
+async with serving(tmp_path) as cluster:      name server and broker on the test's own loop: fast, inspectable
+with LocalCluster(tmp_path) as cluster:       the same as processes, to be killed or restarted
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SMALL_STORE: dict[str, Any] = {
 
 
 class LocalCluster(GantryPeer):
-    """A name server and a broker as child processes; `kill_broker`, `stop_broker` and `start_broker` do what they say."""
+    """A name server and a broker as child processes; `kill_broker`, `stop_broker`, `start_broker` do just that."""
 
 
 @dataclass
@@ -53,9 +53,7 @@ async def serving(
     """Serve from `folder` with small store files; `broker` and `store` are fields of their settings."""
     namesrv_config = NamesrvConfig(listen_port=0, kv_config_path=folder / "kvConfig.json")
     async with NamesrvController(namesrv_config) as namesrv:
-        broker_config = BrokerConfig(
-            listen_port=0, namesrv_addresses=f"127.0.0.1:{namesrv.port}", **(broker or {})
-        )
+        broker_config = BrokerConfig(listen_port=0, namesrv_addresses=f"127.0.0.1:{namesrv.port}", **(broker or {}))
         store_config = MessageStoreConfig(root=folder / "store", **{**SMALL_STORE, **(store or {})})
         async with BrokerController(broker_config, store_config) as controller:
             await controller.outer_api.register_all()

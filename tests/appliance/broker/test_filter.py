@@ -1,0 +1,33 @@
+"""appliance/broker/filter.py: subscriptions as sets of Java hash codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from appliance.broker.filter import filter_of, is_wanted, parse_tags
+from gantrymq.remoting.bodies import SubscriptionData
+
+TAG_A = 2598919  # Java: "TagA".hashCode()
+
+
+@pytest.mark.parametrize("expression", ["", "*", " * ", "  ", "||"])
+def test_an_expression_that_names_no_tag_wants_everything(expression: str) -> None:
+    assert parse_tags(expression) is None
+
+
+def test_tags_are_split_and_trimmed() -> None:
+    assert parse_tags(" TagA ||TagB|| ") == frozenset({TAG_A, TAG_A + 1})
+
+
+def test_a_heartbeat_without_code_set_is_read_from_its_expression() -> None:
+    assert filter_of(SubscriptionData("t", "TagA")) == frozenset({TAG_A})
+    assert filter_of(SubscriptionData("t", "TagA", code_set=[7])) == frozenset({7})
+    assert filter_of(SubscriptionData("t", "*", code_set=[7])) is None
+
+
+def test_a_negative_hash_matches_whether_or_not_it_was_sign_extended() -> None:
+    wanted = frozenset({-5})
+    assert is_wanted(wanted, -5)
+    assert is_wanted(wanted, 0xFFFFFFFB)
+    assert not is_wanted(wanted, 5)
+    assert is_wanted(None, 5)

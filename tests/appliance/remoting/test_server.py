@@ -1,0 +1,240 @@
+"""appliance/remoting: real sockets into lanes and back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from appliance.errors import BrokerError
+from appliance.remoting import server as server_module
+from appliance.remoting.lanes import LaneLimits, Lanes, Route
+from appliance.remoting.server import RemotingServer, ServerConnection
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.protocol import RemotingProtocol
+
+ECHO, SLOW, REFUSE, BREAK, ASK_BACK, NUMBER = 10, 11, 12, 14, 15, 17
+
+
+def echo(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    return request.reply(0, None, request.ext_fields, request.body)
+
+
+async def slow(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    await asyncio.sleep(0.01)
+    return request.reply(0, "slow")
+
+
+def refuse(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    raise BrokerError(ResponseCode.NO_PERMISSION, "not you")
+
+
+def broken(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    raise RuntimeError("a bug with a secret in it")
+
+
+async def ask_back(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    answer = await connection.invoke(RemotingCommand.request(307), timeout_s=5)
+    return request.reply(0, answer.remark)
+
+
+def number(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    return request.reply(0, str(int(request.ext_fields["n"])))
+
+
+ROUTES = {
+    ECHO: Route(echo, "fast"),
+    SLOW: Route(slow, "fast"),
+    REFUSE: Route(refuse, "fast"),
+    BREAK: Route(broken, "fast"),
+    ASK_BACK: Route(ask_back, "fast"),
+    NUMBER: Route(number, "fast"),
+}
+
+
+ROOMY = LaneLimits(1000)
+
+
+class Peer:
+    """A raw client: sends bytes, reads commands."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self._protocol = RemotingProtocol()
+
+    def send(self, *requests: RemotingCommand) -> None:
+        self.writer.write(b"".join(request.encode() for request in requests))
+
+    async def receive(self) -> RemotingCommand | None:
+        """The next command, None when the server closed."""
+        async with asyncio.timeout(5):
+            while (command := self._protocol.next_command()) is None:
+                data = await self.reader.read(65536)
+                if not data:
+                    return None
+                self._protocol.receive_data(data)
+            return command
+
+    async def ask(self, request: RemotingCommand) -> RemotingCommand | None:
+        self.send(request)
+        return await self.receive()
+
+
+@contextlib.asynccontextmanager
+async def connected(limits: LaneLimits = ROOMY) -> AsyncIterator[tuple[Peer, Lanes, RemotingServer]]:
+    lanes = Lanes(None, {"fast": limits})
+    server = RemotingServer(ROUTES, lanes, host="127.0.0.1", port=0)
+    port = await server.open()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield Peer(reader, writer), lanes, server
+    finally:
+        writer.close()
+        await server.close()
+        await lanes.close()
+
+
+async def test_pipelined_requests_are_all_answered_by_their_opaque() -> None:
+    async with connected() as (peer, _, _):
+        requests = [RemotingCommand.request(ECHO, {"n": str(n)}, b"x" * n) for n in range(500)]
+        peer.send(*requests)
+        answers = {}
+        for _ in requests:
+            answer = await peer.receive()
+            assert answer is not None
+            answers[answer.opaque] = answer
+        for request in requests:
+            assert answers[request.opaque].ext_fields == request.ext_fields
+            assert answers[request.opaque].body == request.body
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1])
+async def test_an_answer_speaks_the_header_encoding_of_its_request(serialize_type: int) -> None:
+    async with connected() as (peer, _, _):
+        answer = await peer.ask(RemotingCommand.request(ECHO, {"a": "b"}, b"body", serialize_type=serialize_type))
+        assert answer is not None
+        assert (answer.serialize_type, answer.ext_fields, answer.body) == (serialize_type, {"a": "b"}, b"body")
+
+
+async def test_an_unknown_code_is_answered_and_the_connection_lives() -> None:
+    async with connected() as (peer, _, _):
+        answer = await peer.ask(RemotingCommand.request(9999))
+        assert answer is not None
+        assert (answer.code, answer.remark) == (3, " request type 9999 not supported")
+        assert await peer.ask(RemotingCommand.request(ECHO)) is not None
+
+
+async def test_refusals_and_bugs_become_codes_without_leaking_their_text() -> None:
+    async with connected() as (peer, _, _):
+        refused = await peer.ask(RemotingCommand.request(REFUSE))
+        broke = await peer.ask(RemotingCommand.request(BREAK))
+        assert refused is not None and broke is not None
+        assert (refused.code, refused.remark) == (ResponseCode.NO_PERMISSION, "not you")
+        assert (broke.code, broke.remark) == (ResponseCode.SYSTEM_ERROR, "system error")
+
+
+@pytest.mark.parametrize("fields", [{}, {"n": "seven"}])
+async def test_a_missing_or_malformed_field_is_named(fields: dict[str, str]) -> None:
+    async with connected() as (peer, _, _):
+        answer = await peer.ask(RemotingCommand.request(NUMBER, fields))
+        assert answer is not None
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert answer.remark is not None and "header field" in answer.remark
+
+
+async def test_a_oneway_request_gets_no_answer_whatever_happens() -> None:
+    async with connected() as (peer, _, _):
+        for code in (ECHO, SLOW, REFUSE, BREAK, 9999):
+            peer.send(RemotingCommand.request(code).mark_oneway())
+        last = RemotingCommand.request(SLOW)
+        answer = await peer.ask(last)
+        assert answer is not None and answer.opaque == last.opaque
+
+
+async def test_the_server_may_ask_its_client() -> None:
+    async with connected() as (peer, _, _):
+        question = RemotingCommand.request(ASK_BACK)
+        pushed = await peer.ask(question)
+        assert pushed is not None and pushed.code == 307 and not pushed.is_response
+        answer = await peer.ask(pushed.reply(0, "here I am"))
+        assert answer is not None
+        assert (answer.opaque, answer.remark) == (question.opaque, "here I am")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\x7f\xff\xff\xff" + bytes(100),  # far over the limit
+        b"\xff\xff\xff\xff" + bytes(100),  # negative
+        b"\x00\x00\x00\x03" + bytes(100),  # no room for the header word
+        b"\x00\x00\x00\x08\x00\x00\x00\xff" + bytes(100),  # header longer than its frame
+        b"\x00\x00\x00\x08\x07\x00\x00\x04{}{}",  # unknown encoding
+        b"\x00\x00\x00\x08\x00\x00\x00\x04{{{{",  # no JSON
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03",  # a TLS hello
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+async def test_a_hostile_frame_ends_its_connection_and_no_other(frame: bytes) -> None:
+    async with connected() as (peer, _, server):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        hostile = Peer(reader, writer)
+        writer.write(frame)
+        with contextlib.suppress(ConnectionResetError):
+            assert await hostile.receive() is None
+        writer.close()
+        assert await peer.ask(RemotingCommand.request(ECHO)) is not None
+
+
+async def test_a_full_lane_refuses_at_once_and_recovers() -> None:
+    async with connected(LaneLimits(2)) as (peer, lanes, _):
+        requests = [RemotingCommand.request(SLOW) for _ in range(5)]
+        peer.send(*requests)
+        codes = sorted([answer.code for _ in requests if (answer := await peer.receive()) is not None])
+        assert codes == [0, 0, 2, 2, 2]
+        assert lanes.by_name["fast"].rejected == 3
+        again = await peer.ask(RemotingCommand.request(ECHO))
+        assert again is not None and again.code == 0
+
+
+async def test_a_request_that_waited_too_long_is_refused_unserved() -> None:
+    async with connected(LaneLimits(10, wait_ms_max=0)) as (peer, lanes, _):
+        answer = await peer.ask(RemotingCommand.request(ECHO))
+        assert answer is not None
+        assert answer.code == ResponseCode.SYSTEM_BUSY
+        assert answer.remark is not None and answer.remark.startswith("[TIMEOUT_CLEAN_QUEUE]broker busy")
+        assert lanes.by_name["fast"].expired == 1
+
+
+async def test_a_silent_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "IDLE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(server_module, "IDLE_SCAN_SECONDS", 0.02)
+    async with connected() as (peer, _, server):
+        watch = asyncio.create_task(server.run())
+        assert await peer.receive() is None
+        watch.cancel()
+
+
+async def test_too_many_connections_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "CONNECTIONS_MAX", 1)
+    async with connected() as (peer, _, server):
+        assert await peer.ask(RemotingCommand.request(ECHO)) is not None
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        assert await Peer(reader, writer).receive() is None
+        writer.close()
+
+
+async def test_a_peer_that_reads_nothing_is_not_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected(LaneLimits(100_000)) as (peer, _, _):
+        peer.writer.transport.pause_reading()
+        big = RemotingCommand.request(ECHO, None, b"x" * 1_000_000)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                while sent < 200:
+                    peer.send(big)
+                    await peer.writer.drain()
+                    sent += 1
+        assert sent < 200, "the server kept reading although its answers were not read"
