@@ -65,6 +65,7 @@ def ingest(
     log = CommitLogFiles(commit_log_folders)
     with lake.writing():
         shutil.rmtree(lake.path / "_staging", ignore_errors=True)  # left by a killed run
+        lake.remove_unlisted()
         begin, gap_bytes = starting_point(log, lake)
         checkpoint_folder = work_folder / f"checkpoint-{time.monotonic_ns()}"
         writer = _BatchWriter(log, lake, begin, checkpoint_folder, progress)

@@ -61,23 +61,19 @@ class Lake:
 
     def entries(self) -> list[dict[str, Any]]:
         """All entries in order. Raises ReportError when one is missing in the middle."""
-        if not self._log.is_dir():
-            return []
-        names = sorted(path.name for path in self._log.glob("*.json"))
-        if names != [_entry_name(sequence) for sequence in range(len(names))]:
-            raise ReportError(f"{self._log}: manifest entries are missing; restore them, or move the lake away")
-        return [json.loads((self._log / name).read_bytes()) for name in names]
+        return [self._entry(sequence) for sequence in range(self._entry_count())]
 
     def checkpoint(self) -> int | None:
         """The physical offset up to which the log is in the lake; None before the first entry."""
-        entries = self.entries()
-        return int(entries[-1]["to"]) if entries else None
+        count = self._entry_count()
+        return int(self._entry(count - 1)["to"]) if count else None
 
     def last_mark(self) -> tuple[int, int, int] | None:
         """(physical offset, store timestamp, body CRC) of the last record in the lake."""
-        for entry in reversed(self.entries()):
-            if entry.get("last"):
-                offset, stored, crc = entry["last"]
+        for sequence in reversed(range(self._entry_count())):
+            last = self._entry(sequence)["last"]
+            if last:
+                offset, stored, crc = last
                 return int(offset), int(stored), int(crc)
         return None
 
@@ -95,14 +91,14 @@ class Lake:
         self, begin: int, end: int, added: Sequence[LakeFile], last: tuple[int, int, int] | None, *, op: str = "append"
     ) -> None:
         """Make the range count. The files must be in place and synced. ReportError when the range does not follow."""
-        entries = self.entries()
-        if entries and entries[-1]["to"] != begin:
-            raise ReportError(f"{self.path}: range {begin}..{end} does not follow {entries[-1]['to']}")
+        checkpoint = self.checkpoint()
+        if checkpoint is not None and checkpoint != begin:
+            raise ReportError(f"{self.path}: range {begin}..{end} does not follow {checkpoint}")
         entry = {"op": op, "from": begin, "to": end, "last": last, "add": [asdict(file) for file in added]}
         temporary = self._log / f"{os.getpid()}.tmp"
         write_synced(temporary, json.dumps(entry, indent=1).encode())
         try:
-            os.link(temporary, self._log / _entry_name(len(entries)))  # fails when the name is taken: one winner
+            os.link(temporary, self._log / _entry_name(self._entry_count()))  # fails when the name is taken: one winner
         finally:
             temporary.unlink()
         sync_folder(self._log)
@@ -111,8 +107,29 @@ class Lake:
         """Note that the log's range was deleted by the broker before it was read."""
         self.commit(begin, end, [], None, op="gap")
 
+    def remove_unlisted(self) -> int:
+        """Delete the Parquet files that no entry lists, left by a run killed before its commit. For the writer only."""
+        listed = {self.path / file.path for file in self.files()}
+        unlisted = [path for path in (self.path / "data").glob("*/*.parquet") if path not in listed]
+        for path in unlisted:
+            path.unlink()
+        return len(unlisted)
+
     def gaps(self) -> list[tuple[int, int]]:
         return [(int(entry["from"]), int(entry["to"])) for entry in self.entries() if entry["op"] == "gap"]
+
+    def _entry_count(self) -> int:
+        """How many entries there are. Raises ReportError when their numbers have a hole."""
+        if not self._log.is_dir():
+            return 0
+        names = sorted(path.name for path in self._log.glob("*.json"))
+        if names and names[-1] != _entry_name(len(names) - 1):
+            raise ReportError(f"{self._log}: manifest entries are missing; restore them, or move the lake away")
+        return len(names)
+
+    def _entry(self, sequence: int) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads((self._log / _entry_name(sequence)).read_bytes())
+        return value
 
 
 def lakes_in(folder: Path) -> list[Lake]:

@@ -1,0 +1,67 @@
+"""Report runs and the schedule that starts them. Results are files in the data folder; rows here say which and how it went."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+__all__ = ["ReportPlan", "ReportRun"]
+
+
+class ReportRun(models.Model):
+    """One run, asked for by a person or by a plan. `run_id` is its folder's name."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Waiting"
+        RUNNING = "running", "Running"
+        SUCCEEDED = "succeeded", "Done"
+        FAILED = "failed", "Failed"
+        TIMEOUT = "timeout", "Took too long"
+        CANCELLED = "cancelled", "Stopped"
+
+    LIVE: ClassVar[tuple[str, ...]] = (State.QUEUED, State.RUNNING)
+
+    run_id = models.CharField(max_length=32, unique=True)
+    report = models.CharField(max_length=16, default="traffic")
+    state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
+    begin_ms = models.BigIntegerField()  # range of store times; the end is exclusive
+    end_ms = models.BigIntegerField()
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )  # null: the schedule
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    rows = models.BigIntegerField(null=True)  # of the result
+    ingested_rows = models.BigIntegerField(null=True)  # messages that this run added to the lake
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [models.Index(fields=["state", "created_at"])]
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in self.LIVE
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long it took; None while it has not ended."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
+
+
+class ReportPlan(models.Model):
+    """The due-table: which report runs how often. A plan that is due is claimed by moving `next_run_at` on."""
+
+    report = models.CharField(max_length=16, unique=True)
+    interval_minutes = models.PositiveIntegerField(default=60)  # 0: off
+    days = models.PositiveIntegerField(default=7)  # how far back each run counts
+    next_run_at = models.DateTimeField()
+
+    @property
+    def is_on(self) -> bool:
+        return self.interval_minutes > 0
