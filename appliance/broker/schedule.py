@@ -39,6 +39,7 @@ RETRY_S = 0.1  # after the store refused a delivery
 WATCH_S_MAX = 1.0  # longest sleep: the wall clock may be set while we sleep
 FLUSH_POLL_S = 0.1
 UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+SCHEDULE_TOPIC = names.SCHEDULE_TOPIC.encode()
 HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
@@ -220,6 +221,8 @@ class ScheduleMessageService:
         if record is None:
             raise RecordError("its record is gone")
         fields = split_record(record)
+        if fields.topic != SCHEDULE_TOPIC:
+            raise RecordError(f"a record of topic {fields.topic!r} stands there")
         topic = keys.find_property(fields.properties, keys.REAL_TOPIC.encode())
         queue_id = keys.find_property(fields.properties, keys.REAL_QID.encode())
         if topic is None or queue_id is None or not queue_id.isdigit():

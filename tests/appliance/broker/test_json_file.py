@@ -1,0 +1,157 @@
+"""A state file survives damage, crashes and a busy writer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+
+from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text
+
+GOLDEN = Path(__file__).parent / "golden_config"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> JsonFile:
+    return JsonFile(tmp_path / "config" / "state.json")
+
+
+def test_there_is_nothing_before_the_first_write(file: JsonFile) -> None:
+    assert file.load() is None
+
+
+def test_what_was_written_is_read_back(file: JsonFile) -> None:
+    file.write(b'{"a":1}', 1)
+    assert file.load() == {"a": 1}
+
+
+def test_the_text_before_the_last_is_kept_as_backup(file: JsonFile) -> None:
+    file.write(b'{"a":1}', 1)
+    file.write(b'{"a":2}', 2)
+    assert JsonFile(file.path.with_name("state.json.bak")).load() == {"a": 1}
+    assert not list(file.path.parent.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("damage", [b"", b" \n", b'{"a":', b"\xff\xfe", b"[1]"])
+def test_the_backup_stands_in_for_a_damaged_file(file: JsonFile, damage: bytes) -> None:
+    file.write(b'{"a":1}', 1)
+    file.write(b'{"a":2}', 2)
+    file.path.write_bytes(damage)
+    assert JsonFile(file.path).load() == {"a": 1}
+
+
+def test_the_backup_stands_in_for_an_absent_file(file: JsonFile) -> None:
+    file.write(b'{"a":1}', 1)
+    file.path.rename(file.path.with_name("state.json.bak"))
+    assert JsonFile(file.path).load() == {"a": 1}
+
+
+def test_a_damaged_file_is_not_copied_over_its_good_backup(file: JsonFile) -> None:
+    file.write(b'{"a":1}', 1)
+    file.write(b'{"a":2}', 2)
+    file.path.write_bytes(b"{torn")
+    reopened = JsonFile(file.path)
+    reopened.load()
+    reopened.write(b'{"a":3}', 1)
+    assert file.path.with_name("state.json.bak").read_bytes() == b'{"a":1}'
+
+
+def test_damage_without_a_backup_is_an_error_that_names_the_file(file: JsonFile) -> None:
+    file.write(b'{"a":1}', 1)
+    file.path.write_bytes(b"{torn")
+    with pytest.raises(StateFileError, match=r"state\.json.*no state\.json\.bak"):
+        JsonFile(file.path).load()
+
+
+def test_damage_of_both_is_an_error(file: JsonFile) -> None:
+    file.write(b'{"a":1}', 1)
+    file.write(b'{"a":2}', 2)
+    for path in file.path.parent.iterdir():
+        path.write_bytes(b"{torn")
+    with pytest.raises(StateFileError, match="bak"):
+        JsonFile(file.path).load()
+
+
+def test_an_older_text_never_replaces_a_newer_one(file: JsonFile) -> None:
+    file.write(b'{"a":2}', 2)
+    file.write(b'{"a":1}', 1)
+    assert file.load() == {"a": 2}
+
+
+def test_bare_integer_keys_of_a_real_broker_are_read() -> None:
+    document = JsonFile(GOLDEN / "consumerOffset.json").load()
+    assert document is not None
+    assert document["offsetTable"]["TopicTest@CG1"] == {"0": 2, "1": 1, "2": 2, "3": 3}
+
+
+def test_the_text_is_strict_json_with_an_entry_a_line() -> None:
+    text = document_text({"t": {"a": "1", 'q"': "{}"}, "empty": {}}, data_version=b'{"counter":1}')
+    assert json.loads(text) == {"dataVersion": {"counter": 1}, "t": {"a": 1, 'q"': {}}, "empty": {}}
+    assert b'\n\t\t"a":1,\n' in text
+
+
+async def test_many_changes_make_one_write(file: JsonFile) -> None:
+    state = {"n": 0}
+    renderings: list[int] = []
+
+    def render() -> bytes:
+        renderings.append(state["n"])
+        return json.dumps(state).encode()
+
+    writer = StateWriter(file, render, delay_s=0.01)
+    task = asyncio.create_task(writer.run())
+    for n in range(1, 101):
+        state["n"] = n
+        writer.changed()
+    await asyncio.wait_for(writer.saved(), 5)
+    assert file.load() == {"n": 100}
+    assert renderings == [100]
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_what_is_left_is_written_when_the_writer_ends(file: JsonFile) -> None:
+    state = {"n": 0}
+    writer = StateWriter(file, lambda: json.dumps(state).encode(), delay_s=60)
+    task = asyncio.create_task(writer.run())
+    await asyncio.sleep(0)
+    state["n"] = 7
+    writer.changed()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert file.load() == {"n": 7}
+
+
+async def test_a_change_during_a_write_is_written_after_it(file: JsonFile) -> None:
+    state = {"n": 0}
+    writer = StateWriter(file, lambda: json.dumps(state).encode(), delay_s=0)
+    task = asyncio.create_task(writer.run())
+    for n in range(1, 20):
+        state["n"] = n
+        writer.changed()
+        await asyncio.sleep(0.001)
+    await asyncio.wait_for(writer.saved(), 5)
+    assert file.load() == {"n": 19}
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def test_persist_writes_only_what_changed(file: JsonFile) -> None:
+    writer = StateWriter(file, lambda: b"{}", delay_s=0)
+    writer.persist()
+    assert not file.path.exists()
+    writer.changed()
+    writer.persist()
+    assert file.load() == {}
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("a file where the folder should be")
+    with pytest.raises(StateFileError, match="can't be written"):
+        JsonFile(tmp_path / "config" / "state.json").write(b"{}", 1)
