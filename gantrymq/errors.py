@@ -88,5 +88,15 @@ class MessageRejected(GantryError):
     """The message can't be sent as it is: its name, size or properties break a limit."""
 
 
+class SendIncomplete(GantryError):
+    """Some of many messages were not sent. `failures`: index of the message to its error; `sent`: how many were stored."""
+
+    def __init__(self, failures: dict[int, GantryError], sent: int) -> None:
+        first = min(failures)
+        super().__init__(f"{len(failures)} of {len(failures) + sent} messages not sent; first: {failures[first]}")
+        self.failures = failures
+        self.sent = sent
+
+
 class ClientClosed(GantryError):
     """The client was closed, or was never started."""

@@ -118,13 +118,9 @@ class BrokerCalls:
         queue_id: int,
         *,
         timeout_s: float | None = None,
-        reconsume_times: int = 0,
-        max_reconsume_times: int | None = None,
     ) -> SendResult:
         """Store a message in a queue."""
-        request = send_request(
-            outgoing, group, queue_id, reconsume_times=reconsume_times, max_reconsume_times=max_reconsume_times
-        )
+        request = send_request(outgoing, group, queue_id)
         answer = await self.remoting.invoke(address, request, timeout_s=timeout_s or self.timeout_s)
         return send_result(answer, outgoing, broker_name, address)
 

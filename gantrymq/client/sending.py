@@ -33,7 +33,17 @@ _STATUSES = {status.value: status for status in SendStatus}
 class Outgoing:
     """A message ready for the wire."""
 
-    __slots__ = ("body", "flag", "is_batch", "msg_id", "properties", "sys_flag", "topic")
+    __slots__ = (
+        "body",
+        "flag",
+        "is_batch",
+        "max_reconsume_times",
+        "msg_id",
+        "properties",
+        "reconsume_times",
+        "sys_flag",
+        "topic",
+    )
 
     def __init__(
         self, topic: str, body: bytes, properties: str, msg_id: str, *, flag: int, sys_flag: int, is_batch: bool
@@ -45,6 +55,8 @@ class Outgoing:
         self.flag = flag
         self.sys_flag = sys_flag
         self.is_batch = is_batch
+        self.reconsume_times = 0
+        self.max_reconsume_times: int | None = None  # said only when a consumer sends a failed message again
 
 
 def pack(message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES) -> Outgoing:
@@ -109,19 +121,11 @@ def check_properties(properties: str) -> None:
         raise MessageRejected(f"properties take {size} bytes, more than {names.PROPERTIES_BYTES_MAX}")
 
 
-def send_request(
-    outgoing: Outgoing,
-    group: str,
-    queue_id: int,
-    *,
-    reconsume_times: int = 0,
-    max_reconsume_times: int | None = None,
-    topic: str | None = None,
-) -> RemotingCommand:
-    """The request that stores the message in the queue. `topic` overrides the message's own."""
+def send_request(outgoing: Outgoing, group: str, queue_id: int) -> RemotingCommand:
+    """The request that stores the message in the queue."""
     ext_fields = {
         "a": group,
-        "b": topic or outgoing.topic,
+        "b": outgoing.topic,
         "c": AUTO_CREATE_TOPIC,
         "d": str(QUEUES_OF_NEW_TOPIC),
         "e": str(queue_id),
@@ -129,12 +133,12 @@ def send_request(
         "g": str(time.time_ns() // 1_000_000),
         "h": str(outgoing.flag),
         "i": outgoing.properties,
-        "j": str(reconsume_times),
+        "j": str(outgoing.reconsume_times),
         "k": "false",
         "m": "true" if outgoing.is_batch else "false",
     }
-    if max_reconsume_times is not None:
-        ext_fields["l"] = str(max_reconsume_times)
+    if outgoing.max_reconsume_times is not None:
+        ext_fields["l"] = str(outgoing.max_reconsume_times)
     code = RequestCode.SEND_BATCH_MESSAGE if outgoing.is_batch else RequestCode.SEND_MESSAGE_V2
     return RemotingCommand.request(code, ext_fields, outgoing.body)
 

@@ -1,0 +1,72 @@
+"""The tasks of a running client, owned: started together, ended together, a crash never silent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from gantrymq.errors import GantryError
+
+logger = logging.getLogger(__name__)
+
+
+class Background:
+    """Owns tasks until they end or `close` cancels them."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Run the coroutine as a task of this owner."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("task crashed", exc_info=error, extra={"event": "task_crashed", "task": task.get_name()})
+
+    def owns_current_task(self) -> bool:
+        """Whether the caller runs in one of these tasks."""
+        return asyncio.current_task() in self._tasks
+
+    async def close(self) -> None:
+        """Cancel what still runs and wait for its end. The calling task itself is left alone."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def every(interval_s: float, action: Callable[[], Awaitable[None]], *, wake: asyncio.Event | None = None) -> None:
+    """Run the action now and then each interval (or when `wake` is set) until cancelled.
+
+    Expected failures, such as an unreachable server, are logged: the next round is the retry.
+    """
+    while True:
+        try:
+            await action()
+        except GantryError as exc:
+            logger.warning(
+                "periodic work failed",
+                extra={"event": "periodic_work_failed", "work": getattr(action, "__name__", ""), "error": str(exc)},
+            )
+        if wake is None:
+            await asyncio.sleep(interval_s)
+        else:
+            await wait_for_event(wake, interval_s)
+            wake.clear()
+
+
+async def wait_for_event(event: asyncio.Event, timeout_s: float) -> bool:
+    """Wait until the event is set, at most that long; say whether it is."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,88 @@
+"""What a consumer holds of one queue: messages pulled and not yet done with.
+
+The group's offset in the queue is the smallest offset not done with, so a crash repeats messages and never skips one.
+Messages are done with in any order. Once dropped (the queue went to another consumer, or was reset), what comes late
+counts for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from gantrymq.message.model import MessageExt, MessageQueue
+
+
+class ProcessQueue:
+    """The messages of one assigned queue. Used on the event loop only."""
+
+    def __init__(self, queue: MessageQueue, next_offset: int) -> None:
+        self.queue = queue
+        self.next_offset = next_offset  # where the next pull begins
+        self.is_dropped = False
+        self.cached_bytes = 0
+        self.last_pull_at = time.time()
+        self.last_consume_at = time.time()
+        self.changed = asyncio.Event()  # set whenever messages are done with: a pull held back looks again
+        self._messages: OrderedDict[int, MessageExt] = OrderedDict()  # by queue offset, ascending
+        self._started: dict[int, float] = {}
+
+    @property
+    def cached_messages(self) -> int:
+        return len(self._messages)
+
+    @property
+    def commit_offset(self) -> int:
+        """The smallest offset not done with: where the group would go on."""
+        return next(iter(self._messages)) if self._messages else self.next_offset
+
+    @property
+    def span(self) -> int:
+        """Distance between the first and the last message held."""
+        if not self._messages:
+            return 0
+        return next(reversed(self._messages)) - next(iter(self._messages))
+
+    @property
+    def offsets(self) -> tuple[int, int]:
+        """Smallest and largest offset held, zeros when there is none."""
+        if not self._messages:
+            return 0, 0
+        return next(iter(self._messages)), next(reversed(self._messages))
+
+    def add(self, messages: Sequence[MessageExt], next_offset: int) -> None:
+        """Take the messages of a pull that goes on at `next_offset`."""
+        self.last_pull_at = time.time()
+        for message in messages:
+            self._messages[message.queue_offset] = message
+            self.cached_bytes += len(message.body)
+        self.next_offset = next_offset
+
+    def begin(self, messages: Sequence[MessageExt], now: float) -> None:
+        """Note that a listener has been given the messages."""
+        for message in messages:
+            self._started[message.queue_offset] = now
+
+    def holds(self, message: MessageExt) -> bool:
+        """Whether the message still has to be done with here."""
+        return not self.is_dropped and message.queue_offset in self._messages
+
+    def remove(self, messages: Sequence[MessageExt]) -> None:
+        """The messages are done with."""
+        self.last_consume_at = time.time()
+        for message in messages:
+            self._started.pop(message.queue_offset, None)
+            if self._messages.pop(message.queue_offset, None) is not None:
+                self.cached_bytes -= len(message.body)
+        self.changed.set()
+
+    def overdue(self, started_before: float) -> list[MessageExt]:
+        """Messages a listener has had since before that time."""
+        return [self._messages[offset] for offset, started in self._started.items() if started < started_before]
+
+    def drop(self) -> None:
+        """Nothing that happens from now on counts."""
+        self.is_dropped = True
+        self.changed.set()

@@ -1,0 +1,183 @@
+"""Producer: sends messages, and sends them again elsewhere when that may help.
+
+A message goes to the topic's queues in turn. When a broker can't be reached, does not answer or says that it can't
+store now, the next try takes another broker if the topic has one; all tries share the call's timeout. A message sent to
+an explicit queue, one-way messages and answers such as "busy" are never tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+from gantrymq.client.results import SendResult
+from gantrymq.client.sender import Sender
+from gantrymq.client.sending import (
+    COMPRESS_FROM_BYTES,
+    Outgoing,
+    pack,
+    pack_batch,
+    send_request,
+    send_result,
+)
+from gantrymq.client.session import ClientSession, ConnectionOptions
+from gantrymq.errors import (
+    GantryError,
+    SendIncomplete,
+)
+from gantrymq.message.model import Message, MessageQueue
+from gantrymq.message.topics import check_group
+from gantrymq.remoting.bodies import HeartbeatData, ProducerData
+from gantrymq.remoting.command import RemotingCommand
+
+QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+
+DEFAULT_GROUP = "DEFAULT_PRODUCER"
+
+
+class Producer:
+    """Sends messages: `async with Producer("host:port") as producer: await producer.send(Message("topic", b"body"))`.
+
+    retries: further tries after the first. timeout_s: for a whole call. compress_from_bytes: smaller bodies travel as
+    they are.
+    """
+
+    def __init__(
+        self,
+        name_servers: str | Sequence[str],
+        *,
+        group: str = DEFAULT_GROUP,
+        timeout_s: float = 3.0,
+        retries: int = 2,
+        compress_from_bytes: int = COMPRESS_FROM_BYTES,
+        **options: Unpack[ConnectionOptions],
+    ) -> None:
+        check_group(group)
+        self.group = group
+        self._timeout_s = timeout_s
+        self._compress_from_bytes = compress_from_bytes
+        self._session = ClientSession(name_servers, heartbeat=self._heartbeat, **options)
+        self._sender = Sender(self._session, group, retries=retries)
+
+    @property
+    def client_id(self) -> str:
+        """The name under which brokers list this client."""
+        return self._session.client_id
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Make the producer usable. Nothing is connected yet: the first message does that."""
+        self._session.open()
+
+    async def close(self) -> None:
+        """Leave the brokers and close the connections. Calls in flight fail: await them first."""
+        await self._session.close(producer_group=self.group)
+
+    # -- sending ------------------------------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        timeout_s: float | None = None,
+    ) -> SendResult:
+        """Send one message and wait until the broker stored it.
+
+        `queue` or `selector` choose the queue: such a message is tried once. Otherwise it goes to the queues in turn
+        and is tried again after failures that may pass.
+        """
+        outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
+        if selector is not None:
+            queue = selector(await self.queues(message.topic), message)
+        if queue is None:
+            return await self._sender.send_anywhere(outgoing, timeout_s or self._timeout_s)
+        await self._sender.routes_known(queue.topic)
+        return await self._sender.send_to(queue, outgoing, timeout_s or self._timeout_s)
+
+    async def send_batch(
+        self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_s: float | None = None
+    ) -> SendResult:
+        """Send messages of one topic as one request into one queue: all are stored, or none. 4 MiB at most."""
+        outgoing = pack_batch(messages)
+        if queue is None:
+            return await self._sender.send_anywhere(outgoing, timeout_s or self._timeout_s)
+        await self._sender.routes_known(queue.topic)
+        return await self._sender.send_to(queue, outgoing, timeout_s or self._timeout_s)
+
+    async def send_oneway(
+        self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None
+    ) -> None:
+        """Send one message without asking for an answer: fast, and lost in silence when anything goes wrong."""
+        outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
+        queues = await self.queues(message.topic)
+        if selector is not None:
+            queue = selector(queues, message)
+        elif queue is None:
+            queue = self._sender.pick(queues)
+        request = send_request(outgoing, self.group, queue.queue_id)
+        await self._session.remoting.invoke_oneway(self._sender.address_of(queue), request, timeout_s=self._timeout_s)
+
+    async def send_many(
+        self, messages: Iterable[Message], *, in_flight: int = 256, timeout_s: float | None = None
+    ) -> list[SendResult]:
+        """Send messages one by one, many at a time, and return their results in order.
+
+        At most `in_flight` wait for their answers at once. Those that fail are tried again as `send` would; when some
+        still fail, SendIncomplete says which, after all others were sent.
+        """
+        timeout = timeout_s or self._timeout_s
+        window: deque[tuple[int, Outgoing, MessageQueue, str, asyncio.Future[RemotingCommand]]] = deque()
+        results: list[SendResult | None] = []
+        failures: dict[int, GantryError] = {}
+
+        async def settle_oldest() -> None:
+            index, outgoing, queue, address, future = window.popleft()
+            try:
+                results[index] = send_result(await future, outgoing, queue.broker_name, address)
+            except GantryError as exc:
+                try:
+                    results[index] = await self._sender.send_again(outgoing, queue, exc, timeout)
+                except GantryError as final:
+                    failures[index] = final
+
+        remoting = self._session.remoting
+        for index, message in enumerate(messages):
+            results.append(None)
+            if len(window) >= in_flight:
+                await settle_oldest()
+            try:
+                outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
+                queue = self._sender.pick(await self._sender.queues(message.topic))
+                address = self._sender.address_of(queue)
+                request = send_request(outgoing, self.group, queue.queue_id)
+                connection = await remoting.connection(address, request, timeout)
+                future = remoting.submit(connection, request, timeout)
+            except GantryError as exc:
+                failures[index] = exc
+                continue
+            window.append((index, outgoing, queue, address, future))
+        while window:
+            await settle_oldest()
+        if failures:
+            raise SendIncomplete(failures, len(results) - len(failures))
+        return [result for result in results if result is not None]
+
+    async def queues(self, topic: str) -> Sequence[MessageQueue]:
+        """The queues that take messages of the topic; for a topic that does not exist, those it will be made with."""
+        return await self._sender.queues(topic)
+
+    def _heartbeat(self, client_id: str) -> HeartbeatData:
+        return HeartbeatData(client_id, [ProducerData(self.group)])

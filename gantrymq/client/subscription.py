@@ -1,0 +1,42 @@
+"""What a consumer group wants: topics with tags, how messages are shared, where to begin. Values and pure functions."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from gantrymq.message.model import MessageExt
+from gantrymq.message.properties import string_hash_code
+from gantrymq.remoting.bodies import SubscriptionData
+
+SQL92 = "SQL92"
+
+
+class MessageModel(Enum):
+    """CLUSTERING: the group's members share the messages; BROADCASTING: every member gets all of them."""
+
+    CLUSTERING = "CLUSTERING"
+    BROADCASTING = "BROADCASTING"
+
+
+class ConsumeFrom(Enum):
+    """Where a group begins in a queue it never consumed. Later it goes on where it was."""
+
+    LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+    FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+    TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+def parse_subscription(topic: str, expression: str, version_ms: int, *, sql: bool = False) -> SubscriptionData:
+    """ "TagA || TagB", "*" for everything, or with `sql` an SQL92 condition on the properties."""
+    if sql:
+        return SubscriptionData(topic, expression, sub_version=version_ms, expression_type=SQL92)
+    tags = sorted({tag.strip() for tag in expression.split("||") if tag.strip()})
+    if not tags or tags == [SubscriptionData.SUB_ALL]:
+        return SubscriptionData(topic, sub_version=version_ms)
+    codes = [string_hash_code(tag) for tag in tags]
+    return SubscriptionData(topic, expression, tags, codes, version_ms)
+
+
+def is_wanted(subscription: SubscriptionData, message: MessageExt) -> bool:
+    """Whether the subscription means this message: brokers compare hash codes of tags, which may collide."""
+    return not subscription.tags_set or message.tags in subscription.tags_set
