@@ -37,7 +37,6 @@ from appliance.remoting.server import RemotingServer, ServerConnection
 from appliance.tasks import running
 from gantrymq.message.ids import encode_host
 from gantrymq.message.topics import SCHEDULE_TOPIC
-from gantrymq.remoting.bodies import TopicConfig
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
 
@@ -81,7 +80,7 @@ class BrokerController:
         self.address = ""
         self.store_host = b""
         self.send_answers: SendAnswers
-        self.outer_api: BrokerOuterApi
+        self.outer_api = BrokerOuterApi(config, self.topics)
         self._stack = contextlib.AsyncExitStack()
 
     def _listener(self, handlers: Mapping[int, Route], port: int) -> RemotingServer:
@@ -119,10 +118,13 @@ class BrokerController:
         stack.callback(self.store.close)
         self.store.start()
         self.store.arrival_listener = self._message_arrived
+        self.schedule.on_delivered = self._count_delivered
         stack.push_async_callback(self.lanes.close)
         await self._listen(stack)
-        self.outer_api = BrokerOuterApi(self)
-        self.topics.on_change = self._topic_changed
+        self.outer_api.address = self.address
+        self.outer_api.ha_address = self._ha_address()
+        stack.push_async_callback(self.outer_api.close)
+        self.topics.on_change = self.outer_api.topic_changed
         await stack.enter_async_context(
             running(
                 self.store,
@@ -187,8 +189,15 @@ class BrokerController:
         self.producers.connection_closed(connection)
         self.consumers.connection_closed(connection)
 
-    def _topic_changed(self, config: TopicConfig | None) -> None:
-        self.outer_api.topic_changed(config)
+    def _count_delivered(self, topic: str, count: int, size_bytes: int) -> None:
+        """Delayed messages count when they reach their real topic."""
+        self.stats.inc_topic_put(topic, count, size_bytes)
+        self.stats.inc_broker_put(count)
+
+    def _ha_address(self) -> str:
+        """Where slaves will find this broker; they are told although no slave can follow yet."""
+        host = self.config.ha_advertised_host or self.config.advertised_address_host
+        return f"{host}:{self.config.ha_listen_port or self.port + 1}"
 
 
 def lane_limits(config: BrokerConfig) -> dict[str, LaneLimits]:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from appliance.errors import BrokerError
-from gantrymq.errors import BodyError
+from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 
@@ -246,7 +246,7 @@ def _failure(request: RemotingCommand, exc: Exception) -> RemotingCommand:
     """The only place where an exception becomes an answer."""
     if isinstance(exc, BrokerError):  # expected: the client is told which and why
         return request.reply(exc.code, str(exc))
-    if isinstance(exc, BodyError):
+    if isinstance(exc, BodyError | MessageRejected):
         return request.reply(ResponseCode.SYSTEM_ERROR, str(exc))
     if isinstance(exc, KeyError | ValueError) and _is_about_a_field(exc, request):
         return request.reply(ResponseCode.SYSTEM_ERROR, f"header field missing or malformed: {exc}")

@@ -29,6 +29,8 @@ HAS_SUBSCRIPTION = 4
 
 MASTER_ID = 0
 
+TOOLS_GROUP = "TOOLS_CONSUMER"  # people looking at messages: that is not consuming, and is not counted as it
+
 _CODES = {
     GetMessageStatus.FOUND: ResponseCode.SUCCESS,
     GetMessageStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
@@ -89,6 +91,8 @@ def _answer(
         connection.write(head)
         return
     connection.write_parts([head, *result.buffers])
+    if group == TOOLS_GROUP:
+        return
     broker.stats.inc_group_get(group, topic, result.message_count, result.size_bytes)
     broker.stats.inc_broker_get(result.message_count)
 
