@@ -16,23 +16,49 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gantrymq import errors
     from gantrymq.client.admin import AdminClient
+    from gantrymq.client.blocking import SyncProducer, SyncPushConsumer
+    from gantrymq.client.producer import Producer
+    from gantrymq.client.push_consumer import PushConsumer
+    from gantrymq.client.results import ConsumeResult, SendResult, SendStatus
+    from gantrymq.client.subscription import ConsumeFrom, MessageModel
     from gantrymq.message.model import Message, MessageExt, MessageQueue
+    from gantrymq.remoting.signature import Credentials
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AdminClient",
+    "ConsumeFrom",
+    "ConsumeResult",
+    "Credentials",
     "Message",
     "MessageExt",
+    "MessageModel",
     "MessageQueue",
+    "Producer",
+    "PushConsumer",
+    "SendResult",
+    "SendStatus",
+    "SyncProducer",
+    "SyncPushConsumer",
     "errors",
 ]
 
 _HOMES = {
     "AdminClient": "gantrymq.client.admin",
+    "ConsumeFrom": "gantrymq.client.subscription",
+    "ConsumeResult": "gantrymq.client.results",
+    "Credentials": "gantrymq.remoting.signature",
     "Message": "gantrymq.message.model",
     "MessageExt": "gantrymq.message.model",
+    "MessageModel": "gantrymq.client.subscription",
     "MessageQueue": "gantrymq.message.model",
+    "Producer": "gantrymq.client.producer",
+    "PushConsumer": "gantrymq.client.push_consumer",
+    "SendResult": "gantrymq.client.results",
+    "SendStatus": "gantrymq.client.results",
+    "SyncProducer": "gantrymq.client.blocking",
+    "SyncPushConsumer": "gantrymq.client.blocking",
 }
 
 

@@ -89,7 +89,7 @@ class MessageRejected(GantryError):
 
 
 class SendIncomplete(GantryError):
-    """Some of many messages were not sent. `failures`: index of the message to its error; `sent`: how many were stored."""
+    """Some of many messages were not sent. `failures`: index of the message to its error; `sent`: how many were."""
 
     def __init__(self, failures: dict[int, GantryError], sent: int) -> None:
         first = min(failures)

@@ -101,15 +101,18 @@ class Consuming:
     async def _work_on(self) -> None:
         while True:
             process_queue, messages = await self._work.get()
-            if process_queue.is_dropped or self._is_stopping:
+            if process_queue.was_dropped() or self._is_stopping:
                 continue
             self._busy += 1
             try:
                 await self._consume(process_queue, messages)
             finally:
-                self._busy -= 1
-                if self._is_stopping and not self._busy:
-                    self._idle.set()
+                self._call_ended()
+
+    def _call_ended(self) -> None:
+        self._busy -= 1
+        if self._is_stopping and not self._busy:
+            self._idle.set()
 
     async def _consume(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         started = time.monotonic()
@@ -125,7 +128,7 @@ class Consuming:
         is_done = result is ConsumeResult.SUCCESS
         topic = process_queue.queue.topic
         self._counters.consumed(topic, len(messages), is_done=is_done, took_s=time.monotonic() - started)
-        if process_queue.is_dropped:
+        if process_queue.was_dropped():
             return  # the queue's new owner gets the messages, done with or not
         if not is_done:
             pending = [message for message in messages if process_queue.holds(message)]

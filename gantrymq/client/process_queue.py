@@ -21,13 +21,17 @@ class ProcessQueue:
     def __init__(self, queue: MessageQueue, next_offset: int) -> None:
         self.queue = queue
         self.next_offset = next_offset  # where the next pull begins
-        self.is_dropped = False
+        self._is_dropped = False
         self.cached_bytes = 0
         self.last_pull_at = time.time()
         self.last_consume_at = time.time()
         self.changed = asyncio.Event()  # set whenever messages are done with: a pull held back looks again
         self._messages: OrderedDict[int, MessageExt] = OrderedDict()  # by queue offset, ascending
         self._started: dict[int, float] = {}
+
+    def was_dropped(self) -> bool:
+        """Whether the queue went away; may change whenever something is awaited."""
+        return self._is_dropped
 
     @property
     def cached_messages(self) -> int:
@@ -67,7 +71,7 @@ class ProcessQueue:
 
     def holds(self, message: MessageExt) -> bool:
         """Whether the message still has to be done with here."""
-        return not self.is_dropped and message.queue_offset in self._messages
+        return not self._is_dropped and message.queue_offset in self._messages
 
     def remove(self, messages: Sequence[MessageExt]) -> None:
         """The messages are done with."""
@@ -84,5 +88,5 @@ class ProcessQueue:
 
     def drop(self) -> None:
         """Nothing that happens from now on counts."""
-        self.is_dropped = True
+        self._is_dropped = True
         self.changed.set()

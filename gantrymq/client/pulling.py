@@ -93,11 +93,11 @@ class PullContext:
 async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> None:
     """Pull for this queue until it is dropped or the task is cancelled."""
     broker_id = 0
-    while not process_queue.is_dropped:
+    while not process_queue.was_dropped():
         while not context.limits.allow(process_queue, context.queue_count()):
             process_queue.changed.clear()
             await process_queue.changed.wait()
-            if process_queue.is_dropped:
+            if process_queue.was_dropped():
                 return
         subscription = context.subscription(process_queue.queue.topic)
         if subscription is None:
@@ -111,7 +111,7 @@ async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> Non
             broker_id = 0
             await asyncio.sleep(PAUSE_S)
             continue
-        if process_queue.is_dropped:
+        if process_queue.was_dropped():
             return
         if result.status is PullStatus.OFFSET_ILLEGAL:
             context.offset_moved(process_queue, result.next_offset)

@@ -34,7 +34,7 @@ from gantrymq.client.sender import Sender
 from gantrymq.client.sending import pack
 from gantrymq.client.session import ClientSession, ConnectionOptions
 from gantrymq.client.subscription import SQL92, ConsumeFrom, MessageModel, parse_subscription
-from gantrymq.errors import ConfigError, ConnectError, GantryError, RouteNotFound
+from gantrymq.errors import ConfigError, ConnectError, GantryError, ResponseError, RouteNotFound
 from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.topics import check_group, check_topic, is_retry_topic, retry_topic
@@ -55,8 +55,8 @@ logger = logging.getLogger(__name__)
 REBALANCE_S = 20.0  # RocketMQ: rocketmq.client.rebalance.waitInterval
 PERSIST_S = 5.0  # RocketMQ: persistConsumerOffsetInterval
 SOON_S = 1.0  # when a round of rebalancing could not finish
-INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"  # in whose name failed messages are sent when the broker can't take them
-back OVERDUE_DELAY_LEVEL = 3  # of messages a listener never finished
+INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"  # sends the failed messages that the broker can't take back
+OVERDUE_DELAY_LEVEL = 3  # of messages a listener never finished
 
 
 class PushConsumer:
@@ -194,7 +194,7 @@ class PushConsumer:
         await self.close()
 
     async def start(self) -> None:
-        """Join the group and begin to consume. A broker that refuses an SQL condition makes this raise ResponseError."""
+        """Join the group and begin to consume. Raises ResponseError when a broker refuses an SQL condition."""
         if not self._subscriptions:
             raise ConfigError("nothing to consume: call subscribe first")
         if self._model is MessageModel.CLUSTERING:
@@ -211,7 +211,7 @@ class PushConsumer:
         self._consuming.start()
         self._background.start(every(PERSIST_S, self._persist), "persist offsets")
         self._background.start(self._heartbeat_when_wanted(), "heartbeat on change")
-        self._background.start(every(REBALANCE_S, self._rebalance, wake=self._rebalance_wanted), "rebalance")
+        self._background.start(self._keep_balanced(), "rebalance")
 
     async def close(self) -> None:
         """Stop consuming, wait for the listener, write the offsets, leave the group."""
@@ -253,6 +253,15 @@ class PushConsumer:
             self._rebalance_wanted.set()
             await asyncio.sleep(SOON_S)
 
+    async def _keep_balanced(self) -> None:
+        """Find the brokers, tell them who is here, then rebalance for ever."""
+        for topic in [*self._subscriptions]:
+            with contextlib.suppress(GantryError):  # rebalancing looks again, and says what is wrong
+                await self._session.routes.to_read(topic)
+        await self._session.send_heartbeats()
+        self._heartbeat_wanted.clear()
+        await every(REBALANCE_S, self._rebalance, wake=self._rebalance_wanted)
+
     # -- rebalance ----------------------------------------------------------------------------------------------------
 
     async def _rebalance(self) -> None:
@@ -285,7 +294,10 @@ class PushConsumer:
         addresses = [found for name in route.addresses if (found := self._session.routes.address_to_read(name))]
         if not addresses:
             raise ConnectError(topic, "no broker of this topic has an address")
-        members = await self._session.calls.consumer_ids(random.choice(addresses)[0], self.group)
+        try:
+            members = await self._session.calls.consumer_ids(random.choice(addresses)[0], self.group)
+        except ResponseError:
+            members = []  # the group is unknown to this broker: so are we
         if self.client_id not in members:
             self._heartbeat_wanted.set()  # which asks for another round
             return None

@@ -86,7 +86,7 @@ def process_queue_info(process_queue: ProcessQueue) -> dict[str, Any]:
         "cachedMsgMinOffset": smallest,
         "cachedMsgSizeInMiB": process_queue.cached_bytes >> 20,
         "commitOffset": process_queue.commit_offset,
-        "droped": process_queue.is_dropped,  # Java's spelling is the protocol's
+        "droped": process_queue.was_dropped(),  # Java's spelling is the protocol's
         "lastConsumeTimestamp": int(process_queue.last_consume_at * 1000),
         "lastLockTimestamp": 0,
         "lastPullTimestamp": int(process_queue.last_pull_at * 1000),
