@@ -149,8 +149,9 @@ class StateWriter:
         self._delay_s = delay_s
         self._version = 0  # counts changes
         self._saved_version = 0
+        self._failure: StateFileError | None = None  # of the last write, None when it went well
         self._changed = asyncio.Event()
-        self._saved = asyncio.Condition()
+        self._written = asyncio.Condition()  # notified after each write, good or bad
 
     def changed(self) -> None:
         """Say that the state is no longer what the file holds. Cheap: called for each change."""
@@ -169,10 +170,13 @@ class StateWriter:
             self._saved_version = version
 
     async def saved(self) -> None:
-        """Return when what is true now is on disk. Needs run() to be running."""
+        """Return when what is true now is on disk; needs run() to be running. Raises StateFileError."""
         version = self._version
-        async with self._saved:
-            await self._saved.wait_for(lambda: self._saved_version >= version)
+        async with self._written:
+            while self._saved_version < version:
+                await self._written.wait()
+                if self._failure is not None:
+                    raise self._failure
 
     async def run(self) -> None:
         """Write after changes until cancelled, then write what is left."""
@@ -189,11 +193,13 @@ class StateWriter:
         version, text = self._version, self._render()
         try:
             await asyncio.to_thread(self._file.write, text, version)
-        except StateFileError:
+            self._saved_version = max(self._saved_version, version)
+            self._failure = None
+        except StateFileError as exc:
             logger.exception("state file not written, will retry", extra={"event": "state_file_not_written"})
+            self._failure = exc
+        async with self._written:
+            self._written.notify_all()
+        if self._failure is not None:
             self._changed.set()
             await asyncio.sleep(RETRY_DELAY_S)
-            return
-        self._saved_version = max(self._saved_version, version)
-        async with self._saved:
-            self._saved.notify_all()

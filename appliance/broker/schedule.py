@@ -22,12 +22,13 @@ from pathlib import Path
 
 from appliance.broker.json_file import JsonFile, StateFileError, document_text
 from appliance.broker.topic_config import TopicConfigManager
-from gantrymq.errors import BodyError, ConfigError, RecordError
+from gantrymq.errors import BodyError, RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.record import split_record
 from gantrymq.remoting.bodies import DelayOffsetTable
 from store.config import MessageStoreConfig
+from store.delay import DelayLevels
 from store.message_store import MessageStore
 from store.results import ConsumeQueueUnit, PutMessageStatus, StoreMessage
 
@@ -38,22 +39,8 @@ LEVEL_SHARE = 32  # messages of one level before the next level has its turn
 RETRY_S = 0.1  # after the store refused a delivery
 WATCH_S_MAX = 1.0  # longest sleep: the wall clock may be set while we sleep
 FLUSH_POLL_S = 0.1
-UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 SCHEDULE_TOPIC = names.SCHEDULE_TOPIC.encode()
 HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
-
-
-def parse_delay_levels(text: str) -> tuple[int, ...]:
-    """Return the delay of each level in ms, level 1 first. Raises ConfigError."""
-    delays: list[int] = []
-    for word in text.split():
-        number, unit = word[:-1], word[-1:]
-        if unit not in UNIT_MS or not number.isdecimal():
-            raise ConfigError(f"messageDelayLevel={text!r}: {word!r} is not a number with s, m, h or d")
-        delays.append(int(number) * UNIT_MS[unit])
-    if not delays:
-        raise ConfigError("messageDelayLevel is empty: give at least one delay such as 1s")
-    return tuple(delays)
 
 
 class ScheduleMessageService:
@@ -74,7 +61,7 @@ class ScheduleMessageService:
         self._file = JsonFile(path)
         self._flush_interval_s = flush_interval_s
         self._clock = clock
-        self._delays_ms = parse_delay_levels(config.delay_levels)
+        self._levels = DelayLevels(config.delay_levels)
         self._first_level = 1  # where the next slice begins, so that no level starves another
         self._idle_queues: set[int] = set()  # nothing in them to wait for: an arrival matters
         self._arrived = asyncio.Event()
@@ -87,11 +74,11 @@ class ScheduleMessageService:
 
     @property
     def max_level(self) -> int:
-        return len(self._delays_ms)
+        return self._levels.max_level
 
     def delay_ms(self, level: int) -> int:
-        """Return the delay of a level; levels above the highest count as the highest."""
-        return self._delays_ms[min(level, self.max_level) - 1]
+        """Return the delay of a level, level 1 being the first."""
+        return self._levels.delay_ms(level)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -144,6 +131,8 @@ class ScheduleMessageService:
         """Deliver what is due, for a few ms. Returns seconds until more is due: 0 there is, inf nothing waits."""
         began = time.monotonic()
         wait_s = math.inf
+        if self.max_level == 0:
+            return wait_s
         for step in range(self.max_level):
             level = (self._first_level - 1 + step) % self.max_level + 1
             if time.monotonic() - began > SLICE_SECONDS_MAX:
@@ -162,7 +151,9 @@ class ScheduleMessageService:
         now_ms = int(self._clock() * 1000)
         for unit in units:
             wait_ms = unit.tags_code - now_ms
-            if 0 < wait_ms <= self._delays_ms[level - 1]:  # a longer wait: the clock or the levels were changed, so now
+            if (
+                0 < wait_ms <= self._levels.delay_ms(level)
+            ):  # a longer wait: the clock or the levels were changed, so now
                 return wait_ms / 1000
             if not self._deliver(level, unit):
                 return RETRY_S

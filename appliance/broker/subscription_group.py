@@ -36,7 +36,7 @@ class SubscriptionGroupManager:
     """The group table. load() before anything else; run() writes the file."""
 
     def __init__(self, path: Path, config: BrokerConfig, *, clock: Callable[[], float] = time.time) -> None:
-        self._is_auto_create = config.auto_create_subscription_group
+        self._config = config
         self._clock = clock
         self._file = JsonFile(path)
         self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
@@ -65,7 +65,7 @@ class SubscriptionGroupManager:
         self._writer.persist()
 
     async def saved(self) -> None:
-        """Return when every change made so far is on disk."""
+        """Return when every change made so far is on disk. Raises StateFileError when it can't be."""
         await self._writer.saved()
 
     async def run(self) -> None:
@@ -76,7 +76,7 @@ class SubscriptionGroupManager:
         config = self.configs.get(group)
         if config is not None:
             return config
-        if not self._is_auto_create and not group.startswith(names.SYSTEM_GROUP_PREFIX):
+        if not self._config.auto_create_subscription_group and not group.startswith(names.SYSTEM_GROUP_PREFIX):
             return None
         try:
             names.check_group(group)

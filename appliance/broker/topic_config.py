@@ -77,7 +77,7 @@ class TopicConfigManager:
         self._writer.persist()
 
     async def saved(self) -> None:
-        """Return when every change made so far is on disk."""
+        """Return when every change made so far is on disk. Raises StateFileError when it can't be."""
         await self._writer.saved()
 
     async def run(self) -> None:

@@ -28,12 +28,13 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "a heartbeat has a clientID")
     refused: list[str] = []
     for producer in beat.producer_data_set:
+        group = str(producer.group_name)
         try:
-            names.check_group(str(producer.group_name))
+            names.check_group(group)
         except MessageRejected as exc:
             refused.append(str(exc))
             continue
-        context.producers.register(producer.group_name, connection, beat.client_id, request.language, request.version)
+        context.producers.register(group, connection, beat.client_id, request.language, request.version)
     for consumer in beat.consumer_data_set:
         try:
             _register_consumer(context, connection, beat.client_id, consumer, request)
@@ -52,8 +53,8 @@ def _register_consumer(
     request: RemotingCommand,
 ) -> None:
     """Raises MessageRejected when the group, or the retry topic made of it, can't have that name."""
-    group = consumer.group_name
-    names.check_group(str(group))
+    group = consumer.group_name = str(consumer.group_name)
+    names.check_group(group)
     config = context.groups.get(group)
     if config is not None:
         sys_flag = UNIT_SUB_FLAG if consumer.unit_mode else 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.broker import json_file
 from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text
 
 GOLDEN = Path(__file__).parent / "golden_config"
@@ -155,3 +156,24 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("a file where the folder should be")
     with pytest.raises(StateFileError, match="can't be written"):
         JsonFile(tmp_path / "config" / "state.json").write(b"{}", 1)
+
+
+async def test_who_waits_for_the_disk_is_told_when_it_refuses_and_the_write_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_file, "RETRY_DELAY_S", 0.01)
+    obstacle = tmp_path / "config"
+    obstacle.write_text("a file where the folder should be")
+    file = JsonFile(obstacle / "state.json")
+    writer = StateWriter(file, lambda: b"{}", delay_s=0)
+    task = asyncio.create_task(writer.run())
+    writer.changed()
+    with pytest.raises(StateFileError):
+        await asyncio.wait_for(writer.saved(), 5)
+    obstacle.unlink()
+    async with asyncio.timeout(5):
+        while not writer.is_saved:
+            await asyncio.sleep(0.01)
+    assert file.load() == {}
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

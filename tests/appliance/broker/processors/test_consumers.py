@@ -1,0 +1,105 @@
+"""Offsets, lists of consumers and queue locks, as clients ask for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.broker.controller import BrokerController
+from appliance.broker.processors import consumers
+from gantrymq.remoting.bodies import ConsumerData, LockBatchRequest, LockBatchResponse, MessageQueue
+from store.results import StoreMessage
+from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask, unopened_broker
+from tests.appliance.broker.recording import RecordingConnection
+
+QUERY, UPDATE, LIST, LOCK, UNLOCK = 14, 15, 38, 41, 42
+PLACE = {"consumerGroup": "g", "topic": "t", "queueId": 0}
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerController]:
+    with unopened_broker(tmp_path) as broker:
+        yield broker
+
+
+def put(broker: BrokerController, count: int = 1) -> None:
+    for _ in range(count):
+        broker.store.put_message(StoreMessage("t", 0, b"m", b"", 0, 0, 0, LOCAL_HOST, LOCAL_HOST))
+
+
+def test_a_committed_offset_is_answered(broker: BrokerController) -> None:
+    assert ask(broker, UPDATE, PLACE | {"commitOffset": 7}).code == 0
+    answer = ask(broker, QUERY, PLACE)
+    assert (answer.code, answer.ext_fields) == (0, {"offset": "7"})
+    ask(broker, UPDATE, PLACE | {"commitOffset": 3})
+    assert ask(broker, QUERY, PLACE).ext_fields == {"offset": "3"}
+
+
+@pytest.mark.parametrize("messages", [0, 3])
+def test_a_new_group_begins_at_the_start_of_a_young_queue(broker: BrokerController, messages: int) -> None:
+    put(broker, messages)
+    answer = ask(broker, QUERY, PLACE)
+    assert (answer.code, answer.ext_fields) == (0, {"offset": "0"})
+
+
+def test_a_new_group_decides_itself_when_the_queues_start_is_out_of_memorys_reach(
+    broker: BrokerController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(broker, 3)
+    monkeypatch.setattr(consumers, "_memory_bytes", lambda: 100)
+    assert ask(broker, QUERY, PLACE).code == 22
+    assert ask(broker, UPDATE, PLACE | {"commitOffset": 0}).code == 0
+    assert ask(broker, QUERY, PLACE).ext_fields == {"offset": "0"}
+
+
+def test_a_new_group_decides_itself_when_the_queues_start_was_deleted(
+    broker: BrokerController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker.store, "min_offset", lambda topic, queue_id: 5)
+    assert ask(broker, QUERY, PLACE).code == 22
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"commitOffset": 1 << 63},
+        {"commitOffset": -2},
+        {"queueId": -1, "commitOffset": 1},
+        {"queueId": 1 << 31, "commitOffset": 1},
+        {"topic": "a b", "commitOffset": 1},
+        {"consumerGroup": "a@b", "commitOffset": 1},
+    ],
+)
+def test_what_would_spoil_the_table_is_refused(broker: BrokerController, fields: dict[str, Any]) -> None:
+    assert ask(broker, UPDATE, PLACE | fields).code == 1
+    assert broker.offsets.table == {}
+
+
+def test_the_members_of_a_group_are_listed(broker: BrokerController) -> None:
+    answer = ask(broker, LIST, {"consumerGroup": "g"})
+    assert (answer.code, answer.remark) == (1, "no consumer for this group, g")
+    for number in (1, 2):
+        connection: Any = RecordingConnection(number)
+        broker.consumers.register(ConsumerData("g"), connection, f"c{number}", "JAVA", 401)
+    answer = ask(broker, LIST, {"consumerGroup": "g"})
+    assert answer.code == 0
+    assert json.loads(answer.body) == {"consumerIdList": ["c1", "c2"]}
+
+
+def test_queues_are_locked_for_one_client_until_it_lets_go(broker: BrokerController) -> None:
+    queues = [MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-a", 1)]
+
+    def lock(client: str, wanted: list[MessageQueue]) -> list[MessageQueue]:
+        answer = ask(broker, LOCK, body=LockBatchRequest("g", client, wanted).to_json())
+        assert answer.code == 0
+        return LockBatchResponse.from_json(answer.body).lock_ok_mq_set
+
+    assert lock("c1", queues[:1]) == queues[:1]
+    assert lock("c2", queues) == queues[1:]
+    assert ask(broker, UNLOCK, body=LockBatchRequest("g", "c1", queues).to_json()).code == 0
+    assert lock("c2", queues) == queues
+    assert lock("c1", queues) == []

@@ -1,0 +1,59 @@
+"""A broker with real tables and a real store, without sockets: what a handler needs and no more."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from appliance.broker.controller import BrokerController
+from appliance.broker.processors import HANDLERS
+from appliance.config import BrokerConfig
+from appliance.errors import BrokerError
+from gantrymq.message.ids import encode_host
+from gantrymq.remoting.command import RemotingCommand
+from store.config import MessageStoreConfig
+from tests.appliance.broker.recording import RecordingConnection
+from tests.harness import SMALL_STORE
+
+LOCAL_HOST = encode_host("127.0.0.1", 10911)
+
+
+@contextlib.contextmanager
+def unopened_broker(folder: Path, **settings: Any) -> Iterator[BrokerController]:
+    """A broker whose handlers can be called: loaded, its store started, not listening."""
+    store_config = MessageStoreConfig(root=folder / "store", **SMALL_STORE)
+    broker = BrokerController(BrokerConfig(**settings), store_config)
+    broker.topics.load()
+    broker.groups.load()
+    broker.offsets.load()
+    broker.store.load()
+    broker.store.start()
+    broker.address, broker.store_host = "127.0.0.1:10911", LOCAL_HOST
+    try:
+        yield broker
+    finally:
+        broker.store.close()
+
+
+def ask(
+    broker: BrokerController,
+    code: int,
+    fields: dict[str, Any] | None = None,
+    body: bytes = b"",
+    *,
+    connection: RecordingConnection | None = None,
+    version: int = 401,
+    language: str = "JAVA",
+) -> RemotingCommand:
+    """Call the handler of a code as the lanes do; a BrokerError becomes the answer."""
+    request = RemotingCommand.request(code, {key: str(value) for key, value in (fields or {}).items()}, body)
+    request.version, request.language = version, language
+    try:
+        answer = HANDLERS[code].handler(broker, connection or RecordingConnection(), request)  # type: ignore[arg-type]
+    except BrokerError as exc:
+        return request.reply(exc.code, str(exc))
+    assert isinstance(answer, RemotingCommand)
+    assert answer.opaque == request.opaque
+    return answer
