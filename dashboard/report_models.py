@@ -1,4 +1,5 @@
-"""Report runs and the schedule that starts them. Results are files in the data folder; rows here say which and how it went."""
+"""Report runs, and the schedule that starts them. Results are files in the data folder; rows say which and how it
+went."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Starts report runs: those that plans make due and those that people ask for, one at a time, each as a process of its own.
+"""Starts report runs: those that plans make due and those that people ask for, one at a time, each as a process of
+its own.
 
-The tables are the queue, so nothing is lost by a restart. A plan's slot is claimed by one conditional UPDATE; a slot missed
-while the appliance was down runs once, not once for each. The run itself is `gantry report`, which times and kills what it
-starts; this process only waits for it and copies the outcome into the run's row. While the report stack is still being
-installed, asked runs wait.
+The tables are the queue, so nothing is lost by a restart. A plan's slot is claimed by one conditional UPDATE; a slot
+missed while the appliance was down runs once, not once for each. The run itself is `gantry report`, which times and
+kills what it starts; this process only waits for it and copies the outcome into the run's row. While the report stack
+is still being installed, asked runs wait.
 """
 
 from __future__ import annotations

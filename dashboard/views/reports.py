@@ -1,7 +1,7 @@
 """The Reports pages: what ran, what came out, start one now, how often they run.
 
-Results are read from the run's files, which are bounded (`page.json`) or streamed (downloads): nothing here imports Spark,
-Arrow or numpy, and no size of report makes the web process grow.
+Results are read from the run's files, which are bounded (`page.json`) or streamed (downloads): nothing here imports
+Spark, Arrow or numpy, and no size of report makes the web process grow.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ async def schedule(request: HttpRequest) -> HttpResponseBase:
 
 
 def chart_figure(chart: Mapping[str, Any]) -> dict[str, Any]:
-    """Messages an hour, stacked by topic, as Plotly's figure JSON. Colours come from the page's theme, in reports.js."""
+    """Messages an hour, stacked by topic, as Plotly's figure JSON. Colours come from the theme, in reports.js."""
     bars = [
         {
             "type": "bar",

@@ -1,0 +1,67 @@
+"""REST under /api/v1: the pages' own services, for programs. Bearer tokens only; cookies open nothing here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, ValidationError
+
+from dashboard.access import Permission, requires
+from dashboard.api import cluster, topics
+from dashboard.api.auth import Forbidden
+from dashboard.failures import GatewayError
+
+VERSION = "1.0.0"
+
+api = NinjaAPI(
+    title="GantryMQ",
+    version=VERSION,
+    description="Topics and the state of the cluster. Send `Authorization: Bearer gmq_…`; tokens are made in the dashboard.",
+    docs_url=None,  # served by document.py, behind the log-in
+    openapi_url=None,
+    urls_namespace="api",
+)
+api.add_router("/topics", topics.router, tags=["topics"])
+api.add_router("/cluster", cluster.router, tags=["cluster"])
+
+
+@api.exception_handler(GatewayError)
+def _gateway_error(request: HttpRequest, exc: Any) -> HttpResponse:
+    return api.create_response(request, {"detail": str(exc)}, status=exc.status)
+
+
+@api.exception_handler(topics.FormProblem)
+def _form_problem(request: HttpRequest, exc: Any) -> HttpResponse:
+    return api.create_response(request, {"detail": "Some fields can't be taken.", "fields": exc.problems}, status=422)
+
+
+@api.exception_handler(ValidationError)
+def _validation_error(request: HttpRequest, exc: Any) -> HttpResponse:
+    fields: dict[str, list[str]] = {}
+    for error in exc.errors:
+        fields.setdefault(str(error["loc"][-1]), []).append(error["msg"])
+    return api.create_response(request, {"detail": "Some fields can't be taken.", "fields": fields}, status=422)
+
+
+@api.exception_handler(AuthenticationError)
+def _not_authenticated(request: HttpRequest, exc: Any) -> HttpResponse:
+    response = api.create_response(request, {"detail": "Send a valid API token."}, status=401)
+    response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+@api.exception_handler(Forbidden)
+def _forbidden(request: HttpRequest, exc: Any) -> HttpResponse:
+    return api.create_response(request, {"detail": str(exc)}, status=403)
+
+
+def _declare(patterns: Any) -> None:
+    """The guard of the pages sees REST views as open; each operation checks its own token (test_access holds that)."""
+    for pattern in patterns:
+        requires(Permission.OPEN)(pattern.callback)
+        pattern.callback.checks_itself = True
+
+
+_declare(api.urls[0])

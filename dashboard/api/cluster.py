@@ -1,0 +1,24 @@
+"""/api/v1/cluster: what the Overview shows."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja import Router
+
+from dashboard.access import Permission
+from dashboard.api.auth import Token
+from dashboard.api.schemas import ClusterOut, Problem
+from dashboard.checks import judge
+from dashboard.failures import ClusterUnreachable
+from dashboard.live.board import board
+
+router = Router()
+
+
+@router.get("", response={200: ClusterOut, 401: Problem, 403: Problem, 503: Problem}, auth=Token(Permission.CLUSTER_READ),
+            summary="The state of the cluster", operation_id="get_cluster")  # fmt: skip
+async def get_cluster(request: HttpRequest) -> ClusterOut:
+    snapshot = board.snapshot
+    if snapshot is None:
+        raise ClusterUnreachable("The sampler has not looked at the cluster yet.")
+    return ClusterOut.of(snapshot, judge(snapshot))

@@ -1,0 +1,225 @@
+"""What REST takes and gives. A null is something not known; a zero is zero."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ninja import Field, Schema
+
+from dashboard.checks import Verdict
+from dashboard.live.board import BrokerState, Snapshot
+from dashboard.rows import QueueRow, TopicDetail, TopicRow
+
+
+class Problem(Schema):
+    """Any refusal. fields: what is wrong with each, when the body was refused."""
+
+    detail: str
+    fields: dict[str, list[str]] | None = None
+
+
+class TopicIn(Schema):
+    """A new topic, on every broker."""
+
+    name: str = Field(examples=["orders"])
+    queues: int = Field(8, description="queues on each broker, 1 to 256")
+    perm: str = Field("read-write", description="read-write, read or write")
+    order: bool = False
+
+
+class TopicChange(Schema):
+    """What to change of a topic; what is absent stays."""
+
+    queues: int | None = None
+    perm: str | None = None
+
+
+class TopicOut(Schema):
+    """A topic in a list."""
+
+    name: str
+    kind: str
+    brokers: list[str]
+    read_queues: int
+    write_queues: int
+    perm: str
+    stored_messages: int | None = None
+    in_rate: float | None = None
+    last_write_at: datetime | None = None
+
+    @classmethod
+    def of(cls, row: TopicRow) -> TopicOut:
+        value = row.figures.value if row.figures else None
+        return cls(
+            name=row.name,
+            kind=row.kind,
+            brokers=list(row.brokers),
+            read_queues=row.read_queues,
+            write_queues=row.write_queues,
+            perm=row.perm_text,
+            stored_messages=value.stored if value else None,
+            in_rate=value.in_rate if value else None,
+            last_write_at=_moment(value.last_write_ms) if value else None,
+        )
+
+
+class TopicList(Schema):
+    """Topics by name. troubles: brokers that could not be asked, whose topics may be missing."""
+
+    topics: list[TopicOut]
+    total: int
+    troubles: list[str]
+
+
+class QueueOut(Schema):
+    """One queue of a topic."""
+
+    broker: str
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    last_write_at: datetime | None
+
+    @classmethod
+    def of(cls, row: QueueRow) -> QueueOut:
+        return cls(
+            broker=row.broker_name,
+            queue_id=row.queue_id,
+            min_offset=row.min_offset,
+            max_offset=row.max_offset,
+            last_write_at=_moment(row.last_write_ms),
+        )
+
+
+class TopicDetailOut(Schema):
+    """One topic whole."""
+
+    name: str
+    kind: str
+    brokers: list[str]
+    read_queues: int
+    write_queues: int
+    perm: str
+    order: bool
+    stored_messages: int | None
+    queues: list[QueueOut]
+    troubles: list[str]
+
+    @classmethod
+    def of(cls, detail: TopicDetail) -> TopicDetailOut:
+        return cls(
+            name=detail.name,
+            kind=detail.kind,
+            brokers=[item.broker_name for item in detail.settings],
+            read_queues=sum(item.read_queues for item in detail.settings),
+            write_queues=sum(item.write_queues for item in detail.settings),
+            perm=detail.first_settings.perm_text,
+            order=detail.first_settings.order,
+            stored_messages=None if detail.troubles else detail.stored,
+            queues=[QueueOut.of(row) for row in detail.queues],
+            troubles=[f"{trouble.what}: {trouble.reason}" for trouble in detail.troubles],
+        )
+
+
+class LaneOut(Schema):
+    """A bounded queue of requests in a broker."""
+
+    name: str
+    size: int | None
+    capacity: int | None
+    head_wait_ms: float | None
+
+
+class BrokerOut(Schema):
+    """A broker. The values were read at `at`; `why` says why they are not newer."""
+
+    name: str
+    address: str
+    is_answering: bool
+    why: str | None
+    at: datetime | None = None
+    version: str | None = None
+    in_rate: float | None = None
+    out_rate: float | None = None
+    disk_ratio: float | None = None
+    commit_log_bytes: int | None = None
+    lanes: list[LaneOut] = []
+
+    @classmethod
+    def of(cls, state: BrokerState) -> BrokerOut:
+        base = {
+            "name": state.name, "address": state.address, "is_answering": state.is_answering, "why": state.why
+        }  # fmt: skip
+        facts = state.facts
+        if facts is None:
+            return cls(**base)
+        return cls(
+            **base,
+            at=datetime.fromtimestamp(facts.at, UTC),
+            version=facts.version,
+            in_rate=facts.in_rate,
+            out_rate=facts.out_rate,
+            disk_ratio=facts.disk_ratio,
+            commit_log_bytes=facts.commit_log_bytes,
+            lanes=[
+                LaneOut(name=lane.name, size=lane.size, capacity=lane.capacity, head_wait_ms=lane.head_wait_ms)
+                for lane in facts.lanes
+            ],
+        )
+
+
+class ProcessOut(Schema):
+    """A process of the appliance."""
+
+    name: str
+    role: str
+    state: str
+    pid: int | None
+    restarts: int | None
+    cpu_ratio: float | None
+    rss_bytes: int | None
+
+
+class ClusterOut(Schema):
+    """The Overview."""
+
+    at: datetime
+    level: str
+    sentence: str
+    problems: list[str]
+    name_server: str
+    in_rate: float | None
+    out_rate: float | None
+    stored_messages: int | None
+    brokers: list[BrokerOut]
+    processes: list[ProcessOut]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, verdict: Verdict) -> ClusterOut:
+        return cls(
+            at=datetime.fromtimestamp(snapshot.at, UTC),
+            level=verdict.level.word,
+            sentence=verdict.sentence,
+            problems=[f"{problem.title}: {problem.evidence}" for problem in verdict.problems],
+            name_server=snapshot.namesrv,
+            in_rate=snapshot.known_sum("in_rate")[0],
+            out_rate=snapshot.known_sum("out_rate")[0],
+            stored_messages=snapshot.stored.messages if snapshot.stored else None,
+            brokers=[BrokerOut.of(state) for state in snapshot.brokers],
+            processes=[
+                ProcessOut(
+                    name=process.name,
+                    role=process.role,
+                    state=process.state,
+                    pid=process.pid,
+                    restarts=process.restarts,
+                    cpu_ratio=process.cpu_ratio,
+                    rss_bytes=process.rss_bytes,
+                )
+                for process in snapshot.processes
+            ],
+        )
+
+
+def _moment(at_ms: int) -> datetime | None:
+    return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms > 0 else None

@@ -1,0 +1,97 @@
+"""/api/v1/topics: list, get, create, change, delete."""
+
+from __future__ import annotations
+
+import logging
+
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+
+from dashboard.access import Permission
+from dashboard.api.auth import Token
+from dashboard.api.schemas import Problem, TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
+from dashboard.forms import CalmForm, TopicForm, TopicSettingsForm
+from dashboard.gateway import gateway
+from gantrymq.errors import GantryError
+
+logger = logging.getLogger(__name__)
+
+router = Router()
+LIST_MAX = 500
+READ = Token(Permission.TOPICS_READ)
+WRITE = Token(Permission.TOPICS_WRITE)
+REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem, 502: Problem, 503: Problem}
+
+
+class FormProblem(GantryError):
+    """The form refused the body; `problems` maps fields to sentences."""
+
+    def __init__(self, form: CalmForm) -> None:
+        super().__init__("some fields can't be taken")
+        self.problems = form.problems()
+
+
+@router.get("", response={200: TopicList} | REFUSALS, auth=READ, summary="List topics", operation_id="list_topics")
+async def list_topics(
+    request: HttpRequest,
+    q: str = Query("", description="part of the name"),
+    system: bool = Query(False, description="the cluster's own topics too"),
+    retry: bool = Query(False, description="retry and dead-letter topics too"),
+    offset: int = Query(0, ge=0),
+    limit: int = Query(100, ge=1, le=LIST_MAX),
+) -> TopicList:
+    listing = await gateway().topics()
+    kinds = {"normal"} | ({"system"} if system else set()) | ({"retry", "dead letter"} if retry else set())
+    rows = [row for row in listing.rows if row.kind in kinds and q.lower() in row.name.lower()]
+    shown = await gateway().with_figures(rows[offset : offset + limit])
+    return TopicList(
+        topics=[TopicOut.of(row) for row in shown],
+        total=len(rows),
+        troubles=[f"{trouble.what}: {trouble.reason}" for trouble in listing.troubles],
+    )
+
+
+@router.post("", response={201: TopicDetailOut} | REFUSALS, auth=WRITE, summary="Create a topic",
+             operation_id="create_topic")  # fmt: skip
+async def create_topic(request: HttpRequest, body: TopicIn) -> Status[TopicDetailOut]:
+    form = TopicForm(body.dict())
+    if not form.is_valid():
+        raise FormProblem(form)
+    wanted = form.cleaned_data
+    await gateway().create_topic(wanted["name"], queues=wanted["queues"], perm=wanted["perm"], order=wanted["order"])
+    _log(request, "topic created", "topic_created", wanted["name"])
+    return Status(201, TopicDetailOut.of(await gateway().topic(wanted["name"])))
+
+
+@router.get("/{name}", response={200: TopicDetailOut} | REFUSALS, auth=READ, summary="One topic",
+            operation_id="get_topic")  # fmt: skip
+async def get_topic(request: HttpRequest, name: str) -> TopicDetailOut:
+    return TopicDetailOut.of(await gateway().topic(name))
+
+
+@router.put("/{name}", response={200: TopicDetailOut} | REFUSALS, auth=WRITE, summary="Change a topic",
+            operation_id="update_topic")  # fmt: skip
+async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> TopicDetailOut:
+    given = body.dict(exclude_none=True)
+    form = TopicSettingsForm({"queues": 1, "perm": "read-write"} | given)
+    if not form.is_valid():
+        raise FormProblem(form)
+    queues = form.cleaned_data["queues"] if "queues" in given else None
+    perm = form.cleaned_data["perm"] if "perm" in given else None
+    await gateway().update_topic(name, read_queues=queues, write_queues=queues, perm=perm)
+    _log(request, "topic changed", "topic_changed", name)
+    return TopicDetailOut.of(await gateway().topic(name))
+
+
+@router.delete("/{name}", response={204: None} | REFUSALS, auth=WRITE, summary="Delete a topic and its messages",
+               operation_id="delete_topic")  # fmt: skip
+async def delete_topic(request: HttpRequest, name: str) -> Status[None]:
+    await gateway().delete_topic(name)
+    _log(request, "topic deleted", "topic_deleted", name)
+    return Status(204, None)
+
+
+def _log(request: HttpRequest, text: str, event: str, topic: str) -> None:
+    principal = request.auth  # type: ignore[attr-defined]
+    token = principal.token.prefix if principal.token else ""
+    logger.info(text, extra={"event": event, "topic": topic, "username": str(principal.user), "token": token})

@@ -1,0 +1,18 @@
+"""The ASGI application: pages and REST by Django, the live socket by Channels."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+
+from django.core.asgi import get_asgi_application
+
+pages = get_asgi_application()  # loads the models, which the imports below need
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+
+from dashboard.urls import websocket_urlpatterns  # noqa: E402
+
+application = ProtocolTypeRouter({"http": pages, "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns))})

@@ -1,0 +1,157 @@
+"""Is it fine? Checks over one snapshot, and the one plain sentence that answers. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from dashboard import units
+from dashboard.live.board import FRESH_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.processes import ProcessFacts
+
+DISK_CLEAN, DISK_FORCE, DISK_FULL = 0.75, 0.85, 0.90  # RocketMQ's marks: clean early, clean hard, refuse writes
+LANE_FULL = 0.8  # of the capacity
+HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
+
+
+class Level(IntEnum):
+    """How bad; the words are what a person reads beside the colour."""
+
+    GOOD = 0
+    WARN = 1
+    BAD = 2
+
+    @property
+    def word(self) -> str:
+        return {Level.GOOD: "good", Level.WARN: "attention", Level.BAD: "problem"}[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is not fine: what, the evidence, what to do."""
+
+    level: Level
+    title: str
+    evidence: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The sentence, and the problems behind it, worst first."""
+
+    level: Level
+    sentence: str
+    problems: tuple[Problem, ...]
+
+
+def judge(snapshot: Snapshot | None) -> Verdict:
+    """Everything the checks say about a snapshot."""
+    if snapshot is None:
+        return Verdict(Level.WARN, "Looking at the cluster for the first time …", ())
+    problems = sorted(_problems(snapshot), key=lambda problem: -problem.level)
+    if not problems:
+        return Verdict(Level.GOOD, f"All good, {_traffic(snapshot)}", ())
+    worst = problems[0]
+    more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+    return Verdict(worst.level, f"{worst.title}{more}", tuple(problems))
+
+
+def _traffic(snapshot: Snapshot) -> str:
+    in_rate, _, _ = snapshot.known_sum("in_rate")
+    if in_rate is None:
+        return "rates are known in a second"
+    if in_rate == 0 and snapshot.stored is not None and snapshot.stored.messages == 0:
+        return "waiting for the first message"
+    return f"{units.rate(in_rate)} msg/s in"
+
+
+def _problems(snapshot: Snapshot) -> list[Problem]:
+    found = []
+    if snapshot.namesrv_why:
+        found.append(
+            Problem(
+                Level.BAD,
+                "The name server does not answer",
+                snapshot.namesrv_why,
+                "Clients that start now find no broker. Look at its process below and at its log.",
+            )
+        )
+    elif not snapshot.brokers:
+        found.append(
+            Problem(
+                Level.BAD,
+                "No broker is registered",
+                f"name server {snapshot.namesrv} answers and lists none",
+                "A starting broker registers within seconds. If it does not, look at its process and log.",
+            )
+        )
+    for broker in snapshot.brokers:
+        found += _broker_problems(broker, snapshot.at)
+    for process in snapshot.processes:
+        found += _process_problems(process)
+    return found
+
+
+def _broker_problems(broker: BrokerState, now: float) -> list[Problem]:
+    facts = broker.facts
+    if broker.why is not None and (facts is None or now - facts.at > FRESH_S):
+        since = f" for {units.duration(int(now - broker.failing_since))}" if broker.failing_since else ""
+        return [
+            Problem(
+                Level.BAD,
+                f"{broker.name} does not answer{since}",
+                f"{broker.address}: {broker.why}",
+                "Its messages are safe on disk. The supervisor restarts it; clients use other brokers meanwhile.",
+            )
+        ]
+    if facts is None:
+        return []
+    return _disk_problems(facts) + _lane_problems(facts)
+
+
+def _disk_problems(facts: BrokerFacts) -> list[Problem]:
+    ratio = facts.disk_ratio
+    if ratio is None or ratio < DISK_CLEAN:
+        return []
+    used = f"{facts.name}: {units.percent(ratio)} used. {facts.disk_text}".strip()
+    if ratio >= DISK_FULL:
+        return [Problem(Level.BAD, "The disk is full", used, "Writes are refused from 90 %. Free space or add a disk.")]
+    if ratio >= DISK_FORCE:
+        return [
+            Problem(Level.BAD, "The disk is nearly full", used, "From 85 % the oldest messages go early. Free space.")
+        ]
+    return [Problem(Level.WARN, "The disk is filling", used, "From 75 % expired messages are cleaned at once.")]
+
+
+def _lane_problems(facts: BrokerFacts) -> list[Problem]:
+    found = []
+    for lane in facts.lanes:
+        is_full = bool(lane.capacity and lane.size is not None and lane.size >= lane.capacity * LANE_FULL)
+        is_slow = lane.name == "send" and lane.head_wait_ms is not None and lane.head_wait_ms >= HEAD_WAIT_MS
+        if is_full or is_slow:
+            found.append(
+                Problem(
+                    Level.WARN,
+                    f"{facts.name} is busy: the {lane.name} lane is {'full' if is_full else 'slow'}",
+                    f"{units.count(lane.size)} of {units.count(lane.capacity)} waiting, "
+                    f"the first for {units.milliseconds(lane.head_wait_ms)}",
+                    "Clients are told to try again. A slow disk or too little CPU is the usual cause.",
+                )
+            )
+    return found
+
+
+def _process_problems(process: ProcessFacts) -> list[Problem]:
+    if process.state in ("running", "done", "stopped"):
+        return []
+    is_passing = process.state in ("waiting", "starting", "restarting", "stopping") or process.role == "report"
+    level = Level.WARN if is_passing else Level.BAD
+    return [
+        Problem(
+            level,
+            f"Process {process.name} is {process.state}",
+            f"{units.count(process.restarts)} restarts" + (f", pid {process.pid}" if process.pid else ""),
+            "Its log in the data folder says why.",
+        )
+    ]

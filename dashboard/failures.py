@@ -1,0 +1,76 @@
+"""What can go wrong between the dashboard and the cluster, as types that pages, REST and sockets can tell apart.
+
+GatewayError
+├─ ClusterUnreachable     the name server does not answer, and nothing is known from before
+├─ BrokerUnreachable      one broker did not answer (in time)
+├─ TopicNotFound          no broker has the topic
+├─ TopicExists            it can't be created twice
+├─ NotAllowed             a system topic would be changed
+└─ Refused                the broker answered no; the text is its remark
+"""
+
+from __future__ import annotations
+
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
+
+
+class GatewayError(GantryError):
+    """Root; `status` is the HTTP status that says it best, `advice` what a person can do."""
+
+    status = 502
+    advice = "Try again; if it stays, look at the processes on the Overview."
+
+
+class ClusterUnreachable(GatewayError):
+    """No name server answers."""
+
+    status = 503
+    advice = "The name server is starting or stopped. The Overview shows its process."
+
+
+class BrokerUnreachable(GatewayError):
+    """A broker that had to answer did not."""
+
+    status = 503
+    advice = "The broker is starting, busy or stopped. The Overview shows its process."
+
+
+class TopicNotFound(GatewayError):
+    """Nobody has this topic."""
+
+    status = 404
+    advice = "It may have been deleted. The list of topics shows what exists."
+
+
+class TopicExists(GatewayError):
+    """A topic of that name is there already."""
+
+    status = 409
+    advice = "Open it and change its settings, or choose another name."
+
+
+class NotAllowed(GatewayError):
+    """The cluster's own topics are not for changing."""
+
+    status = 409
+    advice = "System topics belong to the brokers."
+
+
+class Refused(GatewayError):
+    """The broker's own no."""
+
+    status = 502
+    advice = "The text is the broker's own answer."
+
+
+def explain(exc: Exception) -> str:
+    """One short phrase for a failed call, without the stack of words around it."""
+    if isinstance(exc, RequestTimeout):
+        return f"no answer within {exc.timeout_s:g} s"
+    if isinstance(exc, TimeoutError):
+        return "no answer in time"
+    if isinstance(exc, ConnectError):
+        return f"not reachable ({exc.reason})"
+    if isinstance(exc, ResponseError):
+        return exc.remark or f"answered with code {int(exc.code)}"
+    return str(exc) or type(exc).__name__

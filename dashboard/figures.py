@@ -1,0 +1,141 @@
+"""A snapshot as flat figures: key to text, moment and reason. Templates draw them, frames carry the same ones.
+
+The texts are made here and nowhere else, so a page and the socket that keeps it alive never disagree about a unit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dashboard import units
+from dashboard.checks import Verdict, judge
+from dashboard.live.board import FRESH_S, BrokerState, Snapshot
+from dashboard.processes import ProcessFacts
+from dashboard.rows import TopicDetail
+
+
+class Figure(NamedTuple):
+    """One value. at: when it was read (epoch seconds), None when it is unknown. why: the reason, for hovering."""
+
+    text: str
+    at: float | None
+    why: str | None = None
+
+    def state(self, now: float) -> str:
+        if self.at is None:
+            return "unknown"
+        return "stale" if now - self.at > FRESH_S else "live"
+
+
+@dataclass
+class Figures:
+    """All figures of one page. bars: key to a ratio 0…1, None when unknown."""
+
+    now: float
+    shape: str = ""  # changes when rows come or go: the page then fetches its fragment again
+    values: dict[str, Figure] = field(default_factory=dict)
+    bars: dict[str, float | None] = field(default_factory=dict)
+
+    def put(self, key: str, text: str, at: float | None, why: str | None = None) -> None:
+        """Add a figure. The text of an unknown value makes it unknown, whatever its moment."""
+        is_unknown = text == units.UNKNOWN or at is None
+        self.values[key] = Figure(units.UNKNOWN, None, why or "not known yet") if is_unknown else Figure(text, at, why)
+
+
+def overview_figures(snapshot: Snapshot, verdict: Verdict | None = None) -> Figures:
+    """The figures of the Overview."""
+    verdict = verdict or judge(snapshot)
+    figures = Figures(now=snapshot.at)
+    for name, key in (("in_rate", "cluster.in"), ("out_rate", "cluster.out")):
+        value, at, why = snapshot.known_sum(name)
+        figures.put(key, units.rate(value), at, why)
+    stored = snapshot.stored
+    figures.put("cluster.stored", units.count(stored and stored.messages), stored and stored.at, snapshot.stored_why)
+    figures.put("cluster.topics", units.count(stored and stored.topics), stored and stored.at, snapshot.stored_why)
+    answering = sum(1 for broker in snapshot.brokers if broker.is_answering)
+    figures.put("cluster.brokers", f"{answering} of {len(snapshot.brokers)}", snapshot.at, snapshot.namesrv_why)
+    for broker in snapshot.brokers:
+        _broker(figures, broker, snapshot.at)
+    for process in snapshot.processes:
+        _process(figures, process)
+    for index, problem in enumerate(verdict.problems):
+        figures.put(f"problem.{index}.title", problem.title, snapshot.at)
+        figures.put(f"problem.{index}.evidence", problem.evidence, snapshot.at)
+    figures.shape = _shape(
+        *(broker.name for broker in snapshot.brokers),
+        "|",
+        *(f"{process.name}/{process.role}" for process in snapshot.processes),
+        "|",
+        *(f"{problem.level}{problem.action}" for problem in verdict.problems),
+    )
+    return figures
+
+
+def topic_figures(detail: TopicDetail, in_rate: float | None, why: str | None = None) -> Figures:
+    """The figures of a topic's pages."""
+    figures = Figures(now=detail.at)
+    missing = f"{detail.troubles[0].what}: {detail.troubles[0].reason}" if detail.troubles else None
+    at = None if missing else detail.at
+    figures.put("topic.stored", units.count(detail.stored), at, missing)
+    figures.put("topic.total", units.count(detail.put_total), at, missing)
+    figures.put("topic.in", units.rate(in_rate), at, why or missing or "known from the next second on")
+    never = "no message yet" if detail.put_total == 0 else "nothing is stored any more"
+    figures.put("topic.last", _clock_time(detail.last_write_ms), at, never)
+    for queue in detail.queues:
+        figures.put(f"queue.{queue.key}.min", units.count(queue.min_offset), detail.at)
+        figures.put(f"queue.{queue.key}.max", units.count(queue.max_offset), detail.at)
+        figures.put(f"queue.{queue.key}.stored", units.count(queue.stored), detail.at)
+        figures.put(f"queue.{queue.key}.last", _clock_time(queue.last_write_ms), detail.at, never)
+    most = max((queue.stored for queue in detail.queues), default=0)
+    for queue in detail.queues:
+        figures.bars[f"queue.{queue.key}"] = queue.stored / most if most else 0.0
+    figures.shape = _shape(*(queue.key for queue in detail.queues))
+    return figures
+
+
+def _broker(figures: Figures, broker: BrokerState, now: float) -> None:
+    prefix, facts, why = f"broker.{broker.name}", broker.facts, broker.why
+    if facts is None:
+        for name in ("in", "out", "disk", "log", "behind", "uptime"):
+            figures.put(f"{prefix}.{name}", units.UNKNOWN, None, why)
+        figures.bars[f"{prefix}.disk"] = None
+        return
+    first_second = why or "known from the next second on"
+    figures.put(f"{prefix}.in", units.rate(facts.in_rate), facts.at, first_second if facts.in_rate is None else why)
+    figures.put(f"{prefix}.out", units.rate(facts.out_rate), facts.at, first_second if facts.out_rate is None else why)
+    figures.put(f"{prefix}.disk", units.percent(facts.disk_ratio), facts.at, why or "the broker does not say")
+    figures.bars[f"{prefix}.disk"] = facts.disk_ratio
+    figures.put(f"{prefix}.log", units.size(facts.commit_log_bytes), facts.at, why)
+    figures.put(f"{prefix}.behind", units.size(facts.behind_bytes), facts.at, why)
+    uptime = None if facts.boot_ms is None else facts.at - facts.boot_ms / 1000
+    figures.put(f"{prefix}.uptime", units.duration(uptime), facts.at, why)
+    for lane in facts.lanes:
+        key = f"{prefix}.lane.{lane.name}"
+        silent = why or "the broker does not say"
+        figures.put(f"{key}.size", units.count(lane.size), facts.at, silent)
+        figures.put(f"{key}.capacity", units.count(lane.capacity), facts.at, silent)
+        figures.put(f"{key}.wait", units.milliseconds(lane.head_wait_ms), facts.at, silent)
+        is_known = lane.size is not None and lane.capacity
+        figures.bars[key] = lane.size / lane.capacity if is_known else None  # type: ignore[operator]
+
+
+def _process(figures: Figures, process: ProcessFacts) -> None:
+    prefix = f"process.{process.name}"
+    figures.put(f"{prefix}.state", process.state, process.at)
+    figures.put(f"{prefix}.pid", str(process.pid) if process.pid else units.UNKNOWN, process.at, process.why)
+    figures.put(f"{prefix}.restarts", units.count(process.restarts), process.at)
+    figures.put(f"{prefix}.cpu", units.percent(process.cpu_ratio), process.at, process.why)
+    figures.put(f"{prefix}.rss", units.size(process.rss_bytes), process.at, process.why)
+    uptime = None if process.started_at is None or process.pid is None else process.at - process.started_at
+    figures.put(f"{prefix}.uptime", units.duration(None if uptime is None else int(uptime)), process.at, process.why)
+
+
+def _clock_time(at_ms: int) -> str:
+    text = units.moment(at_ms)
+    return text if text == units.UNKNOWN else text[:-4]
+
+
+def _shape(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

@@ -1,0 +1,145 @@
+"""What is known now: the newest snapshot of the cluster and the last fifteen minutes. Written by the sampler, read by all.
+
+A value carries the moment it was read. What could not be read this second keeps its old value and its old moment, so
+that it can be shown greyed with its age; after FORGET_AFTER_S it becomes unknown, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dashboard.processes import ProcessFacts
+
+HISTORY_S = 15 * 60
+FRESH_S = 3.0  # older than this is stale
+FORGET_AFTER_S = 120.0  # older than this is unknown
+
+LANES = (  # what a lane is called in broker_runtime_info: (name here, size, capacity, head wait)
+    ("send", "sendThreadPoolQueueSize", "sendThreadPoolQueueCapacity", "sendThreadPoolQueueHeadWaitTimeMills"),
+    ("pull", "pullThreadPoolQueueSize", "pullThreadPoolQueueCapacity", "pullThreadPoolQueueHeadWaitTimeMills"),
+    ("query", "queryThreadPoolQueueSize", "queryThreadPoolQueueCapacity", "queryThreadPoolQueueHeadWaitTimeMills"),
+    (
+        "transaction",
+        "EndTransactionQueueSize",
+        "EndTransactionThreadPoolQueueCapacity",
+        "EndTransactionQueueHeadWaitTimeMills",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A bounded queue of requests in a broker. None: the broker does not say."""
+
+    name: str
+    size: int | None
+    capacity: int | None
+    head_wait_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """What one broker said at `at`; rates are differences of its own counters, a second apart."""
+
+    name: str
+    address: str
+    at: float
+    version: str = ""
+    boot_ms: int | None = None
+    put_total: int | None = None
+    get_total: int | None = None
+    in_rate: float | None = None
+    out_rate: float | None = None
+    disk_ratio: float | None = None  # of the partition, 0…1
+    disk_text: str = ""
+    commit_log_bytes: int | None = None
+    behind_bytes: int | None = None
+    lanes: tuple[Lane, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """A broker now: its last facts, and why they are not newer when they are not."""
+
+    name: str
+    address: str
+    facts: BrokerFacts | None
+    why: str | None = None
+    failing_since: float | None = None
+
+    @property
+    def is_answering(self) -> bool:
+        return self.why is None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Messages that can be read now, over all topics that are not the system's, as far as they were counted."""
+
+    messages: int
+    topics: int
+    at: float  # of the oldest part
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The cluster at `at` (epoch seconds)."""
+
+    at: float
+    namesrv: str
+    namesrv_why: str | None
+    brokers: tuple[BrokerState, ...]
+    processes: tuple[ProcessFacts, ...]
+    stored: Stored | None
+    stored_why: str | None = None
+
+    def known_sum(self, name: str) -> tuple[float | None, float | None, str | None]:
+        """(sum over brokers of a fact, the age-giving oldest moment, why it is unknown or partial)."""
+        if not self.brokers:
+            return None, None, self.namesrv_why or "no broker is registered"
+        values, moments = [], []
+        for broker in self.brokers:
+            value = getattr(broker.facts, name) if broker.facts is not None else None
+            if broker.facts is None or value is None:
+                return None, None, f"{broker.name}: {broker.why or 'known from the next second on'}"
+            values.append(value)
+            moments.append(broker.facts.at)
+        late = next((f"{broker.name}: {broker.why}" for broker in self.brokers if broker.why), None)
+        return sum(values), min(moments), late
+
+
+class Point(NamedTuple):
+    """One second of the chart; None leaves a gap."""
+
+    at: float
+    in_rate: float | None
+    out_rate: float | None
+
+
+class Board:
+    """The newest snapshot, and the points of the chart."""
+
+    def __init__(self) -> None:
+        self.snapshot: Snapshot | None = None
+        self.points: deque[Point] = deque(maxlen=HISTORY_S)
+
+    def put(self, snapshot: Snapshot) -> Point:
+        """Take a new snapshot; returns the point that it adds. Values that are not of this second leave a gap."""
+        self.snapshot = snapshot
+        point = Point(snapshot.at, _fresh(snapshot, "in_rate"), _fresh(snapshot, "out_rate"))
+        self.points.append(point)
+        return point
+
+    def clear(self) -> None:
+        self.snapshot = None
+        self.points.clear()
+
+
+def _fresh(snapshot: Snapshot, name: str) -> float | None:
+    value, at, _ = snapshot.known_sum(name)
+    return value if at is not None and snapshot.at - at < FRESH_S else None
+
+
+board = Board()

@@ -1,0 +1,84 @@
+"""What goes over the socket: frames as plain dictionaries, and the names of the groups they are sent to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from dashboard.checks import judge
+from dashboard.figures import Figures, overview_figures
+from dashboard.live.board import Board, Point, Snapshot
+
+OVERVIEW = "overview"
+TOPIC = "topic:"
+OVERVIEW_GROUP = "live.overview"
+ROWS_MAX = 25  # message rows in one frame; what is more is only counted
+
+Frame = dict[str, Any]
+
+
+def topic_group(topic: str) -> str:
+    """The Channels group of a topic; names hold characters that group names may not."""
+    return "live.topic." + hashlib.sha256(topic.encode()).hexdigest()[:40]
+
+
+def overview_frame(snapshot: Snapshot, point: Point) -> Frame:
+    """One second of the Overview."""
+    verdict = judge(snapshot)
+    frame = _figures_frame(OVERVIEW, overview_figures(snapshot, verdict))
+    frame |= {"level": int(verdict.level), "word": verdict.level.word, "sentence": verdict.sentence}
+    frame["points"] = [_point(point)]
+    return frame
+
+
+def overview_start(board: Board) -> Frame | None:
+    """The first frame of a socket: everything, with the whole chart. None before the first sample."""
+    if board.snapshot is None or not board.points:
+        return None
+    return overview_frame(board.snapshot, board.points[-1]) | {"points": points(board), "all": True}
+
+
+def points(board: Board) -> list[list[float | None]]:
+    return [_point(point) for point in board.points]
+
+
+def topic_frame(topic: str, figures: Figures, rows: Sequence[str], more: int = 0) -> Frame:
+    """New message rows (HTML made by the page's own template, newest first) and the topic's figures."""
+    frame = _figures_frame(TOPIC + topic, figures)
+    if rows:
+        frame["rows"] = list(rows)[:ROWS_MAX]
+    if more:
+        frame["more"] = more
+    return frame
+
+
+def merge(older: Frame, newer: Frame) -> Frame:
+    """Two frames of one channel as one, for a socket that is slower than the news."""
+    merged = older | newer
+    if "points" in older and not newer.get("all"):
+        merged["points"] = older["points"] + newer["points"]
+    rows = newer.get("rows", []) + older.get("rows", [])
+    more = newer.get("more", 0) + older.get("more", 0) + max(0, len(rows) - ROWS_MAX)
+    if rows:
+        merged["rows"] = rows[:ROWS_MAX]
+    if more:
+        merged["more"] = more
+    return merged
+
+
+def _figures_frame(channel: str, figures: Figures) -> Frame:
+    return {
+        "channel": channel,
+        "now": round(figures.now, 3),
+        "shape": figures.shape,
+        "figures": {
+            key: [figure.text, None if figure.at is None else round(figure.at, 1), figure.why]
+            for key, figure in figures.values.items()
+        },
+        "bars": {key: None if ratio is None else round(ratio, 4) for key, ratio in figures.bars.items()},
+    }
+
+
+def _point(point: Point) -> list[float | None]:
+    return [round(point.at, 1), *(None if rate is None else round(rate, 1) for rate in point[1:])]

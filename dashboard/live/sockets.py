@@ -1,0 +1,236 @@
+"""The dashboard's websocket. One per tab: subscribe to what the page shows, receive frames, at most four a second.
+
+The page sends {"subscribe": ["overview", "topic:NAME"]} and {"unsubscribe": [...]}. Each subscription is checked against
+the account's permissions by itself. The session is looked at again every few seconds, so a log-out, a closed account or
+a changed role ends the socket. Everything is bounded: sockets of an account, subscriptions, size and rate of what comes in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections import Counter
+from typing import Any
+from urllib.parse import urlsplit
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.http.request import split_domain_port, validate_host
+
+from dashboard.access import Permission, Principal, principal_of
+from dashboard.failures import GatewayError
+from dashboard.figures import topic_figures
+from dashboard.gateway import gateway
+from dashboard.live import frames
+from dashboard.live.board import board
+from dashboard.live.tail import TooManyWatched, render_rows, topic_tail
+
+logger = logging.getLogger(__name__)
+
+FRAME_PERIOD_S = 0.25
+RECHECK_S = 4.0
+SOCKETS_OF_ONE_ACCOUNT_MAX = 24
+SUBSCRIPTIONS_MAX = 16
+TEXT_CHARS_MAX = 4096
+TEXTS_IN_TEN_SECONDS_MAX = 40
+CLOSE_NO_SESSION, CLOSE_TOO_MUCH = 4401, 4429
+
+_open_sockets: Counter[int] = Counter()
+
+
+class LiveSocket(AsyncWebsocketConsumer):
+    """See the module. (Channels says consumer; in this project a consumer is RocketMQ's.)"""
+
+    async def connect(self) -> None:
+        """Refuse strangers and foreign pages before the handshake is done."""
+        self.subscribed: set[str] = set()
+        self.pending: dict[str, frames.Frame] = {}
+        self.news = asyncio.Event()
+        self.received_at: list[float] = []
+        self.owner: Principal | None = None
+        self.tasks: list[asyncio.Task[None]] = []
+        if not is_same_origin(self.scope):
+            logger.warning("socket refused", extra={"event": "socket_refused", "reason": "origin"})
+            await self.close()
+            return
+        owner = principal_of(self.scope.get("user"))
+        if owner is None or _open_sockets[owner.user.pk] >= SOCKETS_OF_ONE_ACCOUNT_MAX:
+            await self.close()
+            return
+        self.owner = owner
+        _open_sockets[owner.user.pk] += 1
+        await self.accept()
+        self.tasks = [
+            asyncio.create_task(self._send_frames(), name="socket-frames"),
+            asyncio.create_task(self._watch_session(), name="socket-session"),
+        ]
+
+    async def disconnect(self, code: int) -> None:
+        """Leave nothing behind: tasks, groups, counts."""
+        for task in self.tasks:
+            task.cancel()
+        for channel in list(self.subscribed):
+            await self._leave(channel)
+        if self.owner is not None:
+            _open_sockets[self.owner.user.pk] -= 1
+            if _open_sockets[self.owner.user.pk] <= 0:
+                del _open_sockets[self.owner.user.pk]
+            self.owner = None
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """A wish of the page. What is too big or too much ends the socket; what is odd is answered with an error."""
+        now = time.monotonic()
+        self.received_at = [at for at in self.received_at if now - at < 10] + [now]
+        if bytes_data or len(text_data or "") > TEXT_CHARS_MAX or len(self.received_at) > TEXTS_IN_TEN_SECONDS_MAX:
+            await self.close(CLOSE_TOO_MUCH)
+            return
+        try:
+            wish = json.loads(text_data or "")
+            subscribe, unsubscribe = _names(wish, "subscribe"), _names(wish, "unsubscribe")
+        except (ValueError, RecursionError):
+            await self._refuse(None, "not understood")
+            return
+        for channel in unsubscribe:
+            if channel in self.subscribed:
+                await self._leave(channel)
+        for channel in subscribe:
+            await self._join(channel)
+
+    # ---- subscriptions
+
+    async def _join(self, channel: str) -> None:
+        if self.owner is None or channel in self.subscribed:
+            return
+        if len(self.subscribed) >= SUBSCRIPTIONS_MAX:
+            await self._refuse(channel, "too many subscriptions")
+            return
+        if not may_subscribe(self.owner, channel):
+            await self._refuse(channel, "not allowed")
+            return
+        if channel == frames.OVERVIEW:
+            self.subscribed.add(channel)
+            await self.channel_layer.group_add(frames.OVERVIEW_GROUP, self.channel_name)
+            start = frames.overview_start(board)
+            if start is not None:
+                self._queue(start)
+            return
+        topic = channel.removeprefix(frames.TOPIC)
+        try:
+            topic_tail.watch(topic)
+        except TooManyWatched:
+            await self._refuse(channel, "too many topics are watched at the moment")
+            return
+        self.subscribed.add(channel)
+        await self.channel_layer.group_add(frames.topic_group(topic), self.channel_name)
+        await self._start_topic(channel, topic)
+
+    async def _start_topic(self, channel: str, topic: str) -> None:
+        """What arrived between the page and the socket: the newest messages, which the page merges by their place."""
+        try:
+            detail = await gateway().topic(topic)
+            page = await gateway().newest_messages(detail, limit=frames.ROWS_MAX)
+        except GatewayError as exc:
+            await self._refuse(channel, str(exc))
+            return
+        rows = render_rows(topic, list(page.messages))
+        self._queue(frames.topic_frame(topic, topic_figures(detail, None), rows) | {"all": True})
+
+    async def _leave(self, channel: str) -> None:
+        self.subscribed.discard(channel)
+        self.pending.pop(channel, None)
+        if channel == frames.OVERVIEW:
+            await self.channel_layer.group_discard(frames.OVERVIEW_GROUP, self.channel_name)
+            return
+        topic = channel.removeprefix(frames.TOPIC)
+        topic_tail.unwatch(topic)
+        await self.channel_layer.group_discard(frames.topic_group(topic), self.channel_name)
+
+    async def _refuse(self, channel: str | None, reason: str) -> None:
+        await self.send(json.dumps({"channel": channel, "error": reason}))
+
+    # ---- frames
+
+    async def live_frame(self, event: dict[str, Any]) -> None:
+        """A frame for a group we are in (Channels calls this by the event's type)."""
+        frame = event["frame"]
+        if frame["channel"] in self.subscribed:
+            self._queue(frame)
+
+    def _queue(self, frame: frames.Frame) -> None:
+        """Keep one frame a channel; news that came too fast are merged."""
+        waiting = self.pending.get(frame["channel"])
+        self.pending[frame["channel"]] = frames.merge(waiting, frame) if waiting else frame
+        self.news.set()
+
+    async def _send_frames(self) -> None:
+        while True:
+            await self.news.wait()
+            self.news.clear()
+            ready, self.pending = self.pending, {}
+            if ready:
+                await self.send(json.dumps({"frames": list(ready.values())}, separators=(",", ":")))
+            await asyncio.sleep(FRAME_PERIOD_S)
+
+    # ---- the session
+
+    async def _watch_session(self) -> None:
+        while True:
+            await asyncio.sleep(RECHECK_S)
+            assert self.owner is not None
+            now = await database_sync_to_async(_account_of_session)(self.scope["session"].session_key)
+            if now is None or now.user.pk != self.owner.user.pk or now.permissions != self.owner.permissions:
+                with contextlib.suppress(Exception):  # it may be closing already
+                    await self.close(CLOSE_NO_SESSION)
+                return
+
+
+def may_subscribe(owner: Principal, channel: str) -> bool:
+    """Whether the account may see what the channel carries; a channel that does not exist is for nobody."""
+    if channel == frames.OVERVIEW:
+        return owner.may(Permission.CLUSTER_READ)
+    if channel.startswith(frames.TOPIC) and 0 < len(channel) - len(frames.TOPIC) <= 127:
+        return owner.may(Permission.TOPICS_READ) and owner.may(Permission.MESSAGES_READ)
+    return False
+
+
+def is_same_origin(scope: dict[str, Any]) -> bool:
+    """Whether the page that opens the socket is our own: Origin is there, names our host, and that host is ours."""
+    headers = dict(scope["headers"])
+    origin, host = headers.get(b"origin", b"").decode("latin-1"), headers.get(b"host", b"").decode("latin-1")
+    if not origin or not host or urlsplit(origin).netloc.lower() != host.lower():
+        return False
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+def _names(wish: Any, key: str) -> list[str]:
+    if not isinstance(wish, dict):
+        raise ValueError("not an object")
+    names = wish.get(key, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{key} is not a list of texts")
+    return names[: SUBSCRIPTIONS_MAX * 2]
+
+
+class _SessionHolder:
+    """What django.contrib.auth.get_user looks at."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+
+def _account_of_session(session_key: str | None) -> Principal | None:
+    """The account a session belongs to now; None when it is over. get_user also notices a changed password."""
+    from django.contrib.sessions.backends.db import SessionStore
+
+    if not session_key:
+        return None
+    session = SessionStore(session_key)
+    if not session.exists(session_key):
+        return None
+    return principal_of(get_user(_SessionHolder(session)))  # type: ignore[arg-type]

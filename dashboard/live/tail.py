@@ -1,0 +1,134 @@
+"""The live tail of topics: looks at a topic twice a second as long as somebody watches it, and sends what is new.
+
+However many sockets watch a topic, it is read once. A busy topic is sampled: at most ROWS_MAX messages a look are shown,
+the rest is counted and the page says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from channels.layers import get_channel_layer
+from django.template.loader import render_to_string
+
+from dashboard.browse import newest_first
+from dashboard.figures import topic_figures
+from dashboard.gateway import Failure, Gateway
+from dashboard.live import frames
+from dashboard.message_rows import MessageLine
+from dashboard.rows import QueueRow, TopicDetail
+from gantrymq.message.model import MessageExt
+
+logger = logging.getLogger(__name__)
+
+PERIOD_S = 0.5
+LOOK_TIMEOUT_S = 1.5
+TOPICS_MAX = 32  # watched at once by everybody together
+RATE_WINDOW_S = 3.0
+
+
+class TooManyWatched(Exception):
+    """The tail watches TOPICS_MAX topics already."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is known of one watched topic."""
+
+    ends: dict[str, int] = field(default_factory=dict)  # queue key to the offset up to which rows were sent
+    totals: list[tuple[float, int]] = field(default_factory=list)  # (when, sum of ends), the last few seconds
+
+    def rate(self, now: float, total: int) -> float | None:
+        """Messages a second over the last seconds, None at the first look."""
+        self.totals = [item for item in self.totals if now - item[0] <= RATE_WINDOW_S]
+        self.totals.append((now, total))
+        first_at, first_total = self.totals[0]
+        return (total - first_total) / (now - first_at) if now - first_at > 0.3 and total >= first_total else None
+
+
+class TopicTail:
+    """Counts who watches what; `run` does the looking. One per process."""
+
+    def __init__(self) -> None:
+        self._watchers: Counter[str] = Counter()
+        self._state: dict[str, _Watched] = {}
+
+    def watch(self, topic: str) -> None:
+        """Somebody opened the topic. Raises TooManyWatched."""
+        if topic not in self._watchers and len(self._watchers) >= TOPICS_MAX:
+            raise TooManyWatched(topic)
+        self._watchers[topic] += 1
+
+    def unwatch(self, topic: str) -> None:
+        self._watchers[topic] -= 1
+        if self._watchers[topic] <= 0:
+            del self._watchers[topic]
+            self._state.pop(topic, None)
+
+    async def run(self, gateway: Gateway) -> None:
+        """Look at all watched topics until cancelled."""
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            await asyncio.gather(*(self._look_safely(gateway, topic) for topic in list(self._watchers)))
+
+    async def _look_safely(self, gateway: Gateway, topic: str) -> None:
+        try:
+            async with asyncio.timeout(LOOK_TIMEOUT_S):
+                await self.look(gateway, topic)
+        except Failure as exc:  # the page's values grow old and say so
+            logger.debug("topic not read", extra={"event": "tail_failed", "topic": topic, "error": str(exc)})
+        except Exception:
+            logger.exception("tail failed", extra={"event": "tail_failed", "topic": topic})
+
+    async def look(self, gateway: Gateway, topic: str) -> None:
+        """One look at one topic: send what is new since the last."""
+        queues = await gateway.topic_queues(topic, timeout_s=LOOK_TIMEOUT_S)
+        known = self._state.get(topic)
+        if known is None:
+            known = self._state.setdefault(topic, _Watched({queue.key: queue.max_offset for queue in queues}))
+        fresh, more = await self._fresh_messages(gateway, topic, queues, known)
+        now = time.time()
+        detail = TopicDetail(topic, "", (), queues, {}, now)
+        figures = topic_figures(detail, known.rate(now, detail.put_total))
+        layer = get_channel_layer()
+        if layer is not None and topic in self._watchers:
+            frame = frames.topic_frame(topic, figures, render_rows(topic, fresh), more)
+            await layer.group_send(frames.topic_group(topic), {"type": "live.frame", "frame": frame})
+
+    async def _fresh_messages(
+        self, gateway: Gateway, topic: str, queues: tuple[QueueRow, ...], known: _Watched
+    ) -> tuple[list[MessageExt], int]:
+        """(the newest of what arrived, how many more there were)."""
+        found: list[MessageExt] = []
+        arrived = 0
+        for queue in queues:
+            since = known.ends.get(queue.key, 0)
+            if queue.max_offset < since:  # deleted and created again
+                since = queue.min_offset
+            if queue.max_offset <= since:
+                known.ends[queue.key] = queue.max_offset
+                continue
+            start = max(since, queue.min_offset, queue.max_offset - frames.ROWS_MAX)
+            pulled = await gateway.pull_new(topic, queue, start, frames.ROWS_MAX, LOOK_TIMEOUT_S)
+            found += pulled
+            end = max((message.queue_offset + 1 for message in pulled), default=queue.max_offset)
+            arrived += max(end, queue.max_offset) - since if len(pulled) >= frames.ROWS_MAX else end - since
+            known.ends[queue.key] = end
+        found.sort(key=newest_first)
+        shown = found[: frames.ROWS_MAX]
+        return shown, max(0, arrived - len(shown))
+
+
+def render_rows(topic: str, messages: list[MessageExt]) -> list[str]:
+    """Message rows by the page's own template."""
+    return [
+        render_to_string("topics/_message_row.html", {"line": MessageLine.of(message), "topic": topic})
+        for message in messages
+    ]
+
+
+topic_tail = TopicTail()

@@ -1,0 +1,104 @@
+"""Process facts: what the supervisor started, and what each process takes of CPU and memory (psutil).
+
+These are the only facts that don't come from a broker over the wire. Without a supervisor (a dashboard for a remote
+cluster) only this process is known.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import psutil
+
+
+class Supervisor(Protocol):
+    """What we need of appliance.supervisor.Supervisor: name, role, pid, state, restarts, started_at, … a process."""
+
+    def snapshot(self) -> list[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One process as seen at `at` (epoch seconds). cpu_ratio: 1.0 is one core; None means not known, `why` says why."""
+
+    name: str
+    role: str
+    pid: int | None
+    state: str
+    restarts: int | None
+    started_at: float | None
+    address: str
+    cpu_ratio: float | None
+    rss_bytes: int | None
+    at: float
+    why: str | None = None
+
+
+_supervisor: Supervisor | None = None
+_handles: dict[int, psutil.Process] = {}
+_STARTED_AT = time.time()
+
+
+def attach(supervisor: Supervisor) -> None:
+    """Hand the supervisor over; `manage.py up` calls this once."""
+    global _supervisor
+    _supervisor = supervisor
+
+
+def sample() -> list[ProcessFacts]:
+    """This process first, then the supervisor's, in its order. Takes well under a millisecond a process."""
+    now = time.time()
+    statuses = _supervisor.snapshot() if _supervisor is not None else []
+    facts = [_facts("gantry up", "web", os.getpid(), "running", 0, _STARTED_AT, "", now)]
+    for status in statuses:
+        started_at = _epoch(status.started_at)
+        address = str(status.address or "")
+        state = str(getattr(status.state, "value", status.state))
+        facts.append(
+            _facts(str(status.name), str(status.role), status.pid, state, status.restarts, started_at, address, now)
+        )
+    _forget_all_but({fact.pid for fact in facts if fact.pid is not None})
+    return facts
+
+
+def _facts(
+    name: str,
+    role: str,
+    pid: int | None,
+    state: str,
+    restarts: int | None,
+    started_at: float | None,
+    address: str,
+    now: float,
+) -> ProcessFacts:
+    if pid is None:
+        return ProcessFacts(name, role, None, state, restarts, started_at, address, None, None, now, "not running")
+    try:
+        handle = _handles.get(pid)
+        is_new = handle is None
+        if handle is None:
+            handle = _handles[pid] = psutil.Process(pid)
+        with handle.oneshot():
+            cpu_percent = handle.cpu_percent(None)  # since the last call; the first call has nothing to compare with
+            rss_bytes = handle.memory_info().rss
+    except psutil.Error as exc:
+        _handles.pop(pid, None)
+        why = f"process {pid}: {type(exc).__name__}"
+        return ProcessFacts(name, role, pid, state, restarts, started_at, address, None, None, now, why)
+    cpu_ratio = None if is_new else cpu_percent / 100
+    why = "measured from the next second on" if is_new else None
+    return ProcessFacts(name, role, pid, state, restarts, started_at, address, cpu_ratio, rss_bytes, now, why)
+
+
+def _forget_all_but(pids: set[int]) -> None:
+    for pid in [known for known in _handles if known not in pids]:
+        del _handles[pid]
+
+
+def _epoch(moment: Any) -> float | None:
+    if moment is None:
+        return None
+    return float(moment.timestamp()) if hasattr(moment, "timestamp") else float(moment)

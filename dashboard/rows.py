@@ -1,0 +1,200 @@
+"""What the gateway hands out: values ready for a page, each with its age or the reason why it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from gantrymq.message.model import MessageExt
+from gantrymq.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[Value]):
+    """A value as read at `at` (epoch seconds), or None with `why`: unknown, which is not zero."""
+
+    value: Value | None
+    at: float
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRef:
+    """Where one broker's master is."""
+
+    name: str
+    address: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """The brokers as the name server lists them. `why` is set when these are the last known ones."""
+
+    brokers: tuple[BrokerRef, ...]
+    at: float
+    why: str | None = None
+
+    def named(self, name: str) -> BrokerRef | None:
+        return next((broker for broker in self.brokers if broker.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One part that could not be asked; the page shows the rest and says so."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFigures:
+    """A topic's extent over all answering brokers. in_rate: messages a second, None until two readings exist."""
+
+    stored: int
+    put_total: int  # sum of the queues' ends
+    last_write_ms: int  # 0: never, or nothing left
+    in_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """A topic's configuration on one broker."""
+
+    broker_name: str
+    read_queues: int
+    write_queues: int
+    perm: int
+    order: bool
+
+    @property
+    def perm_text(self) -> str:
+        return perm_text(self.perm)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """One line of the topic list."""
+
+    name: str
+    kind: str  # normal, retry, dead letter, system
+    settings: tuple[TopicSettings, ...]
+    figures: Reading[TopicFigures] | None = None
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        return tuple(item.broker_name for item in self.settings)
+
+    @property
+    def write_queues(self) -> int:
+        return sum(item.write_queues for item in self.settings)
+
+    @property
+    def read_queues(self) -> int:
+        return sum(item.read_queues for item in self.settings)
+
+    @property
+    def perm_text(self) -> str:
+        texts = {item.perm_text for item in self.settings}
+        return texts.pop() if len(texts) == 1 else "differs"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicListing:
+    """All topics, and what could not be asked."""
+
+    rows: tuple[TopicRow, ...]
+    at: float
+    troubles: tuple[Trouble, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """One queue of a topic on one broker."""
+
+    broker_name: str
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    last_write_ms: int
+
+    @property
+    def stored(self) -> int:
+        return self.max_offset - self.min_offset
+
+    @property
+    def key(self) -> str:
+        return f"{self.broker_name}.{self.queue_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A consumer group that reads the topic. lag: messages not yet consumed; members None means not known."""
+
+    name: str
+    lag: int | None
+    last_consumed_ms: int  # store time of the newest message it confirmed; 0 none
+    members: int | None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDetail:
+    """All of one topic."""
+
+    name: str
+    kind: str
+    settings: tuple[TopicSettings, ...]
+    queues: tuple[QueueRow, ...]
+    addresses: Mapping[str, str]  # broker name to address, for the route
+    at: float
+    troubles: tuple[Trouble, ...] = ()
+
+    @property
+    def stored(self) -> int:
+        return sum(queue.stored for queue in self.queues)
+
+    @property
+    def put_total(self) -> int:
+        return sum(queue.max_offset for queue in self.queues)
+
+    @property
+    def last_write_ms(self) -> int:
+        return max((queue.last_write_ms for queue in self.queues), default=0)
+
+    @property
+    def first_settings(self) -> TopicSettings:
+        return self.settings[0]
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """Messages newest first, the cursor of the next older page, and what could not be asked."""
+
+    messages: tuple[MessageExt, ...]
+    older: str | None
+    scanned: int
+    took_ms: float
+    at: float
+    troubles: tuple[Trouble, ...] = field(default_factory=tuple)
+
+
+def perm_text(perm: int) -> str:
+    """The permission bits as words."""
+    names = {PERM_READ | PERM_WRITE: "read, write", PERM_READ: "read only", PERM_WRITE: "write only"}
+    return names.get(perm & (PERM_READ | PERM_WRITE), "none")
+
+
+def topic_kind(name: str, own_names: frozenset[str] = frozenset()) -> str:
+    """What sort of topic a name is; `own_names` are those of clusters and brokers, which are topics too."""
+    if is_retry_topic(name):
+        return "retry"
+    if is_dlq_topic(name):
+        return "dead letter"
+    if is_system_topic(name) or name in own_names or name.endswith("_REPLY_TOPIC"):
+        return "system"
+    return "normal"

@@ -1,0 +1,137 @@
+"""Django's settings, built from the appliance's own configuration (`ApplianceConfig`, the same GANTRY_* environment).
+
+Nothing here is meant to be edited by an operator: what can be chosen is chosen in gantry.toml, the environment or on the
+command line of `gantry up`. DEBUG is always off; the process serves its own static files (`static_files`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+from pathlib import Path
+
+from appliance.appliance_config import ApplianceConfig
+from appliance.data_folder import ensure_secret
+
+PROJECT_FOLDER = Path(__file__).resolve().parent.parent
+APPLIANCE = ApplianceConfig.from_environment()
+
+
+DEBUG = False
+SECRET_KEY = ensure_secret(APPLIANCE.dashboard_folder / "secret_key")
+
+# A name that is not ours is refused: it would be another site's page talking to us (DNS rebinding).
+ALLOWED_HOSTS = [
+    "localhost",
+    "127.0.0.1",
+    "[::1]",
+    socket.gethostname().lower(),
+    APPLIANCE.advertise,
+    *([APPLIANCE.bind] if APPLIANCE.bind not in ("0.0.0.0", "::") else []),
+    *(name.strip().lower() for name in APPLIANCE.allowed_hosts.split(",") if name.strip()),
+]
+
+INSTALLED_APPS = [
+    "channels",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "ninja",
+    "dashboard",
+]
+
+MIDDLEWARE = [
+    "dashboard.headers.SecurityHeaders",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "dashboard.access.AccessMiddleware",
+]
+
+ROOT_URLCONF = "dashboard.urls"
+ASGI_APPLICATION = "dashboard.asgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [PROJECT_FOLDER / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.messages.context_processors.messages",
+                "dashboard.context.chrome",
+            ],
+            "builtins": ["dashboard.templatetags.gantry", "django.templatetags.static"],
+        },
+    }
+]
+
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": APPLIANCE.dashboard_folder / "db.sqlite3",
+        "OPTIONS": {
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 10,
+        },
+    }
+}
+
+AUTH_USER_MODEL = "dashboard.User"
+LOGIN_URL = "login"
+PASSWORD_HASHERS = ["dashboard.passwords.Argon2Hasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ("username",)},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+# Cookies are shared by all ports of one host: the port in the name keeps two appliances on one machine apart.
+SESSION_COOKIE_NAME = f"gantry_session_{APPLIANCE.http_port}"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 12 * 3600  # seconds without a request; the absolute limit is access.SESSION_LIFE_S
+CSRF_COOKIE_NAME = f"gantry_csrf_{APPLIANCE.http_port}"
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True  # htmx sends the token from the page (hx-headers), not from the cookie
+CSRF_FAILURE_VIEW = "dashboard.views.errors.csrf_failure"
+
+CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+
+STATIC_URL = "/static/"
+_plotly = importlib.util.find_spec("plotly")
+_plotly_folder = Path(_plotly.origin).parent / "package_data" if _plotly and _plotly.origin else None
+STATICFILES_DIRS = [("plotly", _plotly_folder)] if _plotly_folder and _plotly_folder.is_dir() else []
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "dashboard.static_files.HashedStaticStorage"},
+}
+
+MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"  # async views have no blocking session
+DATA_UPLOAD_MAX_MEMORY_SIZE = 6 * 1024 * 1024  # a test message may be as large as a broker takes (4 MiB), form-encoded
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
+SECURE_CONTENT_TYPE_NOSNIFF = True
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+# The process that runs us configures logging; Django must not bring its own handlers.
+LOGGING_CONFIG = None

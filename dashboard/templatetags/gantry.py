@@ -1,0 +1,119 @@
+"""What templates need beyond Django: figures that know their age, bars, units, icons, addresses with a changed query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard import units
+from dashboard.figures import Figure, Figures
+
+register = template.Library()
+
+for _name in ("count", "rate", "size", "percent", "duration", "moment"):
+    register.filter(_name, getattr(units, _name))
+
+_NOT_THERE = Figure(units.UNKNOWN, None, "not known yet")
+
+
+@register.simple_tag
+def live(figures: Figures | None, *key: object) -> SafeString:
+    """A figure as a span that the script keeps up to date; its class says live, stale or unknown."""
+    name = "".join(str(part) for part in key)
+    now = figures.now if figures else 0.0
+    figure = figures.values.get(name, _NOT_THERE) if figures else _NOT_THERE
+    at = "" if figure.at is None else f"{figure.at:.1f}"
+    state = figure.state(now)
+    title = format_html(' title="{}"', figure.why) if figure.why and state != "live" else SafeString("")
+    return format_html(
+        '<span class="v is-{}" data-live="{}" data-at="{}"{}>{}</span>', state, name, at, title, figure.text
+    )
+
+
+@register.inclusion_tag("_bar.html")
+def bar(figures: Figures | None, label: str, *key: object, marks: str = "") -> dict[str, Any]:
+    """A bar against its limit. `marks`: "75,85,90" draws ticks at these percents."""
+    name = "".join(str(part) for part in key)
+    ratio = figures.bars.get(name) if figures else None
+    numbers = [int(mark) for mark in marks.split(",") if mark]
+    return {
+        "key": name,
+        "label": label,
+        "ratio": ratio,
+        "width": f"{min(max(ratio or 0.0, 0.0), 1.0) * 100:.2f}",
+        "marks": numbers,
+        "marks_text": marks,
+        "level": bar_level(ratio, numbers),
+        "percent": units.percent(ratio),
+    }
+
+
+def bar_level(ratio: float | None, marks: list[int]) -> str:
+    """How far along the marks a bar is: unknown, ok, warn (past the first), bad (past the second)."""
+    if ratio is None:
+        return "unknown"
+    passed = sum(1 for mark in marks if ratio * 100 >= mark)
+    return ("ok", "warn", "bad")[min(passed, 2)]
+
+
+_ICONS = {
+    "overview": '<path d="M3 13a9 9 0 0 1 18 0M12 13l4-4M5.5 18.5h13"/>',
+    "topics": '<path d="M4 6h16M4 12h16M4 18h10"/>',
+    "reports": '<path d="M5 20V10M12 20V4M19 20v-7"/>',
+    "tokens": '<circle cx="8" cy="15" r="4"/><path d="m11 12 8-8M16 7l3 3"/>',
+    "api": '<path d="m8 7-5 5 5 5M16 7l5 5-5 5M13.5 5l-3 14"/>',
+    "plus": '<path d="M12 5v14M5 12h14"/>',
+    "search": '<circle cx="11" cy="11" r="6.5"/><path d="m16 16 4.5 4.5"/>',
+    "copy": '<rect x="8" y="8" width="12" height="12" rx="2"/><path d="M16 8V6a2 2 0 0 0-2-2H6a2 2 0 0 0-2 2v8a2 2 0 0 0 2 2h2"/>',
+    "check": '<path d="m5 12.5 4.5 4.5L19 7.5"/>',
+    "warn": '<path d="M12 4 2.8 20h18.4L12 4ZM12 10v4.5M12 17.2v.3"/>',
+    "theme": '<circle cx="12" cy="12" r="8"/><path d="M12 4v16a8 8 0 0 0 0-16Z" fill="currentColor" stroke="none"/>',
+    "logout": '<path d="M14 4h4a2 2 0 0 1 2 2v12a2 2 0 0 1-2 2h-4M10 8l-4 4 4 4M6 12h10"/>',
+    "send": '<path d="m4 12 16-7-6 15-3-6-7-2Z"/>',
+    "chevron": '<path d="m9 6 6 6-6 6"/>',
+    "trash": '<path d="M5 7h14M10 7V4.5h4V7M7 7l1 13h8l1-13"/>',
+    "box": '<path d="M4 8l8-4 8 4v8l-8 4-8-4V8ZM4 8l8 4 8-4M12 12v8"/>',
+    "settings": '<path d="M4 8h9M17 8h3M4 16h3M11 16h9"/><circle cx="15" cy="8" r="2"/><circle cx="9" cy="16" r="2"/>',
+}
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A line icon of our own, decorative: the word stands beside it or in an aria-label."""
+    return mark_safe(
+        f'<svg class="icon" viewBox="0 0 24 24" width="18" height="18" fill="none" stroke="currentColor" '
+        f'stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">{_ICONS[name]}</svg>'
+    )
+
+
+@register.simple_tag(takes_context=True)
+def query(context: dict[str, Any], **changes: object) -> str:
+    """This page's query with some values changed; None and "" take a value out. "?" alone when nothing is left."""
+    parameters = context["request"].GET.copy()
+    for name, value in changes.items():
+        if value in (None, ""):
+            parameters.pop(name, None)
+        else:
+            parameters[name] = str(value)
+    return "?" + parameters.urlencode()
+
+
+@register.filter
+def ago(at_ms: float | None, now: float) -> str:
+    """A stored timestamp (ms) as distance from `now` (seconds); never is an em dash."""
+    return units.UNKNOWN if not at_ms or at_ms <= 0 else units.ago(at_ms / 1000, now)
+
+
+@register.filter
+def plural(number: int | None, word: str) -> str:
+    """3|plural:"queue" → "3 queues"."""
+    return f"{units.count(number)} {word}" + ("" if number == 1 else "s")
+
+
+@register.filter
+def may(principal: Any, permission: str) -> bool:
+    """Whether the one who is logged in may do something; hides what would be refused."""
+    return principal is not None and principal.may(permission)

@@ -1,0 +1,92 @@
+"""Numbers as people read them. Unknown is an em dash, zero is 0, and the two are never confused.
+
+Thousands are parted by a narrow no-break space, so that columns line up and nothing wraps.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+UNKNOWN = "—"
+THIN = "\u202f"
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def count(value: int | float | None) -> str:
+    """1234567 → "1 234 567"."""
+    return UNKNOWN if value is None else f"{round(value):,}".replace(",", THIN)
+
+
+def rate(value: float | None) -> str:
+    """Per second: "0", "0.4", "12", "1 240"."""
+    if value is None:
+        return UNKNOWN
+    if value == 0:
+        return "0"
+    if value < 0.05:
+        return "<0.1"
+    return f"{value:.1f}" if value < 9.95 else count(value)
+
+
+def size(value: int | float | None) -> str:
+    """Bytes: "512 B", "3.2 GiB"."""
+    if value is None:
+        return UNKNOWN
+    amount, unit = float(value), 0
+    while abs(amount) >= 1023.95 and unit < len(_BYTE_UNITS) - 1:
+        amount /= 1024
+        unit += 1
+    digits = f"{amount:.0f}" if unit == 0 or amount >= 99.95 else f"{amount:.1f}"
+    return f"{digits}{THIN}{_BYTE_UNITS[unit]}"
+
+
+def percent(ratio: float | None) -> str:
+    """0.333 → "33 %"; below ten with one digit."""
+    if ratio is None:
+        return UNKNOWN
+    value = ratio * 100
+    if value == 0:
+        return f"0{THIN}%"
+    return f"{value:.1f}{THIN}%" if value < 9.95 else f"{value:.0f}{THIN}%"
+
+
+def milliseconds(value: float | None) -> str:
+    """Waits: "0 ms", "12 ms", "3.4 s"."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.0f}{THIN}ms" if value < 1000 else duration(value / 1000)
+
+
+def duration(seconds: float | None) -> str:
+    """How long: "8 s", "4 min", "3 h 12 min", "5 d 2 h"."""
+    if seconds is None:
+        return UNKNOWN
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{seconds:.1f}{THIN}s" if 0 < seconds < 9.95 and seconds != whole else f"{whole}{THIN}s"
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if minutes < 60:
+        return f"{minutes}{THIN}min"
+    if hours < 24:
+        return _two(hours, "h", minutes % 60, "min")
+    return _two(days, "d", hours % 24, "h")
+
+
+def ago(at: float | None, now: float) -> str:
+    """A moment as distance: "now", "12 s ago"; epoch seconds."""
+    if at is None:
+        return UNKNOWN
+    age = now - at
+    return "now" if age < 1.5 else f"{duration(int(age))} ago"
+
+
+def moment(at_ms: float | None) -> str:
+    """A stored timestamp in UTC: "2026-11-21 07:49:27.123"; 0 and less mean never."""
+    if at_ms is None or at_ms <= 0:
+        return UNKNOWN
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def _two(first: int, first_unit: str, second: int, second_unit: str) -> str:
+    text = f"{first}{THIN}{first_unit}"
+    return f"{text} {second}{THIN}{second_unit}" if second else text

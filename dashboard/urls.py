@@ -1,0 +1,52 @@
+"""Every address of the dashboard. URL, view and template share a name."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from django.urls import URLPattern, URLResolver, include, path, re_path
+
+from dashboard import static_files
+from dashboard.api import api, document
+from dashboard.live.sockets import LiveSocket
+from dashboard.views import errors, first_run, health, messages, overview, preferences, session, tokens, topics
+
+TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", overview.overview, name="overview"),
+    path("overview/live", overview.live, name="overview-live"),
+    # topics
+    path("topics", topics.topics, name="topics"),
+    path("topics/create", topics.create, name="topic-create"),
+    re_path(TOPIC + r"$", messages.messages, name="topic"),
+    re_path(TOPIC + r"/messages/(?P<place>[^/]{1,200})$", messages.message, name="topic-message"),
+    re_path(TOPIC + r"/send$", messages.send, name="topic-send"),
+    re_path(TOPIC + r"/queues$", topics.queues, name="topic-queues"),
+    re_path(TOPIC + r"/groups$", topics.groups, name="topic-groups"),
+    re_path(TOPIC + r"/settings$", topics.settings, name="topic-settings"),
+    re_path(TOPIC + r"/delete$", topics.delete, name="topic-delete"),
+    # accounts
+    path("first-run", first_run.first_run, name="first-run"),
+    path("login", session.login, name="login"),
+    path("logout", session.logout, name="logout"),
+    path("tokens", tokens.tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke", tokens.revoke, name="token-revoke"),
+    path("preferences/theme", preferences.theme, name="theme"),
+    # programs
+    path("api/v1/openapi.json", document.openapi, name="api-openapi"),
+    path("api/v1/docs", document.docs, name="api-docs"),
+    path("api/v1/", api.urls),
+    path("healthz", health.healthz, name="healthz"),
+    path("static/<path:path>", static_files.serve, name="static"),
+]
+
+if importlib.util.find_spec("dashboard.report_urls") is not None:
+    urlpatterns.append(path("reports/", include("dashboard.report_urls")))
+
+websocket_urlpatterns = [path("live", LiveSocket.as_asgi())]
+
+handler400 = errors.bad_request
+handler403 = errors.permission_denied
+handler404 = errors.not_found
+handler500 = errors.server_error

@@ -1,0 +1,56 @@
+"""Errors as cards: what happened, what to do. Never a stack, a path or a setting."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from dashboard.failures import GatewayError, TopicNotFound
+
+TITLES = {404: "Not found", 409: "Not possible", 502: "The broker said no", 503: "The cluster does not answer"}
+
+
+def error_card(request: HttpRequest, status: int, title: str, reason: str, advice: str = "") -> HttpResponse:
+    """An error page; for a fragment only the card."""
+    template = "errors/_card.html" if request.headers.get("HX-Request") else "errors/error.html"
+    context = {"status": status, "title": title, "reason": reason, "advice": advice}
+    response = render(request, template, context, status=status)
+    if request.headers.get("HX-Request"):
+        response.headers["HX-Reswap"] = "innerHTML"
+    return response
+
+
+def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
+    """What the cluster could not do, as a page."""
+    title = "No such topic" if isinstance(exc, TopicNotFound) else TITLES.get(exc.status, "It did not work")
+    return error_card(request, exc.status, title, str(exc), exc.advice)
+
+
+def _plain(request: HttpRequest, status: int, title: str, reason: str) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        return JsonResponse({"detail": reason}, status=status)
+    return error_card(request, status, title, reason)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _plain(request, 400, "Not understood", "The request is not one this page understands.")
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _plain(request, 403, "Not allowed", "You may not do this.")
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _plain(request, 404, "Not found", "There is nothing at this address.")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return _plain(
+        request, 500, "Our fault", "Something went wrong on our side. The log of the appliance has the details."
+    )
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return _plain(
+        request, 403, "Not accepted", "This form is too old or came from elsewhere. Load the page and try again."
+    )

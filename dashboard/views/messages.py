@@ -1,0 +1,138 @@
+"""A topic's messages: newest first over all queues, one in place, and a test message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard import units
+from dashboard.access import Permission, requires
+from dashboard.body_view import view_body
+from dashboard.browse import read_cursor
+from dashboard.failures import GatewayError
+from dashboard.forms import TestMessageForm
+from dashboard.gateway import gateway
+from dashboard.message_rows import MessageLine, read_place
+from dashboard.rows import TopicDetail
+from dashboard.views.errors import error_card, gateway_error
+from dashboard.views.topics import topic_context
+from gantrymq.message import properties as names
+from gantrymq.message.model import Message, MessageExt
+
+PAGE_MESSAGES = 25
+KEY_MESSAGES = 64
+
+
+@requires(Permission.MESSAGES_READ)
+@require_safe
+async def messages(request: HttpRequest, name: str) -> HttpResponse:
+    """The topic's first page. The address holds queue, key, older (a cursor) and open (a message's place)."""
+    try:
+        context = await _page_context(request, name)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    is_part = request.headers.get("HX-Target") == "message-list"
+    return render(request, "topics/_messages.html" if is_part else "topics/messages.html", context)
+
+
+@requires(Permission.MESSAGES_READ)
+@require_safe
+async def message(request: HttpRequest, name: str, place: str) -> HttpResponse:
+    """One message whole: a page of its own, or the fragment that opens below its row."""
+    found = read_place(place)
+    if found is None:
+        return error_card(request, 404, "Not found", "That is not the place of a message.")
+    try:
+        looked_up = await gateway().message(name, *found)
+        context = _message_context(looked_up, name, request.GET.get("as"))
+        if request.headers.get("HX-Request"):
+            return render(request, "topics/_message.html", context)
+        detail = await gateway().topic(name)
+        return render(request, "topics/message.html", await topic_context(detail, "messages") | context)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+
+
+@requires(Permission.MESSAGES_SEND)
+@require_POST
+async def send(request: HttpRequest, name: str) -> HttpResponse:
+    """Send a test message; the answer says where it went."""
+    form = TestMessageForm(request.POST)
+    context: dict[str, Any] = {"form": form, "topic": name}
+    status = 422
+    if form.is_valid():
+        wanted = form.cleaned_data
+        to_send = Message(
+            name, wanted["body"], tags=wanted["tag"] or None, keys=wanted["key"], properties=wanted["properties"]
+        )
+        try:
+            context["sent"] = await gateway().send(to_send)
+            status = 200
+        except GatewayError as exc:
+            form.add_error(None, str(exc))
+            status = exc.status
+    if request.headers.get("HX-Request"):
+        return render(request, "topics/_send_form.html", context, status=status)
+    if status == 200:
+        return redirect("topic", name)
+    try:
+        detail = await gateway().topic(name)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    return render(
+        request,
+        "topics/messages.html",
+        await _messages_context(detail, {}) | context | {"is_sending": True},
+        status=status,
+    )
+
+
+async def _page_context(request: HttpRequest, name: str) -> dict[str, Any]:
+    detail = await gateway().topic(name)
+    context = await _messages_context(detail, request.GET.dict())
+    context["form"] = TestMessageForm()
+    context["is_sending"] = request.GET.get("send") == "1"
+    place = read_place(request.GET.get("open", ""))
+    if place is not None:
+        try:
+            context |= _message_context(await gateway().message(name, *place), name, request.GET.get("as"))
+            context["open_place"] = request.GET["open"]
+        except GatewayError as exc:
+            context["open_error"] = str(exc)
+    return context
+
+
+async def _messages_context(detail: TopicDetail, wish: dict[str, str]) -> dict[str, Any]:
+    key, queue, older = wish.get("key", "").strip(), wish.get("queue", ""), wish.get("older", "")
+    if key:
+        page = await gateway().messages_by_key(detail, key[:255], limit=KEY_MESSAGES)
+    else:
+        page = await gateway().newest_messages(
+            detail, limit=PAGE_MESSAGES, before=read_cursor(older), queue=queue or None
+        )
+    context = await topic_context(detail, "messages")
+    return context | {
+        "lines": [MessageLine.of(found) for found in page.messages],
+        "page": page,
+        "took": units.milliseconds(page.took_ms),
+        "key": key,
+        "queue": queue,
+        "is_newest": not key and not older,
+        "troubles": page.troubles,
+    }
+
+
+def _message_context(found: MessageExt, topic: str, form: str | None) -> dict[str, Any]:
+    hidden = {names.KEYS, names.TAGS, names.UNIQ_KEY}
+    return {
+        "topic": topic,
+        "message": found,
+        "line": MessageLine.of(found),
+        "body": view_body(found, form),
+        "properties": sorted((key, value) for key, value in found.properties.items() if key not in hidden),
+        "born_at": units.moment(found.born_timestamp),
+        "born_host": f"{found.born_host[0]}:{found.born_host[1]}",
+    }

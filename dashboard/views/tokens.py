@@ -1,0 +1,53 @@
+"""API tokens of the account that is logged in: list, create (the secret is shown once), revoke."""
+
+from __future__ import annotations
+
+import logging
+
+from django.contrib import messages as notes
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.access import Permission, requires
+from dashboard.forms import TokenForm
+from dashboard.models import ApiToken
+from dashboard.tokens import create_token, revoke_token
+
+logger = logging.getLogger(__name__)
+
+TOKENS_MAX = 50  # living ones of one account
+
+
+@requires(Permission.ACCOUNT)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def tokens(request: HttpRequest) -> HttpResponse:
+    user = request.principal.user  # type: ignore[attr-defined]
+    secret, status = None, 200
+    form = TokenForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST":
+        status = 422
+        living = await ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now()).acount()
+        if form.is_valid() and living >= TOKENS_MAX:
+            form.add_error(None, f"{TOKENS_MAX} tokens are enough. Revoke one first.")
+        if form.is_valid():
+            wanted = form.cleaned_data
+            _, secret = await create_token(user, wanted["name"], wanted["scope"], wanted["life_days"])
+            logger.info(
+                "token created", extra={"event": "token_created", "username": str(user), "scope": wanted["scope"]}
+            )
+            form, status = TokenForm(), 200
+    rows = [token async for token in ApiToken.objects.filter(user=user, revoked_at=None)[:200]]
+    context = {"form": form, "tokens": rows, "secret": secret, "now": timezone.now(), "host": request.get_host()}
+    return render(request, "tokens/tokens.html", context, status=status)
+
+
+@requires(Permission.ACCOUNT)
+@require_POST
+async def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    user = request.principal.user  # type: ignore[attr-defined]
+    if await revoke_token(user, token_id):
+        logger.info("token revoked", extra={"event": "token_revoked", "username": str(user)})
+        notes.success(request, "Token revoked. Calls with it are refused from now on.")
+    return redirect("tokens")

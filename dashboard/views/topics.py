@@ -1,0 +1,234 @@
+"""Topics: the list, and a topic's queues, groups and settings; create and delete."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.contrib import messages as notes
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dashboard.access import Permission, requires
+from dashboard.failures import GatewayError, NotAllowed, TopicExists
+from dashboard.figures import topic_figures
+from dashboard.forms import PERMS, TopicForm, TopicSettingsForm, TypedNameForm
+from dashboard.gateway import gateway
+from dashboard.rows import TopicDetail, TopicRow
+from dashboard.views.errors import gateway_error
+
+logger = logging.getLogger(__name__)
+
+PAGE_ROWS = 100
+SORTS = ("name", "stored", "rate", "written", "queues")
+FIGURES_FOR_SORT_MAX = 400  # sorting by a figure reads the figures of all topics: not for thousands at once
+
+
+@requires(Permission.TOPICS_READ)
+@require_safe
+async def topics(request: HttpRequest) -> HttpResponse:
+    return await _list(request, TopicForm())
+
+
+@requires(Permission.TOPICS_WRITE)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def create(request: HttpRequest) -> HttpResponse:
+    """The form by itself, and what takes it; on the list it stands inline."""
+    if request.method != "POST":
+        return render(request, "topics/create.html", {"form": TopicForm()})
+    form = TopicForm(request.POST)
+    status = 422
+    if form.is_valid():
+        try:
+            await gateway().create_topic(
+                form.cleaned_data["name"],
+                queues=form.cleaned_data["queues"],
+                perm=form.cleaned_data["perm"],
+                order=form.cleaned_data["order"],
+            )
+        except (TopicExists, NotAllowed) as exc:
+            form.add_error("name", str(exc))
+        except GatewayError as exc:
+            form.add_error(None, str(exc))
+            status = exc.status
+        else:
+            _log(request, "topic created", "topic_created", form.cleaned_data["name"])
+            notes.success(request, f"Topic {form.cleaned_data['name']} created.")
+            target = reverse("topic", args=[form.cleaned_data["name"]])
+            return HttpResponse(headers={"HX-Redirect": target}) if _is_fragment(request) else redirect(target)
+    template = "topics/_create_form.html" if _is_fragment(request) else "topics/create.html"
+    return render(request, template, {"form": form}, status=status)
+
+
+@requires(Permission.TOPICS_READ)
+@require_safe
+async def queues(request: HttpRequest, name: str) -> HttpResponse:
+    return await _topic_page(request, name, "queues")
+
+
+@requires(Permission.TOPICS_READ)
+@require_safe
+async def groups(request: HttpRequest, name: str) -> HttpResponse:
+    try:
+        detail = await gateway().topic(name)
+        rows, troubles = await gateway().topic_groups(detail)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    context = await topic_context(detail, "groups") | {"groups": rows, "troubles": [*detail.troubles, *troubles]}
+    return render(request, "topics/groups.html", context)
+
+
+@requires(Permission.TOPICS_WRITE)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def settings(request: HttpRequest, name: str) -> HttpResponse:
+    try:
+        detail = await gateway().topic(name)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    status = 200
+    if request.method == "POST":
+        form = TopicSettingsForm(request.POST)
+        status = 422
+        if form.is_valid():
+            wanted = form.cleaned_data
+            try:
+                await gateway().update_topic(
+                    name, read_queues=wanted["queues"], write_queues=wanted["queues"], perm=wanted["perm"]
+                )
+            except GatewayError as exc:
+                form.add_error(None, str(exc))
+                status = exc.status
+            else:
+                _log(request, "topic changed", "topic_changed", name)
+                notes.success(request, "Settings saved on every broker that holds the topic.")
+                return redirect("topic-settings", name)
+    else:
+        now = detail.first_settings
+        perm = next((key for key, bits in PERMS.items() if bits == now.perm & 6), "read-write")
+        form = TopicSettingsForm(initial={"queues": now.write_queues, "perm": perm})
+    context = await topic_context(detail, "settings") | {"form": form}
+    return render(request, "topics/settings.html", context, status=status)
+
+
+@requires(Permission.TOPICS_WRITE)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def delete(request: HttpRequest, name: str) -> HttpResponse:
+    """What would be lost, in numbers; then the typed name."""
+    try:
+        detail = await gateway().topic(name)
+        rows, _ = await gateway().topic_groups(detail)
+        form = TypedNameForm(request.POST if request.method == "POST" else None, name=name)
+        if request.method == "POST" and form.is_valid():
+            await gateway().delete_topic(name)
+            _log(request, "topic deleted", "topic_deleted", name)
+            notes.success(request, f"Topic {name} deleted.")
+            return redirect("topics")
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    context = await topic_context(detail, "settings") | {"form": form, "groups": rows}
+    return render(request, "topics/delete.html", context, status=422 if request.method == "POST" else 200)
+
+
+async def topic_context(detail: TopicDetail, tab: str) -> dict[str, Any]:
+    """What the head and the tabs of a topic's pages show."""
+    [row] = await gateway().with_figures([TopicRow(detail.name, detail.kind, detail.settings)], max_age_s=1.0)
+    in_rate = row.figures.value.in_rate if row.figures and row.figures.value else None
+    return {
+        "topic": detail.name,
+        "detail": detail,
+        "tab": tab,
+        "figures": topic_figures(detail, in_rate),
+        "troubles": detail.troubles,
+        "namesrv_address": django_settings.APPLIANCE.namesrv_address,
+    }
+
+
+async def _topic_page(request: HttpRequest, name: str, tab: str) -> HttpResponse:
+    try:
+        detail = await gateway().topic(name)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    return render(request, f"topics/{tab}.html", await topic_context(detail, tab))
+
+
+async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
+    """The list as the address says: q, sort, down, show, page."""
+    try:
+        listing = await gateway().topics()
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    wanted = request.GET.get("q", "").strip()
+    shown_kinds = {"normal", *(kind for kind in request.GET.getlist("show") if kind in ("system", "retry"))}
+    if "retry" in shown_kinds:
+        shown_kinds.add("dead letter")
+    normal = [row for row in listing.rows if row.kind in shown_kinds]
+    rows = [row for row in normal if wanted.lower() in row.name.lower()]
+    sort = request.GET.get("sort", "name")
+    sort = sort if sort in SORTS else "name"
+    down = request.GET.get("down") == "1"
+    page_number = int(number) if (number := request.GET.get("page", "1")).isdecimal() and len(number) < 6 else 1
+    pages = max(1, -(-len(rows) // PAGE_ROWS))
+    page_number = min(max(1, page_number), pages)
+    try:
+        if sort in ("stored", "rate", "written") and len(rows) <= FIGURES_FOR_SORT_MAX:
+            rows = await gateway().with_figures(rows)
+        rows.sort(key=lambda row: _sort_key(row, sort), reverse=down)
+        rows = await gateway().with_figures(rows[(page_number - 1) * PAGE_ROWS : page_number * PAGE_ROWS])
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    context = {
+        "rows": rows,
+        "now": listing.at,
+        "total": len(normal),
+        "hidden": len(listing.rows) - len(normal),
+        "troubles": listing.troubles,
+        "q": wanted,
+        "sort": sort,
+        "down": down,
+        "columns": _columns(sort, down),
+        "show": shown_kinds,
+        "page": page_number,
+        "pages": pages,
+        "form": form,
+        "namesrv_address": django_settings.APPLIANCE.namesrv_address,
+    }
+    is_part = request.headers.get("HX-Target") == "topic-list"
+    return render(request, "topics/_list.html" if is_part else "topics/topics.html", context)
+
+
+def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
+    """Head cells: what a click on each asks for. Figures start with the biggest."""
+    columns = []
+    for key, label in (("name", "Topic"), ("rate", "In/s"), ("stored", "Stored"), ("queues", "Queues"),
+                       ("written", "Last write")):  # fmt: skip
+        is_current = key == sort
+        next_down = (not down) if is_current else key != "name"
+        aria = ("descending" if down else "ascending") if is_current else "none"
+        columns.append(
+            {"key": key, "label": label, "down": "1" if next_down else None, "aria": aria, "numeric": key != "name"}
+        )
+    return columns
+
+
+def _sort_key(row: TopicRow, sort: str) -> tuple[Any, ...]:
+    value = row.figures.value if row.figures is not None else None
+    if sort == "queues":
+        return (row.write_queues, row.name)
+    if sort == "stored":
+        return (value.stored if value else -1, row.name)
+    if sort == "rate":
+        return (value.in_rate if value and value.in_rate is not None else -1.0, row.name)
+    if sort == "written":
+        return (value.last_write_ms if value else -1, row.name)
+    return (row.name.lower(), row.name)
+
+
+def _is_fragment(request: HttpRequest) -> bool:
+    return bool(request.headers.get("HX-Request"))
+
+
+def _log(request: HttpRequest, text: str, event: str, topic: str) -> None:
+    logger.info(text, extra={"event": event, "topic": topic, "username": str(request.user)})
