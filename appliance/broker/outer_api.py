@@ -1,0 +1,295 @@
+"""BrokerOuterApi: keeps this broker registered with every name server.
+
+Each name server has a link of its own that knows whether the other side is up to date, so one that is down delays none:
+
+    unknown   -> full registration; a failure is tried again after a second, later less often
+    known     -> full registration every period (or, without forceRegister, a question whether one is needed)
+    changed   -> the changed topics only; several changes in a row go out together
+    lost      -> the connection closed: a restarted name server knows nothing, so back to unknown at once
+
+All registrations wait for their answer; RocketMQ's one-way ones get lost in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gantrymq.errors import BodyError, ClientClosed, ConnectError, GantryError, RequestTimeout, ResponseError
+from gantrymq.remoting.bodies import (
+    PERM_READ,
+    PERM_WRITE,
+    DataVersion,
+    KVTable,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+)
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.connection import ClientConnection
+from gantrymq.remoting.registration import body_crc32, compress_registration
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+
+logger = logging.getLogger(__name__)
+
+PERIOD_S_MIN, PERIOD_S_MAX = 10.0, 60.0  # RocketMQ clamps registerNameServerPeriod so
+RETRY_S = 1.0
+RETRIES_BEFORE_BACK_OFF = (
+    30  # a name server that restarts is back within seconds; one that is down for good costs little
+)
+COALESCE_S = 0.02
+LEAVE_TIMEOUT_S = 3.0
+
+
+class NamesrvLink:
+    """What we know about one name server."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.is_registered = False  # it knows this broker, as far as we can tell
+        self.needs_full = True  # the next registration must hold all topics
+        self.changed: dict[str, TopicConfig] = {}  # topics it has not heard of yet
+        self.failures = 0  # in a row
+        self.wake = asyncio.Event()
+        self.lock = asyncio.Lock()  # one registration at a time: an older one must not overtake a newer
+        self.connection: ClientConnection | None = None
+
+    def retry_delay_s(self, period_s: float) -> float:
+        """How long to wait after `failures` failures in a row."""
+        if self.failures <= RETRIES_BEFORE_BACK_OFF:
+            return RETRY_S
+        return min(RETRY_S * 2.0 ** min(self.failures - RETRIES_BEFORE_BACK_OFF, 10), period_s)
+
+
+class BrokerOuterApi:
+    """Registrations of one broker. `broker` must know its address by now."""
+
+    def __init__(self, broker: BrokerController, *, client: RemotingClient | None = None) -> None:
+        config = broker.config
+        self._config = config
+        self._topics = broker.topics
+        self._client = client or RemotingClient()
+        self._identity = {
+            "brokerName": config.broker_name,
+            "brokerAddr": broker.address,
+            "clusterName": config.cluster_name,
+            "brokerId": str(config.broker_id),
+        }
+        self._ha_address = _ha_address(broker)
+        self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]
+        self._period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._is_leaving = False
+        self._body: tuple[tuple[int, int, int], bytes] | None = None  # key and bytes of the last full registration
+
+    # -- what others call ---------------------------------------------------------------------------------------------
+
+    def topic_changed(self, topic: TopicConfig | None) -> None:
+        """A topic was created or changed (None: deleted): have the name servers told soon. Costs next to nothing."""
+        if topic is None:
+            return  # registrations never remove topics; the next full one brings the new data version
+        for link in self._links:
+            link.changed[topic.topic_name] = topic
+            if not link.failures:  # a name server that is down is tried again in its own time
+                link.wake.set()
+
+    async def register_all(self, *, topic: TopicConfig | None = None) -> int:
+        """Bring the name servers up to date: all of them with the whole table, or those that are up with `topic`.
+
+        Returns how many know this broker now; never raises for one that is down.
+        """
+        links = self._links
+        if topic is not None:
+            links = [link for link in links if link.is_registered]
+            for link in links:
+                link.changed[topic.topic_name] = topic
+        else:
+            for link in links:
+                link.needs_full = True
+        await asyncio.gather(*map(self._bring_up_to_date, links))
+        return sum(link.is_registered for link in self._links)
+
+    def refresh(self) -> None:
+        """Have the whole table sent again soon: after a change that concerns every topic."""
+        for link in self._links:
+            link.needs_full = True
+            link.wake.set()
+
+    async def unregister_all(self) -> None:
+        """Say good-bye everywhere; from now on nothing is registered any more."""
+        self._is_leaving = True
+        await asyncio.gather(*map(self._leave, self._links))
+
+    async def run(self) -> None:
+        """Keep every link up to date until cancelled, then close the connections."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for link in self._links:
+                    tasks.create_task(self._keep_up_to_date(link), name=f"registration at {link.address}")
+        finally:
+            self._is_leaving = True
+            for watcher in self._watchers:
+                watcher.cancel()
+            await self._client.close()
+
+    # -- one link -----------------------------------------------------------------------------------------------------
+
+    async def _keep_up_to_date(self, link: NamesrvLink) -> None:
+        while True:
+            await self._bring_up_to_date(link)
+            if link.changed and not link.needs_full:
+                continue  # came while the full registration was on its way
+            delay_s = link.retry_delay_s(self._period_s) if link.failures else self._period_s
+            try:
+                async with asyncio.timeout(delay_s):
+                    await link.wake.wait()
+            except TimeoutError:
+                link.needs_full = link.needs_full or not await self._is_unchanged_there(link)
+                continue
+            await asyncio.sleep(COALESCE_S)
+
+    async def _bring_up_to_date(self, link: NamesrvLink) -> None:
+        """Send what the name server lacks: everything, the changed topics, or nothing."""
+        async with link.lock:
+            link.wake.clear()
+            if self._is_leaving or not (link.needs_full or link.changed):
+                return
+            changed, link.changed = link.changed, {}
+            try:
+                await self._register(link, self._full_body() if link.needs_full else self._encode(changed))
+            except GantryError as exc:
+                self._note_failure(link, exc)
+
+    async def _register(self, link: NamesrvLink, body: bytes) -> None:
+        """Send one registration and take over what the answer says. Raises GantryError."""
+        ext_fields = self._identity | {
+            "haServerAddr": self._ha_address,
+            "compressed": "true" if self._config.compressed_register else "false",
+            "bodyCrc32": str(body_crc32(body)),
+        }
+        request = RemotingCommand.request(RequestCode.REGISTER_BROKER, ext_fields, body)
+        timeout_s = self._config.register_timeout_ms / 1000
+        connection = await self._client.connection(link.address, request, timeout_s)
+        self._watch(link, connection)
+        answer = await self._client.submit(connection, request, timeout_s)
+        if answer.code != ResponseCode.SUCCESS:
+            raise ResponseError(answer.code, answer.remark, address=link.address)
+        self._note_success(link)
+        if answer.body and link is next(known for known in self._links if known.is_registered):
+            self._apply_order_topics(answer.body)  # of one name server: two that disagree would have us turn for ever
+
+    async def _is_unchanged_there(self, link: NamesrvLink) -> bool:
+        """Without forceRegister: ask whether the name server has our data version. Asking counts as a sign of life."""
+        if self._config.force_register:
+            return False
+        offered = self._topics.data_version
+        request = RemotingCommand.request(RequestCode.QUERY_DATA_VERSION, dict(self._identity), offered.to_json())
+        try:
+            answer = await self._client.invoke(link.address, request, timeout_s=self._config.register_timeout_ms / 1000)
+            if answer.code != ResponseCode.SUCCESS or answer.ext_fields.get("changed") != "false":
+                return False
+            return bool(answer.body) and DataVersion.from_json(answer.body) == offered
+        except (ConnectError, RequestTimeout, BodyError):
+            return False
+
+    async def _leave(self, link: NamesrvLink) -> None:
+        async with link.lock:  # a registration under way must not arrive after the good-bye
+            if not link.is_registered:
+                return
+            link.is_registered = False
+            request = RemotingCommand.request(RequestCode.UNREGISTER_BROKER, dict(self._identity))
+            try:
+                await self._client.invoke(link.address, request, timeout_s=LEAVE_TIMEOUT_S)
+            except (ConnectError, RequestTimeout, ClientClosed) as exc:
+                logger.warning(
+                    "name server not told of our leaving",
+                    extra={"event": "unregister_failed", "address": link.address, "why": str(exc)},
+                )
+
+    def _watch(self, link: NamesrvLink, connection: ClientConnection) -> None:
+        """Notice the end of the connection: the name server forgets this broker with it."""
+        if link.connection is connection:
+            return
+        link.connection = connection
+        watcher = asyncio.get_running_loop().create_task(self._await_loss(link, connection))
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+
+    async def _await_loss(self, link: NamesrvLink, connection: ClientConnection) -> None:
+        with contextlib.suppress(GantryError):
+            await connection.wait_closed()
+        if link.connection is connection:
+            link.connection = None
+            link.is_registered = False
+            link.needs_full = True
+            link.wake.set()
+
+    # -- bodies and answers -------------------------------------------------------------------------------------------
+
+    def _full_body(self) -> bytes:
+        """The registration of all topics; made once per data version, for there may be thousands."""
+        version = self._topics.data_version
+        key = (version.timestamp, version.counter, self._config.permission)
+        if self._body is None or self._body[0] != key:
+            self._body = (key, self._encode(self._topics.configs))
+        return self._body[1]
+
+    def _encode(self, topics: Mapping[str, TopicConfig]) -> bytes:
+        permission = self._config.permission
+        table = dict(topics)
+        if permission != PERM_READ | PERM_WRITE:
+            table = {name: _limited(topic, permission) for name, topic in topics.items()}
+        registration = RegisterBrokerBody(TopicConfigSerializeWrapper(table, self._topics.data_version))
+        return compress_registration(registration) if self._config.compressed_register else registration.to_json()
+
+    def _apply_order_topics(self, body: bytes) -> None:
+        """Order follows the key-value table of the first name server that is up."""
+        try:
+            orders = KVTable.from_json(body).table
+        except BodyError as exc:
+            logger.warning("order topics unreadable", extra={"event": "order_topics_unreadable", "why": str(exc)})
+            return
+        if self._topics.apply_order_topics(orders.keys()):
+            self.refresh()
+
+    def _note_success(self, link: NamesrvLink) -> None:
+        if not link.is_registered:
+            logger.info("registered with name server", extra={"event": "namesrv_knows", "address": link.address})
+        link.is_registered = True
+        link.needs_full = False
+        link.failures = 0
+
+    def _note_failure(self, link: NamesrvLink, exc: GantryError) -> None:
+        link.is_registered = False
+        link.needs_full = True
+        link.failures += 1
+        if link.failures == 1:  # once per outage
+            logger.warning(
+                "name server can't be told of this broker",
+                extra={"event": "namesrv_unreachable", "address": link.address, "why": str(exc)},
+            )
+
+
+def split_addresses(text: str) -> list[str]:
+    """ "host:port;host:port" as a list, each address once."""
+    return list(dict.fromkeys(address.strip() for address in text.split(";") if address.strip()))
+
+
+def _limited(topic: TopicConfig, permission: int) -> TopicConfig:
+    """The topic as a broker that is closed for writing or reading announces it."""
+    return dataclasses.replace(topic, perm=topic.perm & permission)
+
+
+def _ha_address(broker: BrokerController) -> str:
+    """Where slaves would ask for data: brokerIP2, by default the broker's own host and the port after its own."""
+    host, _, port = broker.address.rpartition(":")
+    config = broker.config
+    return f"{config.ha_advertised_host or host}:{config.ha_listen_port or int(port) + 1}"
