@@ -1,15 +1,7 @@
-"""The version, read from pyproject.toml: it is written in one place."""
+"""The version of this checkout. It is written once, in the package that becomes the wheel."""
 
 from __future__ import annotations
 
-import tomllib
+from gantrymq import __version__
 
-from appliance.appliance_config import ROOT
-
-
-def _read() -> str:
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        return str(tomllib.load(file)["project"]["version"])
-
-
-VERSION = _read()
+VERSION = __version__

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from appliance.appliance_config import ApplianceConfig
+from appliance.cli import preflight
+from appliance.cli.up import with_real_ports
+from appliance.data_folder import DataFolderLock
+
+Usage = namedtuple("Usage", "total used free")
+GIB = 1 << 30
+
+
+def make_config(folder: Path, **changes: object) -> ApplianceConfig:
+    free = {"http_port": 0, "namesrv_port": 0, "broker_port": 0}
+    return with_real_ports(ApplianceConfig(**({"data": folder} | free | changes)))  # type: ignore[arg-type]
+
+
+def test_a_machine_that_is_ready_has_nothing_fatal(tmp_path: Path) -> None:
+    assert not [found for found in preflight.check_all(make_config(tmp_path)) if found.is_fatal]
+
+
+def test_a_taken_port_names_its_holder_and_the_option(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        config = make_config(tmp_path, namesrv_port=port)
+        (found,) = preflight.check_ports(config)
+    assert found.sentence.startswith(f"Port {port} (name server) is taken by process {os.getpid()} (")
+    assert found.sentence.endswith("choose another port with --namesrv-port N.")
+
+
+def test_a_folder_that_can_not_be_written_is_named_with_the_fix() -> None:
+    (found,) = preflight.check_folder(Path("/proc/gantry"))
+    assert "/proc/gantry can't be written" in found.sentence
+    assert "--data" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("usage", "is_fatal", "words"),
+    [
+        (Usage(100 * GIB, 99 * GIB, GIB), True, "Only 1.0 GiB are free"),
+        (Usage(100 * GIB, 88 * GIB, 12 * GIB), False, "88% full"),
+        (Usage(20 * GIB, 15 * GIB, 5 * GIB), False, "Only 5.0 GiB are free"),
+    ],
+)
+def test_a_full_disk_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usage: Usage, is_fatal: bool, words: str
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    (found,) = preflight.check_space(tmp_path / "not" / "there" / "yet")
+    assert found.is_fatal == is_fatal
+    assert words in found.sentence
+
+
+def test_an_open_bind_needs_to_be_said_twice() -> None:
+    (refused,) = preflight.check_bind(ApplianceConfig(bind="0.0.0.0"))
+    (allowed,) = preflight.check_bind(ApplianceConfig(bind="0.0.0.0", allow_open_network=True))
+    assert refused.is_fatal
+    assert "--allow-open-network" in refused.sentence
+    assert not allowed.is_fatal
+    assert not list(preflight.check_bind(ApplianceConfig(bind="127.0.0.1")))
+
+
+def test_a_running_appliance_is_the_only_thing_told(tmp_path: Path) -> None:
+    lock = DataFolderLock(tmp_path)
+    lock.acquire()
+    try:
+        (found,) = preflight.check_all(make_config(tmp_path))
+    finally:
+        lock.release()
+    assert found.is_fatal
+    assert f"is in use by process {os.getpid()}" in found.sentence
+
+
+def test_a_low_map_count_comes_with_the_command_that_raises_it(tmp_path: Path) -> None:
+    limit = tmp_path / "max_map_count"
+    limit.write_text("1000\n")
+    (found,) = preflight.check_map_count(limit)
+    assert "sudo sysctl -w vm.max_map_count=655360" in found.sentence
+
+
+def test_a_java_that_is_no_java_is_told(tmp_path: Path) -> None:
+    (found,) = preflight.check_java(ApplianceConfig(data=tmp_path, java_home=str(tmp_path / "nothing")))
+    assert not found.is_fatal
+    assert "Reports can't be computed" in found.sentence
+
+
+def test_free_ports_leave_room_for_every_broker(tmp_path: Path) -> None:
+    config = make_config(tmp_path, brokers=3)
+    ports = [port for _, port, _ in preflight.wanted_ports(config)]
+    assert len(set(ports)) == len(ports) == 2 + 2 * 3
+    assert all(preflight.is_port_free("127.0.0.1", port) for port in ports)

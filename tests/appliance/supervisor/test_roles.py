@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from appliance.appliance_config import ApplianceConfig
+from appliance.config import load_broker_config, load_namesrv_config
+from appliance.supervisor.roles import HEADER, worker_stages, write_managed_properties
+
+
+def test_the_name_server_comes_before_the_brokers(tmp_path: Path) -> None:
+    stages = worker_stages(ApplianceConfig(data=tmp_path, brokers=2))
+    assert [[spec.name for spec in stage] for stage in stages] == [["namesrv"], ["broker-a", "broker-b"]]
+
+
+def test_workers_understand_the_files_they_are_given(tmp_path: Path) -> None:
+    config = ApplianceConfig(data=tmp_path, namesrv_port=1234, broker_port=2345, brokers=2, cluster="Mine")
+    worker_stages(config)
+    namesrv, _ = load_namesrv_config(tmp_path / "namesrv" / "namesrv.properties")
+    broker, store, _ = load_broker_config(tmp_path / "brokers" / "broker-b" / "broker.properties")
+    assert (namesrv.listen_port, namesrv.bind_address) == (1234, "127.0.0.1")
+    assert (broker.broker_name, broker.listen_port, broker.cluster_name) == ("broker-b", 2445, "Mine")
+    assert broker.namesrv_addresses == "127.0.0.1:1234"
+    assert store.root == tmp_path / "brokers" / "broker-b" / "store"
+
+
+def test_lines_of_the_operator_stay_and_managed_lines_are_renewed(tmp_path: Path) -> None:
+    path = tmp_path / "broker.properties"
+    write_managed_properties(path, {"listenPort": "1"})
+    path.write_text(path.read_text() + "# ours\nflushDiskType=SYNC_FLUSH\n")
+    write_managed_properties(path, {"listenPort": "2"})
+    assert path.read_text().splitlines() == [HEADER, "listenPort=2", "# ours", "flushDiskType=SYNC_FLUSH"]

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from appliance.__main__ import COMMANDS, main
+from appliance.appliance_config import ROOT
+from gantrymq import __version__
+
+
+def test_the_version_is_that_of_the_sdk(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out.startswith(f"GantryMQ {__version__}, Python ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    assert f"usage: gantry {command}" in capsys.readouterr().out
+
+
+def test_an_unknown_command_is_a_mistake_of_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["uo"])
+    assert caught.value.code == 2
+    assert "invalid choice" in capsys.readouterr().err
+
+
+def test_a_wrong_setting_is_one_sentence_and_no_traceback() -> None:
+    command = [sys.executable, "-m", "appliance", "up", "--http-port", "70000"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr == "gantry up: http_port=70000: take a number from 0 to 65535\n"
