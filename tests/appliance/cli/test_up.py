@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from appliance.appliance_config import ROOT
+from gantrymq import Message, SyncProducer
+from gantrymq.errors import GantryError
+from tests.appliance_process import RunningAppliance
+
+RSS_BYTES_MAX = 200 << 20
+
+
+@pytest.fixture(scope="module")
+def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
+    with RunningAppliance(tmp_path_factory.mktemp("up") / "data") as appliance:
+        yield appliance
+
+
+def send(namesrv: str, text: str = "hello") -> str:
+    with SyncProducer(namesrv) as producer:
+        return producer.send(Message("up-test", text.encode())).status.name
+
+
+def workers_of(gantry: RunningAppliance, role: str = "") -> list[psutil.Process]:
+    """The worker processes, those of one role if it is named."""
+    children = psutil.Process(gantry.process.pid).children()
+    return [child for child in children if role in child.cmdline()[4]]  # python -P -m appliance ROLE …
+
+
+def answers(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as exc:
+        return exc.code
+
+
+def test_it_says_once_that_it_is_ready_and_where(gantry: RunningAppliance) -> None:
+    assert gantry.output.count("GANTRY READY") == 1
+    for text in (gantry.http, gantry.namesrv, gantry.broker, gantry.data):
+        assert gantry.output.count(text) >= 2  # once for scripts, once for people
+
+
+def test_the_link_of_the_first_visit_opens(gantry: RunningAppliance) -> None:
+    link = re.search(r"http://\S+/first-run\?token=\S+", gantry.output)
+    assert link is not None
+    assert answers(link[0]) == 200
+    assert answers(f"http://{gantry.http}/first-run?token=guessed") != 200
+
+
+def test_the_printed_snippet_sends_a_message_as_it_is(gantry: RunningAppliance, tmp_path: Path) -> None:
+    snippet = gantry.output.partition("Send a message from Python:")[2].partition("GANTRY READY")[0]
+    lines = [line[6:] for line in snippet.splitlines() if line.strip()]
+    assert len([line for line in lines if line]) <= 6
+    script = "import sys; sys.path.insert(0, sys.argv[1])\n" + "\n".join(lines)
+    command = [sys.executable, "-c", script, str(ROOT)]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.stdout.startswith("SEND_OK "), result.stdout + result.stderr
+
+
+def test_the_web_process_stays_small(gantry: RunningAppliance) -> None:
+    answers(f"http://{gantry.http}/")
+    rss_bytes = psutil.Process(gantry.process.pid).memory_info().rss
+    assert rss_bytes < RSS_BYTES_MAX, f"{rss_bytes >> 20} MiB"
+
+
+def test_a_killed_broker_is_back_and_serving_within_three_seconds(gantry: RunningAppliance) -> None:
+    assert send(gantry.namesrv) == "SEND_OK"
+    workers_of(gantry, "broker")[0].kill()
+    killed = time.monotonic()
+    status = None
+    while status != "SEND_OK" and time.monotonic() - killed < 10:
+        try:
+            status = send(gantry.namesrv)
+        except GantryError:
+            time.sleep(0.05)
+    assert status == "SEND_OK"
+    assert time.monotonic() - killed < 3
+
+
+def test_a_second_start_on_the_same_folder_is_refused_in_one_sentence(gantry: RunningAppliance) -> None:
+    command = [sys.executable, "-m", "appliance", "up", "--data", gantry.data]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert f"is in use by process {gantry.process.pid}" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_everything_cleanly_and_nothing_is_lost(tmp_path: Path, number: signal.Signals) -> None:
+    with RunningAppliance(tmp_path / "data", "--brokers", "2") as gantry:
+        workers = workers_of(gantry)
+        assert len(workers) == 3
+        assert send(gantry.namesrv, "keep me") == "SEND_OK"
+        assert gantry.stop(number) == 0
+        assert not [child for child in workers if child.is_running()]
+    store = tmp_path / "data" / "brokers"
+    assert not list(store.glob("*/store/abort"))  # what a store leaves when it was not closed
+    assert any(b"keep me" in path.read_bytes() for path in store.glob("*/store/commitlog/*"))
+
+
+def test_workers_end_when_the_appliance_is_killed(tmp_path: Path) -> None:
+    with RunningAppliance(tmp_path / "data") as gantry:
+        workers = workers_of(gantry)
+        gantry.stop(signal.SIGKILL)
+        _, alive = psutil.wait_procs(workers, timeout=10)
+        assert not alive
+
+
+def test_manage_py_up_is_the_same_command(tmp_path: Path) -> None:
+    with RunningAppliance(tmp_path / "data", command=(sys.executable, str(ROOT / "manage.py"), "up")) as gantry:
+        assert send(gantry.namesrv) == "SEND_OK"

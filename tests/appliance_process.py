@@ -1,0 +1,83 @@
+"""The whole appliance as a user starts it, for tests: `gantry up` as a process on free ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+ROOT = Path(__file__).resolve().parent.parent
+READY = re.compile(r"GANTRY READY http=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")
+START_TIMEOUT_S = 60.0
+
+
+class RunningAppliance:
+    """`with RunningAppliance(tmp_path / "data") as gantry:` runs it until the block ends."""
+
+    def __init__(self, data: Path, *options: str, command: tuple[str, ...] = (sys.executable, "-m", "appliance", "up")):
+        ports = ("--http-port", "0", "--namesrv-port", "0", "--broker-port", "0")
+        self._command = [*command, "--data", str(data), "--no-install-reports", *ports, *options]
+        self._lines: list[str] = []
+        self._ended = threading.Event()
+        self._ready = threading.Event()
+
+    @property
+    def output(self) -> str:
+        return "".join(self._lines)
+
+    def __enter__(self) -> Self:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GANTRY_")}
+        started = time.monotonic()
+        self.process = subprocess.Popen(
+            self._command,
+            cwd=ROOT,
+            env=environment | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+        self._ready.wait(START_TIMEOUT_S)
+        self.started_s = time.monotonic() - started
+        found = READY.search(self.output)
+        if found is None:
+            self.stop(signal.SIGKILL)
+            raise AssertionError(f"gantry up did not become ready:\n{self.output}")
+        self.http, self.namesrv, self.broker, self.data = found.groups()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.stop()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send the signal and return the exit code; what the appliance started is gone by then."""
+        self.process.send_signal(number)
+        try:
+            code = self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        self._ended.wait(5)
+        return code
+
+    def _read(self) -> None:
+        """Collect the output; the READY line, or the end, wakes whoever waits."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.append(line)
+            if line.startswith("GANTRY READY"):
+                self._ready.set()
+        self.process.stdout.close()
+        self._ended.set()
+        self._ready.set()

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = {path.stem: path.read_text() for path in (ROOT / "deploy" / "locks").glob("*.lock")}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def blocks(lock: str) -> list[str]:
+    return [block for block in re.split(r"\n(?=[A-Za-z0-9])", LOCKS[lock]) if re.match("[A-Za-z0-9]", block)]
+
+
+def test_every_extra_has_a_lock() -> None:
+    assert set(LOCKS) == set(PROJECT["optional-dependencies"])
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_pins_every_package_with_hashes_and_names_no_place(lock: str) -> None:
+    assert all(re.match(r"[A-Za-z0-9._-]+==\S+", block) and "--hash=sha256:" in block for block in blocks(lock))
+    assert not re.search(r"https?:|index-url|file:|/(work|root|home|tmp)/", LOCKS[lock])
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_has_what_pyproject_asks_for(lock: str) -> None:
+    asked = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][lock]]
+    names = {normal(re.match(r"[\w.-]+", item)[0]) for item in asked}  # type: ignore[index]
+    locked = {normal(block.partition("==")[0]) for block in blocks(lock)}
+    assert names <= locked
+
+
+def test_the_locks_agree_with_each_other() -> None:
+    pins: dict[str, set[str]] = {}
+    for lock in LOCKS:
+        for block in blocks(lock):
+            name, _, rest = block.partition("==")
+            pins.setdefault(normal(name), set()).add(re.match(r"[^\s;\\]+", rest)[0])  # type: ignore[index]
+    assert {name: versions for name, versions in pins.items() if len(versions) > 1} == {}

@@ -1,0 +1,66 @@
+"""The set-up commands on a fresh clone, as on a machine that has Python, git and a package registry."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gantrymq import Message, SyncProducer
+from tests.appliance_process import RunningAppliance
+from tests.conftest import missing
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The last commit of this checkout, and nothing else."""
+    if not (ROOT / ".git").exists():
+        missing("the git repository", "a fresh clone is what these tests start from")
+    folder = tmp_path_factory.mktemp("clone") / "a folder with spaces"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
+    return folder
+
+
+def test_one_command_installs_and_serves_and_the_next_start_is_quick(clone: Path, tmp_path: Path) -> None:
+    command = (str(clone / "deploy" / "up"),)
+    with RunningAppliance(tmp_path / "data", command=command) as gantry:
+        assert gantry.started_s < 60
+        with SyncProducer(gantry.namesrv) as producer:
+            assert producer.send(Message("demo", b"hello")).status.name == "SEND_OK"
+        assert gantry.stop() == 0
+    with RunningAppliance(tmp_path / "data", command=command) as gantry:
+        assert "Installing" not in gantry.output
+        assert gantry.started_s < 5
+        assert gantry.stop() == 0
+    assert not (clone / "data").exists()
+    changes = subprocess.run(["git", "status", "--porcelain"], cwd=clone, capture_output=True, text=True, check=True)
+    assert changes.stdout == ""
+
+
+def test_a_machine_without_a_fitting_python_is_told_what_to_do(clone: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "env", "dirname", "rm", "cat"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+    (programs / "python3").write_text("#!/bin/sh\nexit 1\n")  # any Python before 3.11
+    (programs / "python3").chmod(0o755)
+    fresh = tmp_path / "clone"
+    shutil.copytree(clone / "deploy", fresh / "deploy")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON"} | {"PATH": str(programs)}
+    command = [str(programs / "bash"), str(fresh / "deploy" / "up")]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode != 0
+    assert "Python 3.11 or newer was not found: install it" in result.stderr
+    assert not (fresh / ".venv").exists()
+
+
+@pytest.mark.parametrize("script", ["deploy/up", "deploy/test", "deploy/lock", "deploy/environment.sh", ".ci/run"])
+def test_a_script_is_bash_that_parses(script: str) -> None:
+    subprocess.run(["bash", "-n", str(ROOT / script)], check=True)
+    if script != "deploy/environment.sh":
+        assert os.access(ROOT / script, os.X_OK)
