@@ -1,7 +1,7 @@
 """Message properties: the keys RocketMQ gives a meaning, the stored text, and Java's string hash.
 
 The text is `name 0x01 value 0x02 name 0x01 value`, with no separator at the end; older clients write one, so readers
-accept it. Pairs with an empty name or value vanish when read, and the last of two equal names wins, as in Java's parser.
+accept it. Pairs with an empty name or value vanish when read, the last of two equal names wins, as in Java's parser.
 """
 
 from __future__ import annotations

@@ -1,0 +1,44 @@
+"""The message store: RocketMQ's files, kept by one process.
+
+    <root>/commitlog/<20 digits>                   records one after the other (gantrymq.message.record); the file's
+    name is the offset of its first byte; each ends with a blank record
+    <root>/consumequeue/<topic>/<queue>/<20 digits>  20-byte units: where a message lies, its size, its tag's hash
+    <root>/index/<17 digits>                       hash tables from keys to offsets, named by their local time of birth
+    <root>/checkpoint  abort  lock                 how far the disk has it; unclean stop; one process only
+
+A file has its full size from birth and is sparse. What is promised, and what a crash leaves, stands in recovery.py.
+"""
+
+from store.config import MessageStoreConfig
+from store.errors import StoreDamaged, StoreError, StoreLocked, StoreNotRunning
+from store.message_store import MessageStore, RunningFlags
+from store.results import (
+    ConsumeQueueUnit,
+    GetMessageResult,
+    GetMessageStatus,
+    PutMessageResult,
+    PutMessageStatus,
+    QueryMessageResult,
+    StoreBatch,
+    StoreMessage,
+    TagFilter,
+)
+
+__all__ = [
+    "ConsumeQueueUnit",
+    "GetMessageResult",
+    "GetMessageStatus",
+    "MessageStore",
+    "MessageStoreConfig",
+    "PutMessageResult",
+    "PutMessageStatus",
+    "QueryMessageResult",
+    "RunningFlags",
+    "StoreBatch",
+    "StoreDamaged",
+    "StoreError",
+    "StoreLocked",
+    "StoreMessage",
+    "StoreNotRunning",
+    "TagFilter",
+]

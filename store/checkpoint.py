@@ -1,0 +1,103 @@
+"""What a start needs to know about the last stop: checkpoint, abort marker, lock.
+
+The checkpoint holds three store timestamps (ms): of the last commit-log message, of the last message in the consume
+queues, and of the last entry in the index, each as far as the disk surely has them. After an unclean stop recovery
+starts from a file older than the oldest of the first two.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from pathlib import Path
+
+from store import file_bytes
+from store.errors import StoreLocked
+
+CHECKPOINT_BYTES = 4096
+_STAMPS = struct.Struct(">qqq")
+SAFETY_MS = 3000  # RocketMQ's allowance for clocks and order of flushes
+
+
+class Checkpoint:
+    """The file `checkpoint`, rewritten in place."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.physic_ms = 0
+        self.logics_ms = 0
+        self.index_ms = 0
+
+    def load(self) -> None:
+        """Read the timestamps; a missing or short file reads as zeros, which means recover everything."""
+        try:
+            with self._path.open("rb") as file:
+                head = file.read(_STAMPS.size)
+        except FileNotFoundError:
+            return
+        if len(head) == _STAMPS.size:
+            self.physic_ms, self.logics_ms, self.index_ms = (max(stamp, 0) for stamp in _STAMPS.unpack(head))
+
+    def save(self) -> None:
+        """Write and sync. Blocks on the disk."""
+        fd = file_bytes.create_sized(self._path, CHECKPOINT_BYTES)
+        try:
+            file_bytes.write_all(fd, _STAMPS.pack(self.physic_ms, self.logics_ms, self.index_ms), 0)
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+
+    def recovery_bound_ms(self) -> int:
+        """Everything stored up to this time is surely on disk, in the log and in the queues."""
+        return max(0, min(self.physic_ms, self.logics_ms) - SAFETY_MS)
+
+
+class AbortMarker:
+    """The empty file `abort`: there while the store runs, and after it did not stop cleanly."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def exists(self) -> bool:
+        return self._path.exists()
+
+    def create(self) -> None:
+        self._path.touch()
+        file_bytes.sync_folder(self._path.parent)
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+        file_bytes.sync_folder(self._path.parent)
+
+
+class StoreLock:
+    """The file `lock`, held as a POSIX record lock on its first byte: the kind Java takes (flock would not see it)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._fd = -1
+
+    def acquire(self) -> None:
+        """Take the lock. StoreLocked when another process has it."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if self._path in _held:  # record locks don't exclude their own process
+            raise StoreLocked(str(self._path))
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        except OSError as exc:
+            os.close(fd)
+            raise StoreLocked(str(self._path)) from exc
+        self._fd = fd
+        _held.add(self._path)
+        os.pwrite(fd, b"lock", 0)
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)  # closing any descriptor of the file ends the lock
+            self._fd = -1
+            _held.discard(self._path)
+
+
+_held: set[Path] = set()

@@ -1,0 +1,194 @@
+"""The commit log: every message of the store, in one file after the other. The single writer appends here.
+
+The writer sees four numbers: `position` (where the next record goes), `base` (where the current file starts), `limit`
+(how far it may write without asking) and `prepare_at` (when the allocator should be woken). Asking (`make_room`)
+allocates disk blocks, closes a full file with its blank record and opens the next one. A record never crosses files: 8
+bytes for the blank record always remain.
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import struct
+import threading
+
+from gantrymq.message import record, sysflag
+from store.allocate import ALLOCATE_AHEAD_BYTES, TOUCH_AHEAD_BYTES, Allocator
+from store.config import MessageStoreConfig
+from store.mapped_file import MappedFile
+from store.mapped_file_queue import MappedFileQueue
+
+logger = logging.getLogger(__name__)
+
+NEVER = 1 << 63
+_TIMESTAMP = struct.Struct(">q")
+_SIZE = struct.Struct(">i")
+
+
+class CommitLog:
+    """Files plus the write position. Appending is MessageStore's inner loop; the rest of writing stands here."""
+
+    def __init__(self, config: MessageStoreConfig) -> None:
+        self.file_bytes = config.commit_log_file_bytes
+        self.record_bytes_max = self.file_bytes - record.BLANK.size
+        self.queue = MappedFileQueue(config.commit_log_folder, self.file_bytes)
+        self.position = 0
+        self.base = 0
+        self.limit = 0  # nothing may be written before make_room has looked
+        self.prepare_at = NEVER
+        self.map: mmap.mmap | None = None
+        self.flushed_offset = 0
+        self.store_timestamp = 0  # of the last record, ms
+        self._current: MappedFile | None = None
+        self._next: MappedFile | None = None
+        self._lock = threading.Lock()  # make_room on the loop against prepare on the allocator's thread
+        self._allocator = Allocator(self.prepare)
+        self._out_of_space = False
+
+    def load(self) -> None:
+        self.queue.load()
+
+    @property
+    def min_offset(self) -> int:
+        """Where the oldest kept file starts; -1 when there is none."""
+        return self.queue.files[0].base if self.queue.files else -1
+
+    def start_at(self, position: int) -> None:
+        """Recovery is over: the log ends here. What lies behind is erased, and the disk knows before this returns."""
+        self.queue.cut_after(position)
+        self.position = self.flushed_offset = self.limit = position
+        self._current = self.queue.find(position - 1) if position else None
+        if self._current is not None:
+            self.base = self._current.base
+            self.map = self._current.map
+
+    def make_room(self, size_bytes: int) -> bool:
+        """See to it that a record of this size can be written at `position`. False when the disk has no space."""
+        with self._lock:
+            try:
+                current = self._current
+                if current is None or self.position + size_bytes + record.BLANK.size > current.end:
+                    current = self._roll()
+                self._allocate(current, self.position + size_bytes + record.BLANK.size)
+            except OSError as exc:
+                self._report_no_space(exc)
+                return False
+            self._out_of_space = False
+            self.prepare_at = min(self.prepare_at, self.position)
+            return True
+
+    def request_prepare(self) -> None:
+        """Wake the allocator; it moves `prepare_at` on when it is done."""
+        self.prepare_at = NEVER
+        self._allocator.request()
+
+    def prepare(self) -> None:
+        """The allocator's thread: blocks and pages ahead of the writer, and the next file in time."""
+        with self._lock:
+            current = self._current
+            if current is None:
+                return
+            position = self.position
+            try:
+                self._allocate(current, position + TOUCH_AHEAD_BYTES)
+                if self._next is None and current.end - position < ALLOCATE_AHEAD_BYTES:
+                    following = MappedFile(self.queue.path_of(current.end), self.file_bytes)
+                    following.allocate(ALLOCATE_AHEAD_BYTES)
+                    self._next = following
+            except OSError as exc:
+                self._report_no_space(exc)
+        start = position - current.base
+        current.touch(start, min(start + TOUCH_AHEAD_BYTES, current.allocated_end))
+        following_file = self._next
+        if following_file is not None and current.end - position < TOUCH_AHEAD_BYTES:
+            following_file.touch(0, min(TOUCH_AHEAD_BYTES, following_file.allocated_end))
+        self.prepare_at = position + TOUCH_AHEAD_BYTES // 2
+
+    def read(self, physical_offset: int, size_bytes: int) -> memoryview | None:
+        """Return bytes of the log, None when they are deleted, not written yet, or not in one file."""
+        file = self.queue.find(physical_offset)
+        end = physical_offset + size_bytes
+        if file is None or size_bytes < 0 or end > self.position or end > file.end:
+            return None
+        start = physical_offset - file.base
+        return file.view[start : start + size_bytes]
+
+    def read_record(self, physical_offset: int) -> memoryview | None:
+        """Return one record; None unless a record that knows its own place starts there."""
+        head = self.read(physical_offset, record.RECORD_BYTES_MIN)
+        if head is None:
+            return None
+        size, magic = record.BLANK.unpack_from(head)
+        if magic != record.MESSAGE_MAGIC or _TIMESTAMP.unpack_from(head, 28)[0] != physical_offset:
+            return None
+        return self.read(physical_offset, size)
+
+    def store_timestamp_at(self, physical_offset: int) -> int:
+        """Return the store timestamp (ms) of the record that starts there, -1 when it can't be read."""
+        head = self.read(physical_offset, record.RECORD_BYTES_MIN)
+        if head is None or _SIZE.unpack_from(head, 4)[0] != record.MESSAGE_MAGIC:
+            return -1
+        born_v6 = _SIZE.unpack_from(head, 36)[0] & sysflag.BORN_HOST_V6
+        timestamp: int = _TIMESTAMP.unpack_from(head, 68 if born_v6 else 56)[0]
+        return timestamp
+
+    def sync(self) -> int:
+        """Have the disk take everything written so far; return that offset. Blocks; OSError when the disk fails."""
+        target, flushed = self.position, self.flushed_offset
+        for file in list(self.queue.files):
+            if file.end > flushed and file.base < target:
+                file.sync()
+                if file.end <= target and file is not self._current:
+                    file.finish()
+        self.flushed_offset = max(self.flushed_offset, target)
+        return target
+
+    def close(self) -> None:
+        """End the allocator, drop the file that was made in advance, let go of the rest."""
+        self._allocator.close()
+        if self._next is not None:
+            self._next.delete()
+            self._next = None
+        self.queue.close()
+        self.map = None
+        self._current = None
+        self.limit = 0
+
+    def _allocate(self, current: MappedFile, end: int) -> None:
+        wanted = min(end - current.base, self.file_bytes)
+        if wanted > current.allocated_end:
+            start = max(wanted, self.position - current.base)
+            try:
+                current.allocate(start + ALLOCATE_AHEAD_BYTES)
+            except OSError:
+                current.allocate(wanted)  # a nearly full disk: take what is needed now
+        self.limit = min(current.base + current.allocated_end, current.end) - record.BLANK.size
+
+    def _roll(self) -> MappedFile:
+        """Close the current file with a blank record and go to the next one."""
+        current = self._current
+        following = self._next
+        if following is None:
+            base = current.end if current is not None else self.position - self.position % self.file_bytes
+            following = MappedFile(self.queue.path_of(base), self.file_bytes)
+            following.allocate(min(TOUCH_AHEAD_BYTES, self.file_bytes))
+        if current is not None and self.position < current.end:
+            start = self.position - current.base
+            current.allocate(start + record.BLANK.size)
+            record.BLANK.pack_into(current.map, start, current.size - start, record.BLANK_MAGIC)
+        self._next = None
+        self.queue.files.append(following)
+        self._current = following
+        self.base = following.base
+        self.map = following.map
+        self.position = max(self.position, following.base)
+        return following
+
+    def _report_no_space(self, error: OSError) -> None:
+        if not self._out_of_space:
+            logger.error(
+                "commit log can't grow",
+                extra={"event": "commit_log_no_space", "folder": str(self.queue.folder), "error": str(error)},
+            )
+        self._out_of_space = True

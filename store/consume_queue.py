@@ -1,0 +1,264 @@
+"""The consume queue of one (topic, queue id): a 20-byte unit for each message, by queue offset.
+
+Nothing is mapped, so any number of queues fits into the kernel's limits. New units collect in `tail`, in memory; the
+flusher writes them to the files about once a second, and a crash loses none for good, since recovery feeds the queue
+from the commit log again. Reads find recent units in the tail and older ones with one pread.
+
+A unit with size <= 0 ends the queue. Leading units of the first file may be fillers (RocketMQ's pre-blank units): the
+queue's first message did not have index 0. Fillers also stand where units were lost, so that indexes stay true.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+from store import file_bytes
+from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.descriptors import DescriptorCache
+from store.results import ConsumeQueueUnit
+
+UNIT = struct.Struct(">qiq")
+FILLER_SIZE = 0x7FFFFFFF
+FILLER = UNIT.pack(0, FILLER_SIZE, 0)
+NAME_DIGITS = 20
+SCAN_UNITS = 4096
+_pack_unit = UNIT.pack
+
+
+class ConsumeQueue:
+    """Positions are indexes (queue offsets): `next_index` is the next message's, `min_index` that of the first kept."""
+
+    __slots__ = (
+        "_descriptors",
+        "bases",
+        "dirty",
+        "file_units",
+        "folder",
+        "max_physical_offset",
+        "min_index",
+        "next_index",
+        "queue_id",
+        "tail",
+        "tail_index",
+        "topic",
+        "written_index",
+    )
+
+    def __init__(
+        self, folder: Path, topic: str, queue_id: int, file_bytes_each: int, descriptors: DescriptorCache
+    ) -> None:
+        self.folder = folder
+        self.topic = topic
+        self.queue_id = queue_id
+        self.file_units = file_bytes_each // UNIT_BYTES
+        self.bases: list[int] = []  # first index of each file, oldest first
+        self.min_index = 0
+        self.next_index = 0
+        self.tail = bytearray()
+        self.tail_index = 0  # of the first unit in the tail
+        self.written_index = 0  # units below it are in the files
+        self.max_physical_offset = 0  # end of the last message
+        self.dirty = False
+        self._descriptors = descriptors
+
+    def append(self, physical_offset: int, size_bytes: int, tags_code: int) -> None:
+        """Add the unit of the message with index `next_index`. MessageStore has this inline."""
+        self.tail += _pack_unit(physical_offset, size_bytes, tags_code)
+        self.next_index += 1
+        self.max_physical_offset = physical_offset + size_bytes
+
+    def skip_to(self, index: int) -> None:
+        """The next message has this index: fill up to it, from the start of its file when the queue is empty."""
+        if self.next_index == 0:
+            first = index - index % self.file_units
+            self.tail_index = self.next_index = self.written_index = first
+            self.min_index = index
+        self.tail += FILLER * (index - self.next_index)
+        self.next_index = index
+
+    def read(self, index: int, count: int) -> bytes | bytearray:
+        """Return the units from `index` on: `count` of them, fewer where a file or the queue ends."""
+        if index >= self.tail_index:
+            start = (index - self.tail_index) * UNIT_BYTES
+            return self.tail[start : start + count * UNIT_BYTES]
+        base = index - index % self.file_units
+        count = min(count, self.next_index - index, base + self.file_units - index, self.written_index - index)
+        data = self._descriptors.read(self.path_of(base), count * UNIT_BYTES, (index - base) * UNIT_BYTES)
+        return data[: len(data) - len(data) % UNIT_BYTES]
+
+    def unit_at(self, index: int) -> ConsumeQueueUnit | None:
+        """Return one unit, None when it is not (or no longer) there."""
+        if not self.first_index <= index < self.next_index:
+            return None
+        data = self.read(index, 1)
+        return ConsumeQueueUnit._make(UNIT.unpack(data)) if len(data) == UNIT_BYTES else None
+
+    @property
+    def first_index(self) -> int:
+        """First index that has a unit, be it a filler or one whose message is gone."""
+        return self.bases[0] if self.bases else self.tail_index
+
+    def path_of(self, base: int) -> Path:
+        return self.folder / f"{base * UNIT_BYTES:0{NAME_DIGITS}d}"
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def pending(self) -> bytes:
+        """Return the units that the files lack; they start at `written_index`."""
+        return bytes(self.tail[(self.written_index - self.tail_index) * UNIT_BYTES :])
+
+    def write_out(self, index: int, data: bytes) -> list[Path]:
+        """Write units to the files they belong to, making new files; return those files. Runs on a thread."""
+        paths = []
+        position = 0
+        while position < len(data):
+            base = index - index % self.file_units
+            part = data[position : position + (base + self.file_units - index) * UNIT_BYTES]
+            path = self.path_of(base)
+            fd = file_bytes.create_sized(path, self.file_units * UNIT_BYTES)
+            try:
+                file_bytes.write_all(fd, part, (index - base) * UNIT_BYTES)
+            finally:
+                os.close(fd)
+            paths.append(path)
+            position += len(part)
+            index += len(part) // UNIT_BYTES
+        return paths
+
+    def written(self, end_index: int, keep_units: int) -> None:
+        """The files have everything below `end_index`: keep the last units in memory for readers, drop the rest."""
+        for base in range(self.written_index - self.written_index % self.file_units, end_index, self.file_units):
+            if not self.bases or base > self.bases[-1]:
+                self.bases.append(base)
+        self.written_index = end_index
+        self.trim(keep_units)
+
+    def trim(self, keep_units: int) -> None:
+        """Keep the last units of the written ones in memory, and all that the files lack."""
+        drop = self.written_index - keep_units - self.tail_index
+        if drop > 0:
+            del self.tail[: drop * UNIT_BYTES]
+            self.tail_index += drop
+
+    # -- recovery ------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Find the files and the end of the valid units. Looks at the last three files, as RocketMQ does."""
+        self.bases = sorted(int(path.name) // UNIT_BYTES for path in self.folder.iterdir() if self._is_ours(path))
+        end = self.bases[0] if self.bases else 0
+        for base in self.bases[-3:]:
+            count = self._count_valid(base)
+            end = base + count
+            if count < self.file_units:
+                break
+        self.next_index = self.tail_index = self.written_index = end
+        self._note_end()
+        if self.bases and self.bases[-1] >= end:
+            self.cut(end)
+
+    def cut(self, index: int) -> None:
+        """Drop all units from `index` on, and erase them on disk: a stale unit must not come back."""
+        self.next_index = max(index, 0)
+        if index >= self.tail_index:
+            del self.tail[(index - self.tail_index) * UNIT_BYTES :]
+        else:
+            self.tail.clear()
+            self.tail_index = index
+        if self.written_index > index or (self.bases and self.bases[-1] >= index):
+            self._cut_files(index)
+        self.written_index = min(self.written_index, index)
+        if not self.bases and not self.tail:
+            self.next_index = self.tail_index = self.written_index = self.min_index = 0
+        self.min_index = min(self.min_index, self.next_index)
+        self._note_end()
+
+    def erase_behind_end(self) -> None:
+        """Zero what lies behind the last unit in the last file, and make that durable."""
+        if self.bases and self.written_index < self.bases[-1] + self.file_units:
+            self._zero(self.bases[-1], self.written_index)
+
+    def cut_physical(self, physical_end: int) -> None:
+        """Drop the units of messages at or behind the end of the commit log."""
+        index = self.next_index
+        while index > self.first_index:
+            unit = self.unit_at(index - 1)
+            if unit is not None and (unit.size_bytes == FILLER_SIZE or unit.physical_offset < physical_end):
+                break
+            index -= 1
+        if index < self.next_index:
+            self.cut(index)
+
+    def correct_min(self, min_physical_offset: int) -> None:
+        """Set `min_index` to the first unit whose message the commit log still has."""
+        low, high = self.first_index, self.next_index
+        while low < high:
+            middle = (low + high) // 2
+            unit = self.unit_at(middle)
+            if unit is None or unit.size_bytes == FILLER_SIZE or unit.physical_offset < min_physical_offset:
+                low = middle + 1
+            else:
+                high = middle
+        self.min_index = low
+
+    def expired_files(self, min_physical_offset: int) -> list[int]:
+        """Return the bases of leading files, never the last, whose messages are all gone from the commit log."""
+        expired = []
+        for base in self.bases[:-1]:
+            last = self.unit_at(base + self.file_units - 1)
+            if last is None or (last.size_bytes != FILLER_SIZE and last.physical_offset >= min_physical_offset):
+                break
+            expired.append(base)
+        return expired
+
+    def forget_files(self, bases: list[int]) -> list[Path]:
+        """Take files out of the queue; return their paths, to be deleted by the caller."""
+        paths = [self.path_of(base) for base in bases]
+        for path in paths:
+            self._descriptors.forget(path)
+        self.bases = [base for base in self.bases if base not in bases]
+        return paths
+
+    def _is_ours(self, path: Path) -> bool:
+        return path.name.isdecimal() and len(path.name) == NAME_DIGITS and path.is_file()
+
+    def _count_valid(self, base: int) -> int:
+        """Return how many units from the file's start on are valid."""
+        path = self.path_of(base)
+        last = self._descriptors.read(path, UNIT_BYTES, (self.file_units - 1) * UNIT_BYTES)
+        if len(last) == UNIT_BYTES and UNIT.unpack(last)[1] > 0:
+            return self.file_units  # written in order: when the last unit is there, so are the others
+        count = 0
+        while True:
+            data = self._descriptors.read(path, SCAN_UNITS * UNIT_BYTES, count * UNIT_BYTES)
+            units = len(data) // UNIT_BYTES
+            for physical_offset, size_bytes, _tags_code in UNIT.iter_unpack(data[: units * UNIT_BYTES]):
+                if physical_offset < 0 or size_bytes <= 0:
+                    return count
+                count += 1
+            if units < SCAN_UNITS:
+                return count
+
+    def _note_end(self) -> None:
+        last = self.unit_at(self.next_index - 1)
+        self.max_physical_offset = (
+            last.physical_offset + last.size_bytes if last is not None and last.size_bytes != FILLER_SIZE else 0
+        )
+
+    def _cut_files(self, index: int) -> None:
+        doomed = [base for base in self.bases if base >= index]
+        for path in self.forget_files(doomed):
+            path.unlink(missing_ok=True)
+        if doomed:
+            file_bytes.sync_folder(self.folder)
+        if self.bases and index < self.bases[-1] + self.file_units:
+            self._zero(self.bases[-1], index)
+
+    def _zero(self, base: int, index: int) -> None:
+        fd = os.open(self.path_of(base), os.O_RDWR | os.O_CLOEXEC)
+        try:
+            file_bytes.zero_range(fd, (index - base) * UNIT_BYTES, self.file_units * UNIT_BYTES)
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)

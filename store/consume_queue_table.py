@@ -1,0 +1,160 @@
+"""All consume queues by topic and queue id: loading, finding, making, flushing and removing them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.config import MessageStoreConfig
+from store.consume_queue import ConsumeQueue
+from store.descriptors import DescriptorCache
+from store.topic_slot import TopicSlot, is_storable
+
+logger = logging.getLogger(__name__)
+
+KEEP_UNITS = 2048  # recent units of a busy queue stay in memory: consumers near its end need no file
+KEEP_QUEUES = 512  # for so many queues
+
+WriteJob = tuple[ConsumeQueue, int, bytes]
+
+
+class ConsumeQueueTable:
+    """One TopicSlot per known topic. Everything happens on the loop but `write_jobs` and `sync_paths`."""
+
+    def __init__(self, folder: Path, config: MessageStoreConfig) -> None:
+        self.slots: dict[str, TopicSlot] = {}
+        self.dirty: list[ConsumeQueue] = []
+        self._folder = folder
+        self._file_bytes = -(-config.consume_queue_file_bytes // UNIT_BYTES) * UNIT_BYTES
+        self._descriptors = DescriptorCache()
+        self._warm: dict[ConsumeQueue, None] = {}  # those with written units in memory, oldest first
+
+    def load(self) -> None:
+        """Open every queue of the folder. Strangers are named in the log and left alone."""
+        if not self._folder.is_dir():
+            return
+        for topic_folder in sorted(self._folder.iterdir()):
+            if not topic_folder.is_dir() or not is_storable(topic_folder.name):
+                logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(topic_folder)})
+                continue
+            for queue_folder in topic_folder.iterdir():
+                if queue_folder.name.isdecimal() and queue_folder.is_dir():
+                    self.queue(topic_folder.name, int(queue_folder.name)).load()
+                else:
+                    logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(queue_folder)})
+
+    def slot(self, topic: str) -> TopicSlot | None:
+        """Return the topic's slot, made at first use; None when no record could carry this name."""
+        slot = self.slots.get(topic)
+        if slot is None and is_storable(topic):
+            slot = self.slots[topic] = TopicSlot(topic)
+        return slot
+
+    def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """Return the queue if it exists. A mere look makes none."""
+        slot = self.slots.get(topic)
+        return slot.queues.get(queue_id) if slot is not None else None
+
+    def queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """Return the queue, made when new. The topic must be storable."""
+        slot = self.slot(topic)
+        assert slot is not None
+        return slot.queues.get(queue_id) or self.make(slot, queue_id)
+
+    def make(self, slot: TopicSlot, queue_id: int) -> ConsumeQueue:
+        folder = self._folder / slot.topic / str(queue_id)
+        queue = ConsumeQueue(folder, slot.topic, queue_id, self._file_bytes, self._descriptors)
+        slot.queues[queue_id] = queue
+        return queue
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        for slot in list(self.slots.values()):
+            yield from list(slot.queues.values())
+
+    def remove_topic(self, topic: str) -> Path | None:
+        """Forget a topic's queues; return the folder for the caller to delete."""
+        slot = self.slots.pop(topic, None)
+        if slot is None:
+            return None
+        for queue in slot.queues.values():
+            self._forget(queue)
+        return self._folder / topic
+
+    def remove_queue(self, queue: ConsumeQueue) -> Path:
+        """Forget one queue; return its folder for the caller to delete."""
+        slot = self.slots[queue.topic]
+        del slot.queues[queue.queue_id]
+        if not slot.queues:
+            del self.slots[queue.topic]
+        self._forget(queue)
+        return queue.folder
+
+    # -- flushing ------------------------------------------------------------------------------------------------
+
+    def take_jobs(self) -> list[WriteJob]:
+        """Return what the files lack, and start collecting anew."""
+        dirty, self.dirty = self.dirty, []
+        jobs: list[WriteJob] = []
+        for queue in dirty:
+            queue.dirty = False
+            if self._is_live(queue):
+                jobs.append((queue, queue.written_index, queue.pending()))
+        return jobs
+
+    def jobs_done(self, jobs: list[WriteJob]) -> None:
+        """The files have these units now: free the memory of all but the busiest queues."""
+        keep = KEEP_UNITS if len(jobs) <= KEEP_QUEUES else 0
+        for queue, index, data in jobs:
+            if not self._is_live(queue):
+                shutil.rmtree(queue.folder, ignore_errors=True)  # deleted meanwhile; the writer brought it back
+                continue
+            queue.written(index + len(data) // UNIT_BYTES, keep)
+            if keep:
+                self._warm.pop(queue, None)
+                self._warm[queue] = None
+        while len(self._warm) > KEEP_QUEUES:
+            oldest = next(iter(self._warm))
+            del self._warm[oldest]
+            oldest.trim(0)
+
+    def jobs_failed(self, jobs: list[WriteJob]) -> None:
+        """Nothing is lost: the units are still in memory and go with the next round."""
+        for queue, _index, _data in jobs:
+            if not queue.dirty and self._is_live(queue):
+                queue.dirty = True
+                self.dirty.append(queue)
+
+    def close(self) -> None:
+        self._descriptors.close()
+
+    def _is_live(self, queue: ConsumeQueue) -> bool:
+        return self.find(queue.topic, queue.queue_id) is queue
+
+    def _forget(self, queue: ConsumeQueue) -> None:
+        queue.forget_files(list(queue.bases))
+        self._warm.pop(queue, None)
+
+
+def write_jobs(jobs: list[WriteJob]) -> list[Path]:
+    """Write the units to their files; return the files. Blocks: for a thread."""
+    paths: list[Path] = []
+    for queue, index, data in jobs:
+        paths += queue.write_out(index, data)
+    return paths
+
+
+def sync_paths(paths: set[Path]) -> None:
+    """Have the disk take these files. Blocks: for a thread. Files deleted meanwhile don't matter."""
+    for path in paths:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)

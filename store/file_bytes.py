@@ -1,0 +1,89 @@
+"""The few things a file needs that Python lacks or does with the interpreter locked: allocate, zero, touch, write all.
+
+Each may block on the disk, so a running store calls them from threads; ctypes releases the interpreter meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import mmap
+import os
+from pathlib import Path
+
+PAGE_BYTES = mmap.PAGESIZE
+_FALLOC_KEEP_SIZE = 1
+_FALLOC_PUNCH_HOLE = 2
+_MADV_DONTNEED = 4
+_MADV_POPULATE_WRITE = 23  # Linux 5.14; older kernels answer EINVAL and the pages come by fault, as ever
+_ZEROS = bytes(1 << 20)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+_libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+
+def create_sized(path: Path, size_bytes: int) -> int:
+    """Open a file for reading and writing, made sparse and of this size when it is new; return the descriptor."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if os.fstat(fd).st_size < size_bytes:
+            os.ftruncate(fd, size_bytes)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def allocate_range(fd: int, start: int, end: int) -> None:
+    """Give the range disk blocks. OSError (ENOSPC) here is what would be a fatal SIGBUS at a write through a map."""
+    if end > start:
+        os.posix_fallocate(fd, start, end - start)
+
+
+def zero_range(fd: int, start: int, end: int) -> None:
+    """Make the range read as zeros, on disk too once the caller has synced."""
+    if end <= start:
+        return
+    if _libc.fallocate(fd, _FALLOC_KEEP_SIZE | _FALLOC_PUNCH_HOLE, start, end - start) == 0:
+        return
+    error = ctypes.get_errno()
+    if error not in (errno.EOPNOTSUPP, errno.ENOSYS):
+        raise OSError(error, os.strerror(error))
+    while start < end:
+        start += os.pwrite(fd, _ZEROS[: end - start], start)
+
+
+def write_all(fd: int, data: bytes, position: int) -> None:
+    """pwrite until everything is written."""
+    written = os.pwrite(fd, data, position)
+    while written < len(data):
+        written += os.pwrite(fd, data[written:], position + written)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make created, renamed and deleted names of a folder durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems can't; their names are durable at once
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def map_address(mapping: mmap.mmap) -> int:
+    """Return where a writable map lies. The caller keeps the map alive while it uses the address."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+
+
+def touch_for_write(address: int, start: int, end: int) -> bool:
+    """Bring the pages of a mapped range in, ready to be written. False where the kernel can't."""
+    start -= start % PAGE_BYTES
+    return bool(_libc.madvise(address + start, end - start, _MADV_POPULATE_WRITE) == 0)
+
+
+def release_pages(address: int, size_bytes: int) -> None:
+    """Take a shared map's pages out of this process; the page cache and the file keep them."""
+    _libc.madvise(address, size_bytes, _MADV_DONTNEED)

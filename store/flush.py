@@ -1,0 +1,230 @@
+"""Bringing the store to disk: the log by time or by request (group commit), queues and index about once a second.
+
+Everything that waits for the disk runs on a thread; the loop only hands out work and takes note. A failed sync is
+final: the kernel may have dropped the pages it could not write, so the store refuses writes until it was restarted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import NamedTuple
+
+from store import file_bytes
+from store.checkpoint import Checkpoint
+from store.commit_log import CommitLog
+from store.config import MessageStoreConfig
+from store.consume_queue_table import ConsumeQueueTable, WriteJob, sync_paths, write_jobs
+from store.index_service import IndexService
+from store.stats import StoreStatsService
+
+logger = logging.getLogger(__name__)
+
+LEAST_DIRTY_BYTES = 4 * 4096  # less waits for the thorough flush
+THOROUGH_INTERVAL_S = 10.0
+SYNC_QUEUES_INTERVAL_S = 5.0  # while few queues were written
+SYNC_MANY_QUEUES_INTERVAL_S = 60.0
+FEW_QUEUE_FILES = 64
+
+
+class _Waiter(NamedTuple):
+    end_offset: int
+    since: float
+    callback: Callable[[bool], None]
+
+
+class LogFlusher:
+    """Flushes the commit log each interval, and at once while somebody waits for it."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        checkpoint: Checkpoint,
+        config: MessageStoreConfig,
+        stats: StoreStatsService,
+        executor: Executor,
+        on_failure: Callable[[OSError], None],
+    ) -> None:
+        self._log = log
+        self._checkpoint = checkpoint
+        self._interval_s = config.flush_interval_ms / 1000
+        self._timeout_s = config.sync_flush_timeout_ms / 1000
+        self._stats = stats
+        self._executor = executor
+        self._on_failure = on_failure
+        self._waiting: deque[_Waiter] = deque()
+        self._wake = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._last_thorough = time.monotonic()
+
+    def when_flushed(self, end_offset: int, callback: Callable[[bool], None]) -> None:
+        """Call back once the disk has everything below the offset: True, or False after the timeout or a failure."""
+        if self._log.flushed_offset >= end_offset:
+            callback(True)
+            return
+        self._waiting.append(_Waiter(end_offset, time.monotonic(), callback))
+        self._wake.set()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._expire)
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                if not self._waiting:
+                    self._wake.clear()
+                    await self._pause()
+                if self._is_worthwhile():
+                    stamp = self._log.store_timestamp
+                    try:
+                        await loop.run_in_executor(self._executor, self._log.sync)
+                    except OSError as exc:
+                        self._on_failure(exc)
+                        self._complete_all(False)
+                        return
+                    self._checkpoint.physic_ms = max(self._checkpoint.physic_ms, stamp)
+                self._complete()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    def finish(self) -> None:
+        """The last flush. Blocks. Those who still wait are told how it went."""
+        try:
+            self._checkpoint.physic_ms = max(self._checkpoint.physic_ms, self._log.store_timestamp)
+            self._log.sync()
+        except OSError:
+            self._complete_all(False)
+            raise
+        self._complete()
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(self._interval_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def _is_worthwhile(self) -> bool:
+        dirty_bytes = self._log.position - self._log.flushed_offset
+        if dirty_bytes <= 0:
+            return False
+        now = time.monotonic()
+        if self._waiting or dirty_bytes >= LEAST_DIRTY_BYTES or now - self._last_thorough >= THOROUGH_INTERVAL_S:
+            self._last_thorough = now
+            return True
+        return False
+
+    def _complete(self) -> None:
+        flushed, waiting = self._log.flushed_offset, self._waiting
+        now = time.monotonic()
+        while waiting and waiting[0].end_offset <= flushed:
+            waiter = waiting.popleft()
+            elapsed_ms = int((now - waiter.since) * 1000)
+            if elapsed_ms > 0:
+                self._stats.slow_put(elapsed_ms)
+            waiter.callback(True)
+
+    def _complete_all(self, flushed: bool) -> None:
+        while self._waiting:
+            self._waiting.popleft().callback(flushed)
+
+    def _expire(self) -> None:
+        """Tell those who waited too long; come back for the next."""
+        self._timer = None
+        deadline = time.monotonic() - self._timeout_s
+        while self._waiting and self._waiting[0].since <= deadline:
+            self._waiting.popleft().callback(False)
+        if self._waiting:
+            delay_s = max(self._waiting[0].since - deadline, 0.001)
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+
+class QueueFlusher:
+    """Writes new consume-queue units to their files, syncs them and the index, and moves the checkpoint on."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueueTable,
+        index: IndexService,
+        checkpoint: Checkpoint,
+        config: MessageStoreConfig,
+        executor: Executor,
+        on_state: Callable[[OSError | None], None],
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._checkpoint = checkpoint
+        self._interval_s = config.consume_queue_flush_interval_ms / 1000
+        self._executor = executor
+        self._on_state = on_state
+        self._unsynced: set[Path] = set()
+        self._last_sync = time.monotonic()
+
+    async def run(self) -> None:
+        """Every interval: write, and now and then sync. A full disk is reported and tried again."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._interval_s)
+            stamp = self._log.store_timestamp
+            jobs = self._queues.take_jobs()
+            try:
+                if jobs:
+                    writing = loop.run_in_executor(self._executor, write_jobs, jobs)
+                    self._written(jobs, await _to_its_end(writing))
+                if self._unsynced and time.monotonic() - self._last_sync >= self._sync_interval_s():
+                    await loop.run_in_executor(self._executor, self._sync, stamp)
+            except OSError as exc:
+                self._queues.jobs_failed(jobs)
+                self._on_state(exc)
+            except asyncio.CancelledError:
+                self._queues.jobs_failed(jobs)  # the last flush writes them
+                raise
+            else:
+                self._on_state(None)
+
+    def finish(self) -> None:
+        """The last round. Blocks."""
+        stamp = self._log.store_timestamp
+        jobs = self._queues.take_jobs()
+        self._written(jobs, write_jobs(jobs))
+        self._sync(stamp)
+
+    def _written(self, jobs: list[WriteJob], paths: list[Path]) -> None:
+        self._unsynced.update(paths)
+        self._queues.jobs_done(jobs)
+
+    def _sync_interval_s(self) -> float:
+        return SYNC_QUEUES_INTERVAL_S if len(self._unsynced) <= FEW_QUEUE_FILES else SYNC_MANY_QUEUES_INTERVAL_S
+
+    def _sync(self, stamp: int) -> None:
+        paths, self._unsynced = self._unsynced, set()
+        try:
+            sync_paths(paths)
+            for folder in {path.parent for path in paths if path.parent.exists()}:
+                file_bytes.sync_folder(folder)
+            index_stamp = self._index.sync()
+        except OSError:
+            self._unsynced |= paths
+            raise
+        self._last_sync = time.monotonic()
+        self._checkpoint.logics_ms = max(self._checkpoint.logics_ms, stamp)
+        self._checkpoint.index_ms = max(self._checkpoint.index_ms, index_stamp)
+        self._checkpoint.save()
+
+
+async def _to_its_end(writing: asyncio.Future[list[Path]]) -> list[Path]:
+    """Wait for a write even when cancelled: two writers must not be at the same files."""
+    try:
+        return await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await asyncio.wait({writing})
+        raise

@@ -1,0 +1,175 @@
+"""One file of the key index: a hash table from message key to physical offsets (RocketMQ: IndexFile).
+
+    header  40 bytes: i64 first and last store timestamp, i64 first and last physical offset, i32 used slots, i32 next
+    entry slots   i32 each: number of the newest entry of the chain, 0 = empty
+    entries 20 bytes each: i32 key hash, i64 physical offset, i32 seconds since the first timestamp, i32 previous entry
+
+Entry number 0 is never used. The key's text is not stored: equal hashes are for the caller to tell apart. Disk blocks
+are allocated before they are written through the map, since a full disk would end the process otherwise.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from array import array
+from pathlib import Path
+
+from store import file_bytes
+
+HEADER = struct.Struct(">qqqqii")
+SLOT = struct.Struct(">i")
+ENTRY = struct.Struct(">iqii")
+HEADER_BYTES = HEADER.size
+ALLOCATE_ENTRIES = 1 << 20
+SECONDS_MAX = 0x7FFFFFFF
+
+_unpack_slot = SLOT.unpack_from
+_pack_slot = SLOT.pack_into
+_pack_entry = ENTRY.pack_into
+_pack_header = HEADER.pack_into
+
+
+class IndexFile:
+    """Maps the file at once when opened; the header is kept in fields and written through at each put."""
+
+    __slots__ = (
+        "_allocated_entries",
+        "_entries_at",
+        "_fd",
+        "_map",
+        "begin_ms",
+        "begin_offset",
+        "count",
+        "dirty",
+        "end_ms",
+        "end_offset",
+        "entries",
+        "path",
+        "slots",
+        "used_slots",
+    )  # fmt: skip
+
+    def __init__(self, path: Path, slots: int, entries: int) -> None:
+        self.path = path
+        self.slots = slots
+        self.entries = entries
+        self.dirty = False
+        self._entries_at = HEADER_BYTES + 4 * slots
+        self._allocated_entries = 0
+        self._fd = file_bytes.create_sized(path, self._entries_at + 20 * entries)
+        self._map = mmap.mmap(self._fd, self._entries_at + 20 * entries)
+        (self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self.used_slots, count) = HEADER.unpack_from(
+            self._map, 0
+        )
+        self.count = max(count, 1)
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self.count >= self.entries)
+
+    def preset(self, previous: IndexFile) -> None:
+        """Start where the previous, full file ends, as RocketMQ does."""
+        self.begin_ms = self.end_ms = previous.end_ms
+        self.begin_offset = self.end_offset = previous.end_offset
+
+    def put(self, key_hash: int, physical_offset: int, timestamp_ms: int) -> None:
+        """Add an entry. The caller has seen that the file is not full. OSError when the disk is."""
+        count = self.count
+        if count >= self._allocated_entries:
+            self._allocate()
+        mapping = self._map
+        slot_at = HEADER_BYTES + 4 * (key_hash % self.slots)
+        previous = _unpack_slot(mapping, slot_at)[0]
+        if previous <= 0 or previous >= count:
+            previous = 0
+            self.used_slots += 1
+        begin_ms = self.begin_ms
+        seconds = (timestamp_ms - begin_ms) // 1000 if begin_ms > 0 else 0
+        if seconds < 0 or seconds > SECONDS_MAX:
+            seconds = 0 if seconds < 0 else SECONDS_MAX
+        _pack_entry(mapping, self._entries_at + 20 * count, key_hash, physical_offset, seconds, previous)
+        _pack_slot(mapping, slot_at, count)
+        if count <= 1:
+            self.begin_ms = begin_ms = timestamp_ms
+            self.begin_offset = physical_offset
+        self.end_ms = timestamp_ms
+        self.end_offset = physical_offset
+        self.count = count = count + 1
+        _pack_header(mapping, 0, begin_ms, timestamp_ms, self.begin_offset, physical_offset, self.used_slots, count)
+        self.dirty = True
+
+    def find(self, key_hash: int, limit: int, begin_ms: int, end_ms: int) -> list[int]:
+        """Return physical offsets with this hash and time, newest first, at most `limit`."""
+        offsets: list[int] = []
+        number = _unpack_slot(self._map, HEADER_BYTES + 4 * (key_hash % self.slots))[0]
+        while 0 < number < self.count and len(offsets) < limit:
+            entry_hash, physical_offset, seconds, previous = self.entry(number)
+            if seconds < 0:
+                break
+            stored_ms = self.begin_ms + seconds * 1000  # whole seconds: up to 999 ms early
+            if entry_hash == key_hash and stored_ms <= end_ms and stored_ms + 999 >= begin_ms:
+                offsets.append(physical_offset)
+            if previous >= number or stored_ms + 999 < begin_ms:
+                break
+            number = previous
+        return offsets
+
+    def entry(self, number: int) -> tuple[int, int, int, int]:
+        """Return (key hash, physical offset, seconds, previous entry)."""
+        fields: tuple[int, int, int, int] = ENTRY.unpack_from(self._map, self._entries_at + 20 * number)
+        return fields
+
+    def rebuild_below(self, physical_end: int) -> bool:
+        """After a crash: keep the entries of messages before `physical_end` and link them anew.
+
+        The entries themselves must make sense: offsets never fall and every entry was written. False when they do not,
+        then the file can't be trusted at all.
+        """
+        heads = array("i", bytes(4 * self.slots))
+        used, number, last_offset, seconds = 0, 1, 0, 0
+        while number < self.count:
+            key_hash, physical_offset, seconds, _previous = self.entry(number)
+            if physical_offset >= physical_end:
+                break
+            if key_hash < 0 or physical_offset < last_offset or seconds < 0:
+                return False
+            slot = key_hash % self.slots
+            ENTRY.pack_into(self._map, self._entries_at + 20 * number, key_hash, physical_offset, seconds, heads[slot])
+            used += heads[slot] == 0
+            heads[slot] = number
+            last_offset = physical_offset
+            number += 1
+        if number < self.count:
+            self.end_ms = self.begin_ms + 1000 * (self.entry(number - 1)[2] if number > 1 else 0)
+            self.end_offset = last_offset
+        self.count, self.used_slots = number, used
+        heads.byteswap()
+        self._map[HEADER_BYTES : self._entries_at] = heads.tobytes()
+        HEADER.pack_into(self._map, 0, self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, used, number)
+        self.sync()
+        return True
+
+    def sync(self) -> None:
+        """Wait until the disk has the entries. Blocks."""
+        self.dirty = False
+        os.fdatasync(self._fd)
+
+    def delete(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            self._map.close()
+
+    def _allocate(self) -> None:
+        """Own the blocks of the slots, and of the next entries."""
+        if not self._allocated_entries:
+            file_bytes.allocate_range(self._fd, 0, self._entries_at + 20)
+        end = min(self.count + ALLOCATE_ENTRIES, self.entries)
+        file_bytes.allocate_range(self._fd, self._entries_at + 20 * self.count, self._entries_at + 20 * end)
+        self._allocated_entries = end

@@ -1,0 +1,179 @@
+"""The key index as a whole: hashing the keys of a message, rolling index files, finding messages by key."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import operator
+from collections.abc import Callable
+from pathlib import Path
+
+from gantrymq.message import properties as names
+from store.config import MessageStoreConfig
+from store.index_file import IndexFile
+from store.topic_slot import HASH_MASK, TopicSlot
+
+logger = logging.getLogger(__name__)
+
+NAME_DIGITS = 17
+PREFIXES_MAX = 4096
+TAIL_UNITS = 8  # a unique key's last characters change with each message, those before them once a minute
+_TAIL_POWERS = names.powers_of_31(TAIL_UNITS)
+_UNIQ_KEY = names.UNIQ_KEY.encode()
+_UNIQ_KEY_MARK = _UNIQ_KEY + b"\x01"
+_KEYS = names.KEYS.encode()
+_KEYS_MARK = _KEYS + b"\x01"
+_multiply = operator.mul
+
+
+class IndexService:
+    """Index files by age. Putting happens on the loop, in the order of the commit log."""
+
+    def __init__(self, folder: Path, config: MessageStoreConfig, clock: Callable[[], float]) -> None:
+        self._folder = folder
+        self._slots = config.index_slots
+        self._entries = config.index_entries
+        self._clock = clock
+        self._prefix_hashes: dict[bytes, int] = {}
+        self._active: IndexFile | None = None
+        self.files: list[IndexFile] = []
+
+    def load(self) -> None:
+        """Open the files of the folder. Strangers are named in the log and left alone."""
+        if not self._folder.is_dir():
+            return
+        for path in sorted(self._folder.iterdir()):
+            if not (path.name.isdecimal() and len(path.name) == NAME_DIGITS and path.is_file()):
+                logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(path)})
+                continue
+            self.files.append(IndexFile(path, self._slots, self._entries))
+        self._choose_active()
+
+    def recover(self, physical_end: int) -> None:
+        """After a crash: keep what indexes messages before `physical_end`; recovery adds those behind it again."""
+        kept = []
+        for file in self.files:
+            if file.count > 1 and file.begin_offset < physical_end and file.rebuild_below(physical_end):
+                kept.append(file)
+                continue
+            logger.warning(
+                "index file dropped after a crash", extra={"event": "index_file_dropped", "path": str(file.path)}
+            )
+            file.delete()
+        self.files = kept
+        self._choose_active()
+
+    def put(self, slot: TopicSlot, properties: bytes, physical_offset: int, timestamp_ms: int) -> None:
+        """Index a message by its unique key and its keys."""
+        file = self._active
+        if file is None or file.is_full:
+            file = self._roll()
+        elif physical_offset < file.end_offset:
+            return  # dispatched again: the index has it
+        at = properties.rfind(_UNIQ_KEY_MARK)
+        if at >= 0:
+            if at and properties[at - 1] != 2:
+                key = names.find_property(properties, _UNIQ_KEY) or b""
+            else:
+                at += 9
+                stop = properties.find(b"\x02", at)
+                key = properties[at:] if stop < 0 else properties[at:stop]
+            if key:
+                file.put(self._unique_key_hash(slot, key), physical_offset, timestamp_ms)
+        at = properties.rfind(_KEYS_MARK)
+        if at >= 0:
+            for key in (names.find_property(properties, _KEYS) or b"").split(b" "):
+                if key:
+                    if file.is_full:
+                        file = self._roll()
+                    file.put(key_hash(slot, key), physical_offset, timestamp_ms)
+
+    def find(self, slot: TopicSlot, key: str, limit: int, begin_ms: int, end_ms: int) -> list[int]:
+        """Return the physical offsets of messages with this key's hash, newest first."""
+        wanted = key_hash(slot, key.encode("utf-8", "surrogatepass"))
+        offsets: list[int] = []
+        for file in reversed(self.files):
+            if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
+                offsets += file.find(wanted, limit - len(offsets), begin_ms, end_ms)
+            if file.begin_ms < begin_ms or len(offsets) >= limit:
+                break
+        return offsets
+
+    @property
+    def last_update(self) -> tuple[int, int]:
+        """(store timestamp, physical offset) of the newest entry."""
+        return (self.files[-1].end_ms, self.files[-1].end_offset) if self.files else (0, 0)
+
+    def sync(self) -> int:
+        """Have the disk take all entries; return the timestamp up to which it surely has them. Blocks."""
+        stamp = self.last_update[0]
+        for file in list(self.files):
+            if file.dirty:
+                file.sync()
+        return stamp
+
+    def take_expired(self, min_physical_offset: int) -> list[IndexFile]:
+        """Remove and return leading files, never the last, whose messages are all gone."""
+        expired = []
+        while len(self.files) > 1 and self.files[0].end_offset < min_physical_offset:
+            expired.append(self.files.pop(0))
+        return expired
+
+    def close(self) -> None:
+        for file in self.files:
+            file.close()
+        self.files = []
+        self._active = None
+
+    def _unique_key_hash(self, slot: TopicSlot, key: bytes) -> int:
+        """Hash a client-made key: nearly all of it is the same for many messages of one client."""
+        units = len(key)
+        if units <= TAIL_UNITS:
+            return key_hash(slot, key)
+        prefix = key[:-TAIL_UNITS]
+        prefix_hash = self._prefix_hashes.get(prefix)
+        if prefix_hash is None:
+            if not key.isascii():
+                return key_hash(slot, key)
+            if len(self._prefix_hashes) >= PREFIXES_MAX:
+                self._prefix_hashes.clear()
+            prefix_hash = names.hash_of_ascii(prefix) * pow(31, TAIL_UNITS, 1 << 32)
+            self._prefix_hashes[prefix] = prefix_hash
+        tail = key[-TAIL_UNITS:]
+        if not tail.isascii():
+            return key_hash(slot, key)
+        base = slot.key_bases.get(units)
+        if base is None:
+            base = slot.key_base(units)
+        tail_hash: int = sum(map(_multiply, tail, _TAIL_POWERS))
+        code = (base + prefix_hash + tail_hash) & HASH_MASK
+        return code if code < 0x80000000 else (HASH_MASK + 1 - code) & 0x7FFFFFFF
+
+    def _roll(self) -> IndexFile:
+        """Open the next index file, named by the local time."""
+        now = datetime.datetime.fromtimestamp(self._clock())
+        name = int(now.strftime("%Y%m%d%H%M%S")) * 1000 + now.microsecond // 1000
+        if self.files:
+            name = max(name, int(self.files[-1].path.name) + 1)  # a clock set back must not change the order
+        file = IndexFile(self._folder / f"{name:0{NAME_DIGITS}d}", self._slots, self._entries)
+        if self._active is not None:
+            file.preset(self._active)
+        self.files.append(file)
+        self._active = file
+        return file
+
+    def _choose_active(self) -> None:
+        self._active = self.files[-1] if self.files else None
+
+
+def key_hash(slot: TopicSlot, key: bytes) -> int:
+    """Return the index hash of `topic#key`: the absolute value of Java's hash, 0 for the one that has none."""
+    if key.isascii():
+        units = len(key)
+        code = names.hash_of_ascii(key)
+    else:
+        text = key.decode("utf-8", "replace")
+        units = len(text.encode("utf-16-le")) // 2
+        code = names.string_hash_code(text)
+    code = (slot.key_base(units) + code) & HASH_MASK
+    return code if code < 0x80000000 else (HASH_MASK + 1 - code) & 0x7FFFFFFF

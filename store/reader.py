@@ -1,0 +1,260 @@
+"""Reading: messages of a queue for a pull, one message by offset, messages by key, offsets by time.
+
+A pull without a filter over recent data costs one unpack for all units, one sum of their sizes, and one view, because
+the records of a busy queue mostly lie side by side. Everything rarer goes unit by unit.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from gantrymq.message import record
+from gantrymq.message.model import MessageExt
+from store.commit_log import CommitLog
+from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.config import MessageStoreConfig
+from store.consume_queue import UNIT, ConsumeQueue
+from store.consume_queue_table import ConsumeQueueTable
+from store.index_service import IndexService
+from store.results import (
+    ConsumeQueueUnit,
+    GetMessageResult,
+    GetMessageStatus,
+    QueryMessageResult,
+    TagFilter,
+)
+
+FILTER_UNITS_MIN = 800  # RocketMQ reads so many units at once for a filter: 16000 bytes
+UNITS_PER_LOOK = 128
+QUERY_ROUNDS = 3
+EXT_ADDRESS_MAX = -(1 << 31) - 1  # a tags code this low is the address of an extension unit
+
+_FOUND = GetMessageStatus.FOUND
+_UNITS = tuple(struct.Struct(">" + "qiq" * count) for count in range(UNITS_PER_LOOK + 1))
+
+
+class StoreReader:
+    """Looks at log, queues and index; changes none of them."""
+
+    def __init__(
+        self, config: MessageStoreConfig, log: CommitLog, queues: ConsumeQueueTable, index: IndexService
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._query_max = config.query_messages_max
+        self._memory_count_max = config.transfer_count_in_memory_max
+        self._memory_bytes_max = config.transfer_bytes_in_memory_max
+        self._disk_count_max = config.transfer_count_in_disk_max
+        self._disk_bytes_max = config.transfer_bytes_in_disk_max
+        self._hot_bytes = total_memory_bytes() * config.in_memory_ratio_max // 100
+
+    def get_message(
+        self, topic: str, queue_id: int, offset: int, max_messages: int, tag_filter: TagFilter | None
+    ) -> GetMessageResult:
+        """Return up to `max_messages` records from a queue offset on, or the status that says why there are none."""
+        slot = self._queues.slots.get(topic)
+        queue = slot.queues.get(queue_id) if slot is not None else None
+        if queue is None or queue.next_index == 0:
+            return GetMessageResult(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        low, high = queue.min_index, queue.next_index
+        if offset < low:
+            return GetMessageResult(GetMessageStatus.OFFSET_TOO_SMALL, low, low, high)
+        if offset >= high:
+            if offset == high:
+                return GetMessageResult(GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
+            return GetMessageResult(GetMessageStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
+        if max_messages < 1:
+            max_messages = 1  # RocketMQ always takes the first
+        if tag_filter is None:
+            result = self._get_adjacent(queue, offset, max_messages)
+            if result is not None:
+                return result
+        return self._get_one_by_one(queue, offset, max_messages, tag_filter)
+
+    def _get_adjacent(self, queue: ConsumeQueue, offset: int, max_messages: int) -> GetMessageResult | None:
+        """The usual case: hot records side by side in one file, within all limits. None when it is another case."""
+        count = queue.next_index - offset
+        if count > max_messages:
+            count = max_messages
+        if count > self._memory_count_max:
+            count = self._memory_count_max
+        if count > UNITS_PER_LOOK:
+            return None
+        if offset >= queue.tail_index:
+            values = _UNITS[count].unpack_from(queue.tail, (offset - queue.tail_index) * UNIT_BYTES)
+        else:
+            data = queue.read(offset, count)
+            count = len(data) // UNIT_BYTES
+            if count == 0:
+                return None
+            values = _UNITS[count].unpack(data)
+        log = self._log
+        first = values[0]
+        size_bytes: int = sum(values[1::3])
+        if (
+            values[-3] + values[-2] - first != size_bytes
+            or size_bytes > self._memory_bytes_max
+            or log.position - first > self._hot_bytes
+        ):
+            return None
+        view = log.read(first, size_bytes)
+        if view is None:
+            return None
+        return GetMessageResult(
+            _FOUND, offset + count, queue.min_index, queue.next_index, [view], count, size_bytes, False
+        )
+
+    def _get_one_by_one(
+        self, queue: ConsumeQueue, offset: int, max_messages: int, tag_filter: TagFilter | None
+    ) -> GetMessageResult:
+        """Every rule of RocketMQ's getMessage, unit by unit."""
+        log = self._log
+        end = log.position
+        result = GetMessageResult(GetMessageStatus.NO_MATCHED_MESSAGE, offset, queue.min_index, queue.next_index)
+        units_left = max(FILTER_UNITS_MIN, max_messages)
+        runs: list[tuple[int, int]] = []  # start and end of adjacent records
+        count = size_sum = 0
+        removed_below = 0
+        last_pulled = -1
+        index = offset
+        full = False
+        while units_left > 0 and not full:
+            data = queue.read(index, min(units_left, UNITS_PER_LOOK))
+            if not data:
+                break
+            units_left -= len(data) // UNIT_BYTES
+            for physical_offset, size_bytes, tags_code in UNIT.iter_unpack(data):
+                last_pulled = physical_offset
+                if physical_offset < removed_below:
+                    index += 1
+                    continue
+                cold = end - physical_offset > self._hot_bytes
+                if count and (
+                    count >= max_messages
+                    or size_sum + size_bytes > (self._disk_bytes_max if cold else self._memory_bytes_max)
+                    or count >= (self._disk_count_max if cold else self._memory_count_max)
+                ):
+                    full = True
+                    break
+                index += 1
+                if tag_filter is not None and tags_code > EXT_ADDRESS_MAX and tags_code not in tag_filter:
+                    continue
+                file = log.queue.find(physical_offset)
+                if file is None or physical_offset + size_bytes > min(end, file.end):
+                    if not count:
+                        result.status = GetMessageStatus.MESSAGE_WAS_REMOVING
+                    removed_below = self._next_file_start(physical_offset)
+                    continue
+                removed_below = 0
+                if runs and runs[-1][1] == physical_offset and physical_offset != file.base:
+                    runs[-1] = (runs[-1][0], physical_offset + size_bytes)
+                else:
+                    runs.append((physical_offset, physical_offset + size_bytes))
+                count += 1
+                size_sum += size_bytes
+        if index == offset and not count and last_pulled < 0:
+            result.status = GetMessageStatus.OFFSET_FOUND_NULL
+            result.next_begin_offset = offset - offset % queue.file_units + queue.file_units
+            return result
+        for start, stop in runs:
+            view = log.read(start, stop - start)
+            assert view is not None  # each record was seen to be there, and nothing ran in between
+            result.buffers.append(view)
+        if count:
+            result.status = _FOUND
+        result.next_begin_offset = index
+        result.message_count = count
+        result.size_bytes = size_sum
+        result.suggest_slave = last_pulled >= 0 and end - last_pulled > self._hot_bytes
+        return result
+
+    def _next_file_start(self, physical_offset: int) -> int:
+        each = self._log.file_bytes
+        return max(physical_offset - physical_offset % each + each, self._log.min_offset)
+
+    # -- one message ---------------------------------------------------------------------------------------------
+
+    def message_bytes(self, physical_offset: int) -> memoryview | None:
+        return self._log.read_record(physical_offset)
+
+    def look_message_by_offset(self, physical_offset: int) -> MessageExt | None:
+        """Return the message whose record starts there, None when there is none."""
+        data = self._log.read_record(physical_offset)
+        return record.decode_record(data) if data is not None else None
+
+    def query_message(self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
+        """Return records by key. Up to three rounds, each reaching further back, until one finds something."""
+        stamp, physical_offset = self._index.last_update
+        result = QueryMessageResult([], stamp, physical_offset)
+        slot = self._queues.slot(topic)
+        if slot is None:
+            return result
+        limit = min(max_messages, self._query_max)
+        for _ in range(QUERY_ROUNDS):
+            offsets = sorted(set(self._index.find(slot, key, limit, begin_ms, end_ms)))
+            if not offsets:
+                break
+            for offset in offsets:
+                data = self._log.read_record(offset)
+                if data is not None:
+                    result.buffers.append(bytes(data))
+            end_ms = self._log.store_timestamp_at(offsets[0])
+            if result.buffers or end_ms < begin_ms:
+                break
+        return result
+
+    # -- offsets -------------------------------------------------------------------------------------------------
+
+    def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[ConsumeQueueUnit]:
+        """Return consume-queue units from an offset on: fewer than `count` where a file or the queue ends."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or not queue.first_index <= offset < queue.next_index or count <= 0:
+            return []
+        return [ConsumeQueueUnit._make(unit) for unit in UNIT.iter_unpack(queue.read(offset, count))]
+
+    def store_timestamp(self, topic: str, queue_id: int, queue_offset: int) -> int:
+        """Return when the message was stored, ms; -1 when it is not there."""
+        queue = self._queues.find(topic, queue_id)
+        unit = queue.unit_at(queue_offset) if queue is not None else None
+        return self._log.store_timestamp_at(unit.physical_offset) if unit is not None else -1
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        """Return the queue offset whose store time is nearest (the earlier one of two equally near), 0 for no queue.
+
+        Behind the last message this is the last message's offset, as in RocketMQ, not the queue's end.
+        """
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or queue.next_index <= queue.min_index:
+            return queue.next_index if queue is not None else 0
+        low, high = queue.min_index, queue.next_index
+        while low < high:  # the first message stored at or after the time
+            middle = (low + high) // 2
+            if self._unit_time(queue, middle) < timestamp_ms:
+                low = middle + 1
+            else:
+                high = middle
+        if low == queue.min_index:
+            return low
+        if low == queue.next_index:
+            return low - 1
+        after = self._unit_time(queue, low) - timestamp_ms
+        before = timestamp_ms - self._unit_time(queue, low - 1)
+        return low if after == 0 or after < before else low - 1
+
+    def earliest_store_timestamp(self, topic: str | None = None, queue_id: int = 0) -> int:
+        """Return when the oldest message was stored, of a queue or of the whole store; -1 when there is none."""
+        if topic is None:
+            return self._log.store_timestamp_at(self._log.min_offset)
+        queue = self._queues.find(topic, queue_id)
+        return self.store_timestamp(topic, queue_id, queue.min_index) if queue is not None else -1
+
+    def _unit_time(self, queue: ConsumeQueue, index: int) -> int:
+        unit = queue.unit_at(index)
+        return self._log.store_timestamp_at(unit.physical_offset) if unit is not None else -1
+
+
+def total_memory_bytes() -> int:
+    """Return the machine's memory: RocketMQ calls data hot that lies within 40 % of it behind the log's end."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

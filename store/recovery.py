@@ -1,0 +1,217 @@
+"""What a start does with the files of the last run: find the valid end of the log, erase what lies behind, make the
+queues and the index agree with it.
+
+After a clean stop everything was synced, so it is enough to look at the log from the last message of any queue on.
+After a crash the log is read from the newest file that the checkpoint proves to be complete, with CRCs, and every
+record is dispatched again; queues and index skip what they have. Either way a record counts only if it says its own
+position. Stale bytes behind the end are erased and synced before anything new is written, in the log and in the queues:
+RocketMQ only moves its pointers, and such bytes have come back to life there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+from gantrymq.errors import RecordError
+from gantrymq.message import record, sysflag
+from store.checkpoint import Checkpoint
+from store.commit_log import CommitLog
+from store.consume_queue import FILLER_SIZE, ConsumeQueue
+from store.consume_queue_table import ConsumeQueueTable
+from store.index_service import IndexService
+from store.mapped_file import MappedFile
+
+logger = logging.getLogger(__name__)
+
+FILES_TRUSTED_AFTER = 3  # RocketMQ looks at the last three files of each kind
+
+Dispatch = Callable[[record.RecordFields, int], None]
+
+
+def recover(
+    log: CommitLog,
+    queues: ConsumeQueueTable,
+    index: IndexService,
+    checkpoint: Checkpoint,
+    dispatch: Dispatch,
+    *,
+    clean: bool,
+    check_crc: bool,
+) -> int:
+    """Make log, queues and index agree; return the offset up to which queues have been fed."""
+    for queue in queues:
+        _cut_to_provable_end(queue, log)
+    if clean:
+        start = _clean_start(log, queues, check_crc)
+        end = find_end(log, start, check_crc=check_crc)
+        dispatched = min(end, max((queue.max_physical_offset for queue in queues), default=0))
+    else:
+        start = _crash_start(log, checkpoint)
+        index.recover(start)
+        end = find_end(log, start, check_crc=check_crc, on_record=dispatch)
+        dispatched = end
+    _report_cut(log, end)
+    log.start_at(end)
+    for queue in queues:
+        if queue.max_physical_offset > end:
+            queue.cut_physical(end)
+        if not clean:
+            queue.erase_behind_end()
+        queue.correct_min(max(log.min_offset, 0))
+    return max(dispatched, max(log.min_offset, 0))
+
+
+def find_end(log: CommitLog, start: int, *, check_crc: bool, on_record: Dispatch | None = None) -> int:
+    """Read records from `start` on; return where the valid ones end."""
+    end = start
+    file = log.queue.find(start)
+    while file is not None:
+        for position, fields in records_of(file, end - file.base, check_crc=check_crc):
+            end = position + fields.size_bytes
+            if on_record is not None:
+                on_record(fields, position)
+        following = log.queue.find(file.end)
+        if not _ends_with_blank(file, end) or following is None:
+            break
+        end = file.end
+        file = following
+    return end
+
+
+def records_of(file: MappedFile, start: int, *, check_crc: bool) -> Iterator[tuple[int, record.RecordFields]]:
+    """Yield (physical offset, fields) of a file's records from `start` on, up to the first that is not valid."""
+    view = file.view
+    position = start
+    while position + record.BLANK.size <= file.size:
+        try:
+            fields = record.split_record(view, position)
+        except RecordError:
+            return
+        if fields.physical_offset != file.base + position:
+            return  # a stale record of the file's former life
+        if check_crc and not _crc_matches(view, fields):
+            return
+        yield file.base + position, fields
+        position += fields.size_bytes
+
+
+def _crc_matches(view: memoryview, fields: record.RecordFields) -> bool:
+    body = view[fields.body_position : fields.body_position + fields.body_bytes]
+    return record.body_crc(body) == fields.body_crc
+
+
+def _ends_with_blank(file: MappedFile, end: int) -> bool:
+    start = end - file.base
+    if start + record.BLANK.size > file.size:
+        return start == file.size
+    size, magic = record.BLANK.unpack_from(file.view, start)
+    return bool(magic == record.BLANK_MAGIC and size == file.size - start)
+
+
+def _clean_start(log: CommitLog, queues: ConsumeQueueTable, check_crc: bool) -> int:
+    """After a clean stop: the last message of any queue, if it is there; else the third file from the end."""
+    files = log.queue.files
+    if not files:
+        return 0
+    newest = max(queues, key=lambda queue: queue.max_physical_offset, default=None)
+    unit = newest.unit_at(newest.next_index - 1) if newest is not None else None
+    if unit is not None:
+        file = log.queue.find(unit.physical_offset)
+        if file is not None:
+            for _position, _fields in records_of(file, unit.physical_offset - file.base, check_crc=check_crc):
+                return unit.physical_offset
+    return files[max(0, len(files) - FILES_TRUSTED_AFTER)].base
+
+
+def _crash_start(log: CommitLog, checkpoint: Checkpoint) -> int:
+    """After a crash: the newest file whose first message was surely flushed, in log and queues; else the oldest."""
+    bound_ms = checkpoint.recovery_bound_ms()
+    files = log.queue.files
+    for file in reversed(files):
+        for position, fields in records_of(file, 0, check_crc=False):
+            if 0 < fields.store_timestamp <= bound_ms:
+                return position
+            break
+    return files[0].base if files else 0
+
+
+def _cut_to_provable_end(queue: ConsumeQueue, log: CommitLog) -> None:
+    """Drop units from the queue's end until the last one names a message of this queue and index in the log."""
+    index = queue.next_index
+    while index > queue.first_index and not _unit_is_proved(queue, index - 1, log):
+        index -= 1
+    if index < queue.next_index:
+        logger.warning(
+            "consume queue units without their message dropped",
+            extra={
+                "event": "units_dropped",
+                "topic": queue.topic,
+                "queue_id": queue.queue_id,
+                "count": queue.next_index - index,
+            },
+        )
+        queue.cut(index)
+
+
+def _unit_is_proved(queue: ConsumeQueue, index: int, log: CommitLog) -> bool:
+    unit = queue.unit_at(index)
+    if unit is None:
+        return False
+    if unit.size_bytes == FILLER_SIZE:
+        return True
+    file = log.queue.find(unit.physical_offset)
+    if file is None:
+        return unit.physical_offset < log.min_offset  # the message expired; the unit may follow
+    try:
+        fields = record.split_record(file.view, unit.physical_offset - file.base)
+    except RecordError:
+        return False
+    return (
+        fields.physical_offset == unit.physical_offset
+        and fields.size_bytes == unit.size_bytes
+        and fields.queue_offset == index
+        and fields.queue_id == queue.queue_id
+        and fields.topic == queue.topic.encode()
+    )
+
+
+def _report_cut(log: CommitLog, end: int) -> None:
+    """Say so when something that is not nothing gets erased; loudly when whole records stand behind the damage."""
+    file = log.queue.find(end)
+    if file is None or end == file.base:
+        return
+    position = end - file.base
+    rest = bytes(file.view[position : position + 4096])
+    if not any(rest) or _ends_with_blank(file, end):
+        return
+    survivors = _records_behind(file, position)
+    report = logger.error if survivors else logger.warning
+    report(
+        "commit log cut",
+        extra={
+            "event": "commit_log_cut",
+            "path": str(file.path),
+            "position": position,
+            "physical_offset": end,
+            "whole_records_behind": survivors,
+        },
+    )
+
+
+def _records_behind(file: MappedFile, position: int) -> int:
+    """Count whole records behind a damaged one, as far as the next 64 MiB show them."""
+    magic = record.MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
+    window = bytes(file.view[position : position + (64 << 20)])
+    at = window.find(magic, 8)
+    while at >= 0:
+        found = sum(1 for _ in records_of(file, position + at - 4, check_crc=True))
+        if found:
+            return found
+        at = window.find(magic, at + 1)
+    return 0
+
+
+def has_queue_unit(sys_flag: int) -> bool:
+    """Messages of an undecided or undone transaction have no place in a queue."""
+    return sysflag.transaction_type(sys_flag) in (sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT)

@@ -1,0 +1,36 @@
+"""What the store needs again and again about a topic, looked up once per message."""
+
+from __future__ import annotations
+
+from gantrymq.message import properties as names
+from gantrymq.message import topics
+from store.consume_queue import ConsumeQueue
+
+HASH_MASK = 0xFFFFFFFF
+
+
+class TopicSlot:
+    """A topic's encoded name, its queues, and the hash of `topic#` that all its index keys begin with."""
+
+    __slots__ = ("_prefix_hash", "encoded", "is_schedule", "key_bases", "queues", "topic")
+
+    def __init__(self, topic: str) -> None:
+        raw = topic.encode()
+        self.topic = topic
+        self.encoded = bytes((len(raw),)) + raw  # as in the record: length byte, name
+        self.queues: dict[int, ConsumeQueue] = {}
+        self.is_schedule = topic == topics.SCHEDULE_TOPIC
+        self.key_bases: dict[int, int] = {}
+        self._prefix_hash = names.string_hash_code(topic + "#") & HASH_MASK
+
+    def key_base(self, key_units: int) -> int:
+        """Return what `topic#` adds to the hash of a key with that many UTF-16 units."""
+        base = (self._prefix_hash * pow(31, key_units, 1 << 32)) & HASH_MASK
+        if len(self.key_bases) < names.POWERS_MAX:
+            self.key_bases[key_units] = base
+        return base
+
+
+def is_storable(topic: str) -> bool:
+    """A record has a signed byte for the topic's length."""
+    return 0 < len(topic) <= topics.TOPIC_CHARS_MAX and len(topic.encode()) <= topics.TOPIC_CHARS_MAX
