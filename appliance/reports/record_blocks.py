@@ -109,13 +109,15 @@ class RecordScan:
         try:
             block_bytes = self._block_bytes
             while self.position < self._end:
-                buffer = self._read(descriptor, min(block_bytes, self._end - self.position))
+                wanted_bytes = min(block_bytes, self._end - self.position)
+                buffer = self._read(descriptor, wanted_bytes)
                 positions, missing_bytes, end = follow_chain(buffer, self._end - self.position)
                 block = decode_block(buffer, positions, self.position)
                 if len(block):
                     self.position += int(block.positions[-1] + block.size_bytes[-1])
                     yield block
-                if len(block) < len(positions):
+                is_cut_off = not len(block) and len(buffer) < wanted_bytes  # the file has become shorter
+                if len(block) < len(positions) or is_cut_off:
                     end = ScanEnd.INVALID
                 if end is not ScanEnd.LIMIT:
                     self.ended = end

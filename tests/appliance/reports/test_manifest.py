@@ -1,0 +1,88 @@
+"""The manifest: ranges follow each other, one writer wins, and what is not listed does not count."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from appliance.reports.errors import LakeBusy, ReportError
+from appliance.reports.manifest import Lake, LakeFile, lakes_in
+
+FILE = LakeFile("data/date=2026-11-21/a.parquet", "2026-11-21", 3, 99, 1000, 2000)
+
+
+def test_the_checkpoint_is_the_end_of_the_last_entry(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "broker-a")
+    assert (lake.checkpoint(), lake.last_mark(), lake.files()) == (None, None, [])
+    with lake.writing():
+        lake.commit(0, 100, [FILE], (70, 5, 6))
+        lake.commit(100, 150, [], None)
+    assert lake.checkpoint() == 150
+    assert lake.last_mark() == (70, 5, 6)
+    assert lake.files() == [FILE]
+    assert [found.broker_name for found in lakes_in(tmp_path)] == ["broker-a"]
+
+
+def test_a_range_that_does_not_follow_is_refused(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    with lake.writing():
+        lake.commit(0, 100, [], None)
+        with pytest.raises(ReportError, match=r"does not follow 100"):
+            lake.commit(90, 120, [], None)
+    assert lake.checkpoint() == 100
+
+
+def test_of_two_writers_of_one_entry_only_one_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake(tmp_path)
+    real = os.link
+
+    def late(source: Path, target: Path) -> None:
+        target.write_text('{"op": "append", "from": 0, "to": 7, "last": null, "add": []}')  # another was faster
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", late)
+    with lake.writing(), pytest.raises(FileExistsError):
+        lake.commit(0, 100, [FILE], None)
+    assert lake.checkpoint() == 7
+    assert not list((tmp_path / "_log").glob("*.tmp"))
+
+
+def test_a_second_writer_is_told_to_wait(tmp_path: Path) -> None:
+    with Lake(tmp_path).writing(), pytest.raises(LakeBusy, match="another report run"), Lake(tmp_path).writing():
+        pass
+    with Lake(tmp_path).writing():
+        pass
+
+
+def test_readers_get_only_files_that_may_hold_the_range(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    with lake.writing():
+        lake.commit(0, 100, [FILE], None)
+    assert lake.files(2000, 3000) == [FILE]
+    assert lake.files(2001, 3000) == []
+    assert lake.files(0, 1000) == []
+    assert lake.files(0, 1001) == [FILE]
+
+
+def test_what_a_killed_run_left_unlisted_is_removed(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    folder = tmp_path / "data" / "date=2026-11-21"
+    with lake.writing():
+        lake.commit(0, 100, [FILE], None)
+        folder.mkdir()
+        (folder / "a.parquet").touch()
+        (folder / "b.parquet").touch()
+        assert lake.remove_unlisted() == 1
+    assert [path.name for path in folder.iterdir()] == ["a.parquet"]
+
+
+def test_a_missing_entry_is_an_error(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    with lake.writing():
+        for end in (1, 2, 3):
+            lake.commit(end - 1, end, [], None)
+    (tmp_path / "_log" / f"{1:020}.json").unlink()
+    with pytest.raises(ReportError, match="entries are missing"):
+        lake.files()
