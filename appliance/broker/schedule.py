@@ -38,7 +38,6 @@ SLICE_SECONDS_MAX = 0.003  # then everybody else on the loop has a turn
 LEVEL_SHARE = 32  # messages of one level before the next level has its turn
 RETRY_S = 0.1  # after the store refused a delivery
 WATCH_S_MAX = 1.0  # longest sleep: the wall clock may be set while we sleep
-FLUSH_POLL_S = 0.1
 SCHEDULE_TOPIC = names.SCHEDULE_TOPIC.encode()
 HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
 
@@ -248,9 +247,16 @@ class ScheduleMessageService:
 
     async def _save(self) -> None:
         """Save the progress as of now, once the copies delivered so far are on disk."""
-        offsets, end = dict(self.offsets), self._store.max_physical_offset
-        while self._store.flushed_offset < end:  # noqa: ASYNC110  flushing by time has no event to wait for
-            await asyncio.sleep(FLUSH_POLL_S)
+        offsets = dict(self.offsets)
+        flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def note(is_flushed: bool) -> None:
+            if not flushed.done():  # we may have been cancelled
+                flushed.set_result(is_flushed)
+
+        self._store.when_flushed(self._store.max_physical_offset, note)
+        if not await flushed:
+            return  # the disk is slow or has failed: the file stays as it is, the next round tries again
         try:
             await asyncio.to_thread(self._write, offsets, self._next_save())
         except StateFileError:

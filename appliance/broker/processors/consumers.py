@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
 from appliance.remoting.server import ServerConnection
-from gantrymq.errors import MessageRejected
 from gantrymq.remoting.bodies import LockBatchRequest, LockBatchResponse
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -67,10 +66,7 @@ def update_consumer_offset(
     queue_id, offset = int(fields["queueId"]), int(fields["commitOffset"])
     if not (0 <= queue_id <= QUEUE_ID_MAX and -1 <= offset <= OFFSET_MAX):
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"queue id {queue_id} or offset {offset} is out of range")
-    try:
-        context.offsets.commit(fields["consumerGroup"], fields["topic"], queue_id, offset)
-    except MessageRejected as exc:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+    context.offsets.commit(fields["consumerGroup"], fields["topic"], queue_id, offset)
     return request.reply()
 
 

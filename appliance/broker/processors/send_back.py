@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
 from appliance.remoting.server import ServerConnection
-from gantrymq.errors import MessageRejected, RecordError
+from gantrymq.errors import RecordError
 from gantrymq.message import ids
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
@@ -46,7 +46,7 @@ def send_back(context: BrokerController, connection: ServerConnection, request: 
     origin_topic = message.properties.setdefault(keys.RETRY_TOPIC, message.topic)
     level = int(fields.get("delayLevel", "0"))
     if level < 0 or message.reconsume_times >= _max_reconsume_times(config, request):
-        target, level = _dlq_topic(context, group), 0
+        target, level = context.topics.create_dlq_topic(group), 0
     else:
         target, level = retry_topic, level or FIRST_RETRY_LEVEL + message.reconsume_times
     _store_again(context, message, target, level)
@@ -55,22 +55,12 @@ def send_back(context: BrokerController, connection: ServerConnection, request: 
 
 
 def _retry_topic(context: BrokerController, config: SubscriptionGroupConfig, *, is_unit: bool) -> TopicConfig:
-    try:
-        topic = context.topics.create_retry_topic(
-            names.retry_topic(config.group_name), config.retry_queue_nums, topic_sys_flag=UNIT_FLAG if is_unit else 0
-        )
-    except MessageRejected as exc:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+    topic = context.topics.create_retry_topic(
+        names.retry_topic(config.group_name), config.retry_queue_nums, topic_sys_flag=UNIT_FLAG if is_unit else 0
+    )
     if not topic.perm & PERM_WRITE:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic.topic_name}] sending message is forbidden")
     return topic
-
-
-def _dlq_topic(context: BrokerController, group: str) -> TopicConfig:
-    try:
-        return context.topics.create_dlq_topic(group)
-    except MessageRejected as exc:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
 
 
 def _read_message(context: BrokerController, physical_offset: int) -> MessageExt:

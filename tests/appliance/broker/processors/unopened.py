@@ -11,7 +11,9 @@ from appliance.broker.controller import BrokerController
 from appliance.broker.processors import HANDLERS
 from appliance.config import BrokerConfig
 from appliance.errors import BrokerError
+from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message.ids import encode_host
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.config import MessageStoreConfig
 from tests.appliance.broker.recording import RecordingConnection
@@ -47,13 +49,15 @@ def ask(
     version: int = 401,
     language: str = "JAVA",
 ) -> RemotingCommand:
-    """Call the handler of a code as the lanes do; a BrokerError becomes the answer."""
+    """Call the handler of a code as the lanes do; an expected failure becomes the answer."""
     request = RemotingCommand.request(code, {key: str(value) for key, value in (fields or {}).items()}, body)
     request.version, request.language = version, language
     try:
         answer = HANDLERS[code].handler(broker, connection or RecordingConnection(), request)  # type: ignore[arg-type]
     except BrokerError as exc:
         return request.reply(exc.code, str(exc))
+    except (BodyError, MessageRejected) as exc:
+        return request.reply(ResponseCode.SYSTEM_ERROR, str(exc))
     assert isinstance(answer, RemotingCommand)
     assert answer.opaque == request.opaque
     return answer
