@@ -6,6 +6,8 @@ venv=$root/.venv
 
 say() { printf '%s\n' "$*" >&2; }
 
+have_uv() { uv --version >/dev/null 2>&1; } # asked to run: a version manager's empty stand-in does not count
+
 find_python() {
     local candidate
     for candidate in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 python; do
@@ -25,7 +27,7 @@ make_venv() {
     python=$(find_python)
     say "Making .venv with $("$python" --version)"
     rm -rf "$venv"
-    if command -v uv >/dev/null 2>&1; then
+    if have_uv; then
         uv venv --quiet --python "$(command -v "$python")" "$venv"
     else
         "$python" -m venv "$venv" || {
@@ -41,7 +43,7 @@ install_lock() {
     local name=$1 lock=$root/deploy/locks/$1.lock installed=$venv/installed-$1.lock started=$SECONDS
     if cmp -s "$lock" "$installed"; then return; fi
     say "Installing what deploy/locks/$name.lock lists ($(grep -c '^[a-zA-Z0-9]' "$lock") packages)"
-    if command -v uv >/dev/null 2>&1; then
+    if have_uv; then
         uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$lock"
     else
         local cache=()

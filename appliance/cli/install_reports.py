@@ -158,7 +158,8 @@ def _install(block: str) -> str | None:
 
 def _installer() -> list[str]:
     """uv when it is on the path, else pip, which leaves no 450 MB copy of Spark in its cache."""
-    if uv := shutil.which("uv"):
+    uv = shutil.which("uv")
+    if uv and subprocess.run([uv, "--version"], capture_output=True, check=False).returncode == 0:
         return [uv, "pip", "install", "--python", sys.executable]
     os.environ["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
     return [sys.executable, "-m", "pip", "install", "--no-cache-dir", "--progress-bar", "off"]
