@@ -1,0 +1,255 @@
+"""The official clients' programs: built once into the cache, run as processes, read line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.bench.maven import ToolError, cache_folder, class_path, copied_jars
+
+HERE = Path(__file__).parent
+JAVA_SOURCES = HERE / "java"
+JAVASCRIPT_SOURCES = HERE / "javascript"
+BUILD_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """An acknowledged message."""
+
+    number: int
+    queue_id: int
+    queue_offset: int
+    unique_id: str  # "" from a client that makes none
+    offset_id: str
+
+
+@dataclass(frozen=True)
+class Got:
+    """A consumed message."""
+
+    number: int
+    queue_id: int
+    queue_offset: int
+    tag: str
+    keys: str
+    body: str
+    message_id: str
+
+
+class ClientProgram:
+    """One running program. Its lines are kept as lists of fields; `wait_for` looks at them as they come."""
+
+    def __init__(self, name: str, command: Sequence[str | Path], log: Path, cwd: Path) -> None:
+        self.name = name
+        self.log = log
+        with log.open("ab") as errors:
+            self._popen = subprocess.Popen(
+                [str(part) for part in command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                encoding="utf-8",
+                cwd=cwd,
+            )
+        self._lines: list[list[str]] = []
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, name=f"read {name}", daemon=True)
+        self._reader.start()
+
+    def lines(self, word: str) -> list[list[str]]:
+        """The fields of every line so far that starts with `word`, without the word."""
+        with self._changed:
+            return [fields[1:] for fields in self._lines if fields[0] == word]
+
+    def sent(self) -> list[Sent]:
+        return [Sent(int(line[0]), int(line[1]), int(line[2]), line[3], line[4]) for line in self.lines("ACK")]
+
+    def got(self) -> list[Got]:
+        return [Got(int(line[0]), int(line[1]), int(line[2]), *line[3:7]) for line in self.lines("GOT")]
+
+    def count(self, word: str) -> int:
+        with self._changed:
+            return sum(fields[0] == word for fields in self._lines)
+
+    def queues(self) -> set[int]:
+        """The queues that a consumer said it holds, last."""
+        told = self.lines("QUEUES")
+        return {int(queue_id) for queue_id in told[-1][0].split(",") if queue_id} if told else set()
+
+    def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+        """Wait until the condition holds; it is looked at whenever the program has said something, and now and then."""
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            if self._popen.poll() not in (None, 0):
+                raise AssertionError(f"{self.name} ended with {self._popen.returncode}: {self._errors()}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{self.name}: no {what} in {timeout_s:g} s; {self._errors()}")
+            with self._changed:
+                self._changed.wait(0.1)
+
+    def wait_started(self) -> None:
+        self.wait_for(lambda: self.count("STARTED") > 0, 60, "start")
+
+    def wait_done(self, timeout_s: float) -> None:
+        self.wait_for(lambda: self.count("DONE") > 0, timeout_s, "end")
+
+    def close(self) -> None:
+        """Ask the program to end by closing its input; kill it when it doesn't."""
+        assert self._popen.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._popen.stdin.close()
+        try:
+            self._popen.wait(20)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+        self._reader.join()
+        assert self._popen.stdout is not None
+        self._popen.stdout.close()
+
+    def _read(self) -> None:
+        assert self._popen.stdout is not None
+        for line in self._popen.stdout:
+            with self._changed:
+                self._lines.append(line.rstrip("\n").split("\t"))
+                self._changed.notify_all()
+
+    def _errors(self) -> str:
+        with self._changed:
+            said = [" ".join(fields) for fields in self._lines[-3:]]
+        return f"it said last {said}, on stderr {self.log.read_text(errors='replace')[-2000:]!r}"
+
+
+class JavaClient:
+    """org.apache.rocketmq:rocketmq-client, run by the programs in java/."""
+
+    name = "java"
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._jars = copied_jars(JAVA_SOURCES / "pom.xml")
+        self._classes = _java_classes(self._jars)
+
+    @property
+    def version(self) -> str:
+        (jar,) = self._jars.glob("rocketmq-client-*.jar")
+        return jar.stem
+
+    @contextlib.contextmanager
+    def run(self, program: str, *arguments: object) -> Iterator[ClientProgram]:
+        """Run Produce, Consume, Look or SendModes while the block runs."""
+        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", f"-Duser.home={self._logs}"]
+        command += ["-cp", f"{self._classes}:{class_path(self._jars)}", program, *map(str, arguments)]
+        yield from _running(f"java {program}", command, self._logs)
+
+    def produce(
+        self, namesrv: str, topic: str, count: int, rate: int = 0
+    ) -> contextlib.AbstractContextManager[ClientProgram]:
+        return self.run("Produce", namesrv, topic, f"{topic}-java-producer", count, rate)
+
+    def consume(
+        self, namesrv: str, topic: str, group: str, expression: str = "*", *, orderly: bool = False
+    ) -> contextlib.AbstractContextManager[ClientProgram]:
+        return self.run("Consume", namesrv, topic, group, expression, "orderly" if orderly else "concurrently")
+
+
+class JavaScriptClient:
+    """ali-ons from npm, run by the programs in javascript/."""
+
+    name = "javascript"
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._folder = _npm_folder()
+
+    @property
+    def version(self) -> str:
+        text = (self._folder / "node_modules/ali-ons/package.json").read_text()
+        return "ali-ons-" + text.partition('"version": "')[2].partition('"')[0]
+
+    @contextlib.contextmanager
+    def run(self, program: str, *arguments: object) -> Iterator[ClientProgram]:
+        """Run produce or consume while the block runs."""
+        command = ["node", self._folder / f"{program}.js", *map(str, arguments)]
+        yield from _running(f"node {program}", command, self._logs)
+
+    def produce(
+        self, namesrv: str, topic: str, count: int, rate: int = 0
+    ) -> contextlib.AbstractContextManager[ClientProgram]:
+        return self.run("produce", namesrv, topic, f"{topic}-js-producer", count, rate)
+
+    def consume(
+        self, namesrv: str, topic: str, group: str, expression: str = "*", *, orderly: bool = False
+    ) -> contextlib.AbstractContextManager[ClientProgram]:
+        """This client consumes each queue in order anyway: `orderly` changes nothing."""
+        return self.run("consume", namesrv, topic, group, expression)
+
+
+Client = JavaClient | JavaScriptClient
+
+
+def _running(name: str, command: Sequence[str | Path], logs: Path) -> Iterator[ClientProgram]:
+    program = ClientProgram(name, command, logs / f"{name.replace(' ', '-')}-{time.monotonic_ns()}.log", logs)
+    try:
+        yield program
+    finally:
+        program.close()
+
+
+def _java_classes(jars: Path) -> Path:
+    """The programs' classes, compiled once for each state of the sources."""
+    sources = sorted(JAVA_SOURCES.glob("*.java"))
+
+    def build(folder: Path) -> None:
+        _tool(["javac", "-cp", class_path(jars), "-d", folder, *sources])
+
+    return _built(f"interop-java-{_digest([*sources, JAVA_SOURCES / 'pom.xml'])}", build)
+
+
+def _npm_folder() -> Path:
+    """A folder with the programs and what package-lock.json names, installed once for each state of it."""
+    files = sorted([*JAVASCRIPT_SOURCES.glob("*.js"), *JAVASCRIPT_SOURCES.glob("*.json")])
+
+    def build(folder: Path) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        _tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
+
+    return _built(f"interop-javascript-{_digest(files)}", build)
+
+
+def _built(name: str, build: Callable[[Path], None]) -> Path:
+    """The cache folder `name`, filled by `build` in a folder beside it that is then renamed."""
+    folder = cache_folder() / name
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            work = Path(scratch) / "work"
+            work.mkdir()
+            build(work)
+            with contextlib.suppress(OSError):  # another run was faster: its folder is as good
+                work.rename(folder)
+    assert folder.is_dir()
+    return folder
+
+
+def _tool(command: Sequence[str | Path]) -> None:
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+    )
+    if done.returncode != 0:
+        raise ToolError(f"{command[0]} failed: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def _digest(files: Sequence[Path]) -> str:
+    return hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files)).hexdigest()[:12]

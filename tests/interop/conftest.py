@@ -1,0 +1,62 @@
+"""Fixtures of the interop tests: a name server and a broker as processes, and the official clients."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.gantry import GantryPeer
+from appliance.bench.maven import ToolError
+from appliance.bench.peer import Peer
+from tests.conftest import missing, require_tool
+from tests.interop.clients import JavaClient, JavaScriptClient
+from tests.peers.fixtures import make_apache_peer
+
+PEER = os.environ.get("GANTRY_INTEROP_PEER", "gantry")
+
+
+def make_cluster(home: Path) -> Peer:
+    """Our processes, or Apache's when GANTRY_INTEROP_PEER says so; not started yet."""
+    return make_apache_peer(home, heap="1g") if PEER == "apache" else GantryPeer(home)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """One name server and one broker for the tests that don't stop it."""
+    with make_cluster(tmp_path_factory.mktemp("interop")) as running:
+        print(f"interop against {running.version}")
+        yield running
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[Peer]:
+    """A name server and a broker that the test may stop and kill."""
+    with make_cluster(tmp_path / "cluster") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
+    """The official Java client; without java, javac or Maven the test skips aloud, and fails in CI."""
+    for tool in ("java", "javac", "mvn"):
+        require_tool(tool, "it runs the official Java client")
+    try:
+        return JavaClient(tmp_path_factory.mktemp("java"))
+    except ToolError as exc:
+        missing("the official Java client", str(exc))
+        raise
+
+
+@pytest.fixture(scope="session")
+def javascript(tmp_path_factory: pytest.TempPathFactory) -> JavaScriptClient:
+    """The npm client; without node or npm the test skips aloud, and fails in CI."""
+    for tool in ("node", "npm"):
+        require_tool(tool, "it runs the npm client ali-ons")
+    try:
+        return JavaScriptClient(tmp_path_factory.mktemp("javascript"))
+    except ToolError as exc:
+        missing("the npm client ali-ons", str(exc))
+        raise

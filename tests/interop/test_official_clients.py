@@ -1,0 +1,142 @@
+"""The official Java client and ali-ons from npm, as they are: send, consume, filter, share, look up."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from appliance.bench import wire
+from appliance.bench.peer import Peer
+from tests.interop.checks import check_contents, check_order, check_places, tag_of
+from tests.interop.clients import Client, ClientProgram, JavaClient, JavaScriptClient
+
+pytestmark = pytest.mark.interop
+
+COUNT = 10_000
+QUEUES = 4
+
+
+def _new_topic(cluster: Peer, name: str) -> str:
+    topic = f"Interop-{name}-{time.monotonic_ns()}"
+    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    return topic
+
+
+def _produce(cluster: Peer, client: Client, topic: str) -> ClientProgram:
+    """Send COUNT messages and check what the answers say."""
+    start = time.monotonic()
+    with client.produce(cluster.namesrv_address, topic, COUNT) as producer:
+        producer.wait_done(90)
+    sent = producer.sent()
+    assert [message.number for message in sent] == list(range(COUNT))
+    assert sorted((message.queue_id, message.queue_offset) for message in sent) == [
+        (queue_id, offset) for queue_id in range(QUEUES) for offset in range(COUNT // QUEUES)
+    ]
+    print(
+        f"{client.version} sent {COUNT} messages in {time.monotonic() - start:.1f} s, {producer.count('RETRY')} retries"
+    )
+    return producer
+
+
+@pytest.mark.parametrize("sender", ["java", "javascript"])
+def test_ten_thousand_messages_reach_both_clients_with_tags_and_keys_in_order(
+    cluster: Peer, java: JavaClient, javascript: JavaScriptClient, sender: str
+) -> None:
+    client: Client = java if sender == "java" else javascript
+    topic = _new_topic(cluster, f"each-way-{sender}")
+    with ExitStack() as stack:
+        consumers = {
+            receiver.name: stack.enter_context(
+                receiver.consume(cluster.namesrv_address, topic, f"{topic}-{receiver.name}", orderly=True)
+            )
+            for receiver in (java, javascript)
+        }
+        filtered = {
+            receiver.name: stack.enter_context(
+                receiver.consume(cluster.namesrv_address, topic, f"{topic}-{receiver.name}-tags", "TagA || TagC")
+            )
+            for receiver in (java, javascript)
+        }
+        for consumer in (*consumers.values(), *filtered.values()):
+            consumer.wait_started()
+        sent = _produce(cluster, client, topic).sent()
+        for name, consumer in consumers.items():
+            consumer.wait_for(lambda consumer=consumer: consumer.count("GOT") >= COUNT, 60, f"{COUNT} messages")
+            messages = consumer.got()
+            assert sorted(message.number for message in messages) == list(range(COUNT))
+            check_contents(messages)
+            check_places(sent, messages)
+            check_order(messages)
+            print(f"{name} consumer: {len(messages)} messages from {sender}, all in order, none twice")
+        wanted = [number for number in range(COUNT) if tag_of(number) in ("TagA", "TagC")]
+        for name, consumer in filtered.items():
+            consumer.wait_for(lambda consumer=consumer: consumer.count("GOT") >= len(wanted), 60, "filtered messages")
+            messages = consumer.got()
+            assert sorted(message.number for message in messages) == wanted
+            check_contents(messages)
+            print(f"{name} consumer with 'TagA || TagC': {len(messages)} of {COUNT} messages")
+
+
+@pytest.mark.parametrize("pair", [("java", "java"), ("java", "javascript"), ("javascript", "javascript")], ids="+".join)
+def test_two_consumers_of_a_group_share_ten_thousand_messages(
+    cluster: Peer, java: JavaClient, javascript: JavaScriptClient, pair: tuple[str, str]
+) -> None:
+    clients: dict[str, Client] = {"java": java, "javascript": javascript}
+    topic = _new_topic(cluster, "-".join(("share", *pair)))
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(clients[name].consume(cluster.namesrv_address, topic, f"{topic}-group"))
+            for name in pair
+        )
+        both_hold_half = lambda: len(first.queues()) == len(second.queues()) == QUEUES // 2  # noqa: E731
+        second.wait_for(both_hold_half, 60, "fair share of the queues")
+        assert first.queues() | second.queues() == set(range(QUEUES))
+        _produce(cluster, java, topic)
+        second.wait_for(lambda: first.count("GOT") + second.count("GOT") >= COUNT, 60, f"{COUNT} messages in sum")
+        time.sleep(0.5)  # what would come twice has time to come
+        one, other = ({message.number for message in consumer.got()} for consumer in (first, second))
+        assert not one & other
+        assert one | other == set(range(COUNT))
+        assert first.count("GOT") + second.count("GOT") == COUNT
+        print(f"{pair[0]} took {len(one)} messages, {pair[1]} {len(other)}: disjoint and complete")
+
+
+def test_the_java_client_finds_messages_by_key_and_by_id(cluster: Peer, java: JavaClient) -> None:
+    topic = _new_topic(cluster, "look")
+    with java.produce(cluster.namesrv_address, topic, 100) as producer:
+        producer.wait_done(30)
+    sent = {message.number: message for message in producer.sent()}
+    wanted = ["key:key-7", f"id:{sent[42].unique_id}", f"id:{sent[43].offset_id}", "key:key-99"]
+    with java.run("Look", cluster.namesrv_address, topic, *wanted) as look:
+        look.wait_done(60)
+    found = look.lines("FOUND")
+    assert [line[0] for line in found] == wanted
+    for line, number in zip(found, (7, 42, 43, 99), strict=True):
+        assert line[1:6] == [
+            str(sent[number].queue_id),
+            str(sent[number].queue_offset),
+            tag_of(number),
+            f"key-{number}",
+            f"body-{number}-ä消息",
+        ]
+    print(f"found {len(found)} of {len(wanted)} messages by key, unique id and offset id")
+
+
+def test_the_java_client_sends_batches_asynchronously_and_one_way(cluster: Peer, java: JavaClient) -> None:
+    topic = _new_topic(cluster, "modes")
+    with java.consume(cluster.namesrv_address, topic, f"{topic}-group") as consumer:
+        with java.run("SendModes", cluster.namesrv_address, topic) as modes:
+            modes.wait_done(60)
+        assert modes.lines("BATCH") == [["SEND_OK", "100", "100"]]
+        assert modes.lines("LONG") == [["SEND_OK"]]
+        assert modes.lines("FAILED") == []
+        consumer.wait_for(lambda: consumer.count("GOT") >= 301, 60, "301 messages")
+        messages = consumer.got()
+        assert sorted(message.number for message in messages) == list(range(301))
+        for message in messages:
+            tail = "x" * 100_000 if message.number == 300 else ""
+            assert message.body == f"body-{message.number}{tail}"
+            assert (message.tag, message.keys) == ("TagA", f"key-{message.number}")
+    print("a batch of 100, 100 asynchronous, 100 one-way and one compressed message arrived")
