@@ -6,15 +6,17 @@ second, so they touch two dictionaries; only the entries that changed since the 
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text
+from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
 from gantrymq.errors import BodyError
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import ConsumerOffsetTable
 
 NO_OFFSET = -1
+KEYS_A_SLICE = 256  # rendered before others have a turn: about a millisecond
 SEPARATOR = "@"  # of topic and group in the file's keys
 
 
@@ -23,8 +25,13 @@ class ConsumerOffsetManager:
 
     def __init__(self, path: Path, config: BrokerConfig) -> None:
         self._file = JsonFile(path)
-        self._writer = StateWriter(self._file, self._render, delay_s=config.flush_consumer_offset_interval_ms / 1000)
-        self._lines: dict[str, str] = {}  # "topic@group" to its JSON text, as of the last rendering
+        self._writer = StateWriter(
+            self._file,
+            self._render,
+            delay_s=config.flush_consumer_offset_interval_ms / 1000,
+            prepare=self._render_in_slices,
+        )
+        self._lines: dict[str, str] = {}  # "topic@group" to its entry in the file, as of the last rendering
         self._unrendered: set[str] = set()
         self._topics_of_group: dict[str, set[str]] = {}
         self._groups_of_topic: dict[str, set[str]] = {}
@@ -120,12 +127,25 @@ class ConsumerOffsetManager:
         _discard(self._groups_of_topic, topic, group)
         self._writer.changed()
 
+    async def _render_in_slices(self) -> None:
+        """Render what changed, a millisecond at a time; what changes meanwhile is left for the next time."""
+        keys = list(self._unrendered)
+        for start in range(0, len(keys), KEYS_A_SLICE):
+            for key in keys[start : start + KEYS_A_SLICE]:
+                if key in self._unrendered:  # not removed meanwhile
+                    self._render_key(key)
+                    self._unrendered.discard(key)
+            await asyncio.sleep(0)
+
     def _render(self) -> bytes:
         for key in self._unrendered:
-            queues = self.table[key]
-            self._lines[key] = "{" + ",".join([f'"{queue_id}":{offset}' for queue_id, offset in queues.items()]) + "}"
+            self._render_key(key)
         self._unrendered.clear()
-        return document_text({"offsetTable": self._lines})
+        return document_text({"offsetTable": self._lines.values()})
+
+    def _render_key(self, key: str) -> None:
+        offsets = ",".join([f'"{queue_id}":{offset}' for queue_id, offset in self.table[key].items()])
+        self._lines[key] = member_text(key, f"{{{offsets}}}")
 
 
 def _discard(index: dict[str, set[str]], key: str, member: str) -> None:

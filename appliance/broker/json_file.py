@@ -16,7 +16,7 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,15 +125,17 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def document_text(tables: Mapping[str, Mapping[str, str]], *, data_version: bytes | None = None) -> bytes:
-    """Return the file's text: each table's entries (key to JSON text) one a line, indented by tabs as RocketMQ does."""
+def member_text(key: str, text: str) -> str:
+    """Return one entry of a table, `"key":text`."""
+    return f"{orjson.dumps(key).decode()}:{text}"
+
+
+def document_text(tables: Mapping[str, Iterable[str]], *, data_version: bytes | None = None) -> bytes:
+    """Return the file's text: each table's entries (see member_text) one a line, indented by tabs as RocketMQ does."""
     members = [f'\t"dataVersion":{data_version.decode()}'] if data_version else []
     for name, entries in tables.items():
-        if entries:
-            lines = ",\n\t\t".join([f"{orjson.dumps(key).decode()}:{text}" for key, text in entries.items()])
-            members.append(f'\t"{name}":{{\n\t\t{lines}\n\t}}')
-        else:
-            members.append(f'\t"{name}":{{}}')
+        lines = ",\n\t\t".join(entries)
+        members.append(f'\t"{name}":{{\n\t\t{lines}\n\t}}' if lines else f'\t"{name}":{{}}')
     return ("{\n" + ",\n".join(members) + "\n}").encode()
 
 
@@ -141,11 +143,20 @@ class StateWriter:
     """Writes a state file some time after its state changed; many changes make one write.
 
     render: returns the text of the state as it is now; called on the loop. delay_s: how long changes are gathered.
+    prepare: does most of render's work in advance, letting others run in between; for tables that change all over.
     """
 
-    def __init__(self, file: JsonFile, render: Callable[[], bytes], *, delay_s: float) -> None:
+    def __init__(
+        self,
+        file: JsonFile,
+        render: Callable[[], bytes],
+        *,
+        delay_s: float,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._file = file
         self._render = render
+        self._prepare = prepare
         self._delay_s = delay_s
         self._version = 0  # counts changes
         self._saved_version = 0
@@ -190,6 +201,8 @@ class StateWriter:
             self.persist()
 
     async def _save(self) -> None:
+        if self._prepare is not None:
+            await self._prepare()
         version, text = self._version, self._render()
         try:
             await asyncio.to_thread(self._file.write, text, version)

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, StateFileError, document_text
+from appliance.broker.json_file import JsonFile, StateFileError, document_text, member_text
 from appliance.broker.topic_config import TopicConfigManager
 from gantrymq.errors import BodyError, RecordError
 from gantrymq.message import properties as keys
@@ -267,6 +267,6 @@ class ScheduleMessageService:
         return self._saves
 
     def _write(self, offsets: dict[int, int], save: int) -> None:
-        entries = {str(level): str(offset) for level, offset in sorted(offsets.items())}
+        entries = [member_text(str(level), str(offset)) for level, offset in sorted(offsets.items())]
         self._file.write(document_text({"offsetTable": entries}), save)
         self._saved = offsets

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text
+from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
@@ -40,7 +40,7 @@ class SubscriptionGroupManager:
         self._clock = clock
         self._file = JsonFile(path)
         self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
-        self._lines: dict[str, str] = {}  # group to its JSON text
+        self._lines: dict[str, str] = {}  # group to its entry in the file
         self.configs: dict[str, SubscriptionGroupConfig] = {}
         self.data_version = DataVersion()
         for group in BUILT_IN_GROUPS:
@@ -112,11 +112,11 @@ class SubscriptionGroupManager:
 
     def _keep(self, config: SubscriptionGroupConfig) -> None:
         self.configs[config.group_name] = config
-        self._lines[config.group_name] = config.to_json().decode()
+        self._lines[config.group_name] = member_text(config.group_name, config.to_json().decode())
 
     def _touch(self) -> None:
         self.data_version.bump(int(self._clock() * 1000))
         self._writer.changed()
 
     def _render(self) -> bytes:
-        return document_text({"subscriptionGroupTable": self._lines}, data_version=self.data_version.to_json())
+        return document_text({"subscriptionGroupTable": self._lines.values()}, data_version=self.data_version.to_json())

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text
+from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
 from gantrymq.errors import BodyError
 from gantrymq.message import topics as names
@@ -44,7 +44,7 @@ class TopicConfigManager:
         self._clock = clock
         self._file = JsonFile(path)
         self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
-        self._lines: dict[str, str] = {}  # topic to its JSON text
+        self._lines: dict[str, str] = {}  # topic to its entry in the file
         self.configs: dict[str, TopicConfig] = {}
         self.data_version = DataVersion()
         self.on_change: Callable[[TopicConfig | None], None] | None = None
@@ -215,7 +215,7 @@ class TopicConfigManager:
 
     def _keep(self, config: TopicConfig) -> None:
         self.configs[config.topic_name] = config
-        self._lines[config.topic_name] = config.to_json().decode()
+        self._lines[config.topic_name] = member_text(config.topic_name, config.to_json().decode())
 
     def _touch(self) -> None:
         self.data_version.bump(int(self._clock() * 1000))
@@ -226,7 +226,7 @@ class TopicConfigManager:
             self.on_change(config)
 
     def _render(self) -> bytes:
-        return document_text({"topicConfigTable": self._lines}, data_version=self.data_version.to_json())
+        return document_text({"topicConfigTable": self._lines.values()}, data_version=self.data_version.to_json())
 
 
 def built_in_topics(config: BrokerConfig) -> list[TopicConfig]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from gantrymq.errors import MessageRejected
 GOLDEN = Path(__file__).parent / "golden_config" / "consumerOffset.json"
 
 
-def manager(folder: Path, **settings: object) -> ConsumerOffsetManager:
+def manager(folder: Path, **settings: Any) -> ConsumerOffsetManager:
     offsets = ConsumerOffsetManager(folder / "consumerOffset.json", BrokerConfig(**settings))
     offsets.load()
     return offsets
@@ -95,3 +96,21 @@ async def test_commits_are_written_each_interval_and_at_the_end(tmp_path: Path) 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert manager(tmp_path).query("g", "t", 0) == 2
+
+
+async def test_a_great_table_is_rendered_while_others_run_and_commits_go_on(tmp_path: Path) -> None:
+    offsets = manager(tmp_path, flush_consumer_offset_interval_ms=1)
+    for number in range(2000):
+        offsets.commit("g", f"t{number}", 0, 1)
+    task = asyncio.create_task(offsets.run())
+    for number in range(2000):
+        offsets.commit("g", f"t{number}", 0, 2)
+        if number == 1000:
+            offsets.remove_topic("t1999")
+        if number % 100 == 0:
+            await asyncio.sleep(0.001)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    again = manager(tmp_path)
+    assert again.table == offsets.table
+    assert set(map(tuple, (queues.items() for queues in again.table.values()))) == {((0, 2),)}

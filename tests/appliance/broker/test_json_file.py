@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from appliance.broker import json_file
-from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text
+from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text, member_text
 
 GOLDEN = Path(__file__).parent / "golden_config"
 
@@ -89,7 +89,9 @@ def test_bare_integer_keys_of_a_real_broker_are_read() -> None:
 
 
 def test_the_text_is_strict_json_with_an_entry_a_line() -> None:
-    text = document_text({"t": {"a": "1", 'q"': "{}"}, "empty": {}}, data_version=b'{"counter":1}')
+    text = document_text(
+        {"t": [member_text("a", "1"), member_text('q"', "{}")], "empty": []}, data_version=b'{"counter":1}'
+    )
     assert json.loads(text) == {"dataVersion": {"counter": 1}, "t": {"a": 1, 'q"': {}}, "empty": {}}
     assert b'\n\t\t"a":1,\n' in text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from gantrymq.remoting.bodies import SubscriptionGroupConfig
 GOLDEN = Path(__file__).parent / "golden_config" / "subscriptionGroup.json"
 
 
-def manager(folder: Path, **settings: object) -> SubscriptionGroupManager:
+def manager(folder: Path, **settings: Any) -> SubscriptionGroupManager:
     groups = SubscriptionGroupManager(folder / "subscriptionGroup.json", BrokerConfig(**settings))
     groups.load()
     return groups

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from gantrymq.remoting.bodies import TopicConfig
 GOLDEN = Path(__file__).parent / "golden_config" / "topics.json"
 
 
-def manager(folder: Path, **settings: object) -> TopicConfigManager:
+def manager(folder: Path, **settings: Any) -> TopicConfigManager:
     topics = TopicConfigManager(folder / "topics.json", BrokerConfig(**settings), clock=lambda: 1000.0)
     topics.load()
     return topics
