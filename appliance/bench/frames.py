@@ -1,7 +1,7 @@
 """The load's frames, encoded once: while it runs only an opaque and the UNIQ_KEYs are patched, in place.
 
 A ring holds as many frames as may be in flight and some more, one after the other in one buffer, all of one size.
-Because answers are counted rather than paired, the next n frames of a ring go out in one send, two where the ring turns.
+Because answers are counted, not paired, the next n frames of a ring go out in one send, in two where the ring turns.
 """
 
 from __future__ import annotations

@@ -125,7 +125,6 @@ class _LatencyLoad:
             acknowledged=self._acknowledged,
             measured=measured,
             measured_s=self._measured_s,
-            total=self._sent,
             p50_ms=percentile_of_counts(self._end_to_end_us, 50) / 1000,
             p99_ms=percentile_of_counts(self._end_to_end_us, 99) / 1000,
             ack_p50_ms=percentile_of_counts(self._ack_us, 50) / 1000,

@@ -118,7 +118,7 @@ def load_figures(runs: list[LoadRun]) -> LoadFigures:
         ack_p50_ms=median("ack_p50_ms"),
         ack_p99_ms=median("ack_p99_ms"),
         load_cpu_share=median("cpu_share"),
-        broker_cpu_us=statistics.median(run.broker_cpu_s / max(run.result.total, 1) * 1e6 for run in runs),
+        broker_cpu_us=statistics.median(run.broker_cpu_s / max(run.result.acknowledged, 1) * 1e6 for run in runs),
         runs=[run.plain() for run in runs],
     )
 

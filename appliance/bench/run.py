@@ -138,7 +138,7 @@ class Bench:
                 queue_length=_queue_length(peer) if kind == "pull" else 0,
             )
             result = run_load(spec)
-            self._say(f"warm-up {peer.label}: {kind} {result.total} messages, {result.rate:,.0f}/s")
+            self._say(f"warm-up {peer.label}: {kind} {result.acknowledged} messages, {result.rate:,.0f}/s")
 
     def _one(self, scenario: Scenario, peers: Sequence[Peer]) -> ScenarioFigures:
         settings = self._settings

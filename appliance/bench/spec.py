@@ -27,13 +27,12 @@ class LoadSpec:
 
 @dataclass
 class LoadResult:
-    """What one load saw. Rates and times are of the measured part; `acknowledged` counts everything."""
+    """What one load saw. Rates and times are of the measured part; `acknowledged` counts the warm-up too."""
 
     rate: float = 0.0
     acknowledged: int = 0
     measured: int = 0
     measured_s: float = 0.0
-    total: int = 0  # with the warm-up: messages answered, or pulled
     p50_ms: float = 0.0
     p99_ms: float = 0.0
     ack_p50_ms: float = 0.0  # latency load: until the producer has its answer

@@ -1,0 +1,76 @@
+"""The load's frames are requests that a broker understands, and every message has a key of its own."""
+
+from __future__ import annotations
+
+import struct
+
+from appliance.bench.frames import PullFrame, TimedFrame, batch_ring, send_ring
+from gantrymq.message.properties import decode_properties
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.protocol import RemotingProtocol
+
+
+def _commands(views: list[memoryview]) -> list[RemotingCommand]:
+    protocol = RemotingProtocol()
+    commands = []
+    for view in views:
+        protocol.receive_data(bytes(view))
+        while (command := protocol.next_command()) is not None:
+            commands.append(command)
+    assert protocol.pending_bytes == 0
+    return commands
+
+
+def test_a_ring_hands_out_whole_requests_with_opaques_and_keys_of_their_own_also_where_it_turns() -> None:
+    ring = send_ring("T", [2, 3, 0, 1], 1024, in_flight=64)
+    commands = [command for count in (50, 50, 1, 64) for command in _commands(ring.take(count))]
+    assert len(commands) == 165
+    assert {command.code for command in commands} == {RequestCode.SEND_MESSAGE_V2}
+    assert [command.ext_fields["e"] for command in commands[:5]] == ["2", "3", "0", "1", "2"]
+    assert {len(command.body) for command in commands} == {1024}
+    assert len({command.opaque for command in commands}) == 165
+    properties = [decode_properties(command.ext_fields["i"]) for command in commands]
+    keys = {each["UNIQ_KEY"] for each in properties}
+    assert len(keys) == 165
+    assert {len(key) for key in keys} == {32}
+    assert properties[0] == {"UNIQ_KEY": properties[0]["UNIQ_KEY"], "WAIT": "true", "TAGS": "TagA"}
+
+
+def test_each_message_of_a_batch_has_a_key_of_its_own() -> None:
+    (first, second) = _commands(batch_ring("T", [0], 100, in_flight=2, batch=32).take(2))
+    assert first.code == RequestCode.SEND_BATCH_MESSAGE
+    assert first.ext_fields["m"] == "true"
+    keys = [_batch_keys(command.body) for command in (first, second)]
+    assert len(keys[0]) == len(keys[1]) == 32
+    assert len({*keys[0], *keys[1]}) == 64
+
+
+def test_two_rings_never_share_a_key() -> None:
+    one, other = (_commands(send_ring("T", [0], 10, 1).take(1))[0] for _ in range(2))
+    assert one.ext_fields["i"] != other.ext_fields["i"]
+
+
+def test_a_pull_asks_for_the_offset_it_is_given() -> None:
+    frame = PullFrame("T", 3, suspend=False)
+    for offset in (0, 32, 123_456):
+        (command,) = _commands([memoryview(frame.at(offset))])
+        assert int(command.ext_fields["queueOffset"]) == offset
+        assert command.ext_fields["queueId"] == "3"
+
+
+def test_a_timed_message_carries_when_it_was_sent() -> None:
+    (command,) = _commands([memoryview(TimedFrame("T", 0, 1024).at(1_000_000_007, 12_345))])
+    assert command.opaque == 1_000_000_007
+    assert command.body.startswith(b"@sent@0000000000000012345")
+    assert len(command.body) == 1024
+
+
+def _batch_keys(body: bytes) -> list[str]:
+    keys, position = [], 0
+    while position < len(body):
+        size, _, _, _, body_bytes = struct.unpack_from(">iiiii", body, position)
+        properties = body[position + 22 + body_bytes : position + size]
+        keys.append(decode_properties(properties)["UNIQ_KEY"])
+        position += size
+    return keys

@@ -1,0 +1,46 @@
+"""What is read from the kernel and from a profile, on texts and tables made by hand."""
+
+from __future__ import annotations
+
+from appliance.bench.processes import free_ports, sum_smaps
+from appliance.bench.profile import split_by_stage
+
+SMAPS = """\
+00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/python3
+Size:                328 kB
+Rss:                 200 kB
+Pss:                 100 kB
+7f0000000000-7f0040000000 rw-s 00000000 08:02 42  /tmp/bench/store/commitlog/00000000000000000000
+Size:            1048576 kB
+Rss:              500000 kB
+Pss:              500000 kB
+7f1000000000-7f1000001000 rw-p 00000000 00:00 0
+Rss:                  30 kB
+Pss:                  30 kB
+7f2000000000-7f2000001000 rw-p 00000000 00:00 0   [heap]
+Rss:                   5 kB
+Pss:                   5 kB
+"""
+
+
+def test_memory_leaves_out_the_files_of_the_store() -> None:
+    memory = sum_smaps(SMAPS, "/tmp/bench/store")
+    assert memory == (235 * 1024, 135 * 1024)
+
+
+def test_free_ports_finds_neighbours() -> None:
+    assert 2 < free_ports(1, -2) < 65_535
+
+
+def test_the_time_of_c_functions_counts_for_the_stage_that_called_them() -> None:
+    send = ("/x/appliance/broker/processors/send.py", 1, "send")
+    append = ("/x/store/commit_log.py", 1, "append")
+    crc = ("~", 0, "<built-in crc32>")
+    poll = ("~", 0, "<built-in poll>")
+    table = {
+        send: (1, 1, 2.0, 9.0, {}),
+        append: (1, 1, 3.0, 4.0, {send: (1, 1, 3.0, 4.0)}),
+        crc: (2, 2, 1.5, 1.5, {send: (1, 1, 0.5, 0.5), append: (1, 1, 1.0, 1.0)}),
+        poll: (1, 1, 7.0, 7.0, {}),
+    }
+    assert split_by_stage(table) == {"processors": 2.5, "store: commit log": 4.0, "event loop": 7.0}
