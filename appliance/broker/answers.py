@@ -11,8 +11,11 @@ from collections.abc import Mapping
 
 import orjson
 
+from appliance.remoting.typed import SendRequest
 from gantrymq.remoting.codes import PROTOCOL_VERSION, ResponseCode
 from gantrymq.remoting.command import JSON, LANGUAGE, RemotingCommand
+
+Request = RemotingCommand | SendRequest
 
 _FRAME = struct.Struct(">iI")  # total, header encoding (0: JSON) and header length
 _TAIL = f'"flag":1,"language":"{LANGUAGE}","opaque":%d'
@@ -32,9 +35,7 @@ class SendAnswers:
             f"{_TAIL},{_END}"
         ).encode()
 
-    def stored(
-        self, request: RemotingCommand, physical_offset: int, queue_id: int, queue_offset: int, code: int = 0
-    ) -> bytes:
+    def stored(self, request: Request, physical_offset: int, queue_id: int, queue_offset: int, code: int = 0) -> bytes:
         """The frame that says where one message was stored. code: a "stored, but ..." code or 0."""
         if code == 0 and request.serialize_type == JSON:
             header = self._template % (physical_offset, queue_id, queue_offset, request.opaque)
@@ -43,7 +44,7 @@ class SendAnswers:
 
     def stored_batch(
         self,
-        request: RemotingCommand,
+        request: Request,
         physical_offsets: tuple[int, ...],
         queue_id: int,
         queue_offset: int,
@@ -59,7 +60,7 @@ class SendAnswers:
         }
         return request.reply(code, None, fields).encode()
 
-    def refused(self, request: RemotingCommand, code: int, remark: str) -> bytes:
+    def refused(self, request: Request, code: int, remark: str) -> bytes:
         """The frame that says why nothing was stored."""
         return request.reply(code, remark, dict(self._common)).encode()
 

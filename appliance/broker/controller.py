@@ -13,7 +13,8 @@ import asyncio
 import contextlib
 import gc
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Set
 from types import TracebackType
 from typing import Self
 
@@ -32,6 +33,7 @@ from appliance.broker.topic_config import TopicConfigManager
 from appliance.broker.watermarks import WatermarkLog
 from appliance.config import BrokerConfig
 from appliance.errors import StartError
+from appliance.live_config import LiveConfig
 from appliance.remoting.lanes import LaneLimits, Lanes, Route
 from appliance.remoting.server import RemotingServer, ServerConnection
 from appliance.tasks import running
@@ -43,6 +45,33 @@ from store.message_store import MessageStore
 logger = logging.getLogger(__name__)
 
 VIP_PORT_DISTANCE = 2  # the second door of old clients: listenPort - 2
+# Settings that request 25 may change; each is read where it is used, or taken over in settings_changed.
+CHANGEABLE = frozenset(
+    {
+        "accessMessageInMemoryMaxRatio",
+        "autoCreateSubscriptionGroup",
+        "brokerFastFailureEnable",
+        "brokerPermission",
+        "cleanFileForciblyEnable",
+        "cleanResourceInterval",
+        "compressedRegister",
+        "fileReservedTime",
+        "forceRegister",
+        "longPollingEnable",
+        "osPageCacheBusyTimeOutMills",
+        "pullThreadPoolQueueCapacity",
+        "queryThreadPoolQueueCapacity",
+        "registerBrokerTimeoutMills",
+        "sendThreadPoolQueueCapacity",
+        "shortPollingTimeMills",
+        "startAcceptSendRequestTimeStamp",
+        "traceOn",
+        "waitTimeMillsInHeartbeatQueue",
+        "waitTimeMillsInPullQueue",
+        "waitTimeMillsInSendQueue",
+        "waitTimeMillsInTransactionQueue",
+    }
+)
 GC_THRESHOLDS = (50_000, 50, 100)  # the hot path makes no cycles; collecting often only stalls it
 
 
@@ -53,6 +82,7 @@ class BrokerController:
     def __init__(self, config: BrokerConfig, store_config: MessageStoreConfig) -> None:
         self.config = config
         self.store_config = store_config
+        self.live_config = LiveConfig([config, store_config], changeable=CHANGEABLE)
         folder = store_config.root / "config"
         self.topics = TopicConfigManager(folder / "topics.json", config)
         self.groups = SubscriptionGroupManager(folder / "subscriptionGroup.json", config)
@@ -80,7 +110,7 @@ class BrokerController:
         self.address = ""
         self.store_host = b""
         self.send_answers: SendAnswers
-        self.outer_api = BrokerOuterApi(config, self.topics)
+        self.outer_api: BrokerOuterApi
         self._stack = contextlib.AsyncExitStack()
 
     def _listener(self, handlers: Mapping[int, Route], port: int) -> RemotingServer:
@@ -121,9 +151,7 @@ class BrokerController:
         self.schedule.on_delivered = self._count_delivered
         stack.push_async_callback(self.lanes.close)
         await self._listen(stack)
-        self.outer_api.address = self.address
-        self.outer_api.ha_address = self._ha_address()
-        stack.push_async_callback(self.outer_api.close)
+        self.outer_api = BrokerOuterApi(self)
         self.topics.on_change = self.outer_api.topic_changed
         await stack.enter_async_context(
             running(
@@ -176,6 +204,16 @@ class BrokerController:
         await self.server.close()
         await self.vip_server.close()
 
+    def settings_changed(self, keys: Set[str]) -> None:
+        """Take over settings that were changed by request; `keys` are RocketMQ's names."""
+        for name, limits in lane_limits(self.config).items():
+            self.lanes.by_name[name].set_limits(limits)
+        self.send_gate = self.config.start_accept_send_timestamp or None
+        self.send_answers = SendAnswers(self.config.region_id, self.config.trace_on, self.store_host)
+        if "brokerPermission" in keys:  # every route changes: the name servers take rows of a new version only
+            self.topics.data_version.bump(int(time.time() * 1000))
+            self.outer_api.refresh()
+
     # -- what parts tell each other -----------------------------------------------------------------------------------
 
     def _message_arrived(
@@ -192,12 +230,6 @@ class BrokerController:
     def _count_delivered(self, topic: str, count: int, size_bytes: int) -> None:
         """Delayed messages count when they reach their real topic."""
         self.stats.inc_topic_put(topic, count, size_bytes)
-        self.stats.inc_broker_put(count)
-
-    def _ha_address(self) -> str:
-        """Where slaves will find this broker; they are told although no slave can follow yet."""
-        host = self.config.ha_advertised_host or self.config.advertised_address_host
-        return f"{host}:{self.config.ha_listen_port or self.port + 1}"
 
 
 def lane_limits(config: BrokerConfig) -> dict[str, LaneLimits]:

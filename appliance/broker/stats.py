@@ -127,7 +127,8 @@ class BrokerStatsManager:
     # -- counting -----------------------------------------------------------------------------------------------------
 
     def inc_topic_put(self, topic: str, count: int, size: int) -> None:
-        """`count` messages of `size` stored bytes were accepted in one request. Hot."""
+        """`count` messages of `size` stored bytes were accepted in one request; counts for the broker too. Hot."""
+        self._broker_put.value += count  # RocketMQ never counts the calls of this one
         pair = self._topic_put.get(topic)
         if pair is None:
             pair = self._topic_put[topic] = (self._item(TOPIC_PUT_NUMS, topic), self._item(TOPIC_PUT_SIZE, topic))
@@ -138,7 +139,8 @@ class BrokerStatsManager:
         sizes.times += 1
 
     def inc_group_get(self, group: str, topic: str, count: int, size: int) -> None:
-        """`count` messages of `size` bytes went to a consumer in one answer. Hot."""
+        """`count` messages of `size` bytes went to a consumer in one answer; counts for the broker too. Hot."""
+        self._broker_get.value += count
         pair = self._group_get.get((topic, group))
         if pair is None:
             key = f"{topic}@{group}"
@@ -149,12 +151,6 @@ class BrokerStatsManager:
         nums.times += 1
         sizes.value += size
         sizes.times += 1
-
-    def inc_broker_put(self, count: int) -> None:
-        self._broker_put.value += count  # RocketMQ never counts the calls of this one
-
-    def inc_broker_get(self, count: int) -> None:
-        self._broker_get.value += count
 
     def inc_send_back(self, group: str, topic: str) -> None:
         """A consumer of `group` sent a message back; `topic` is the message's original one."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from appliance.remoting.lanes import Lanes, Route
+from appliance.remoting.typed import decode_request
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
 from gantrymq.message.ids import encode_host
 from gantrymq.remoting.codes import ResponseCode
@@ -44,7 +45,7 @@ class ServerConnection(asyncio.Protocol):
         self._server = server
         self._lanes = server.lanes
         self._routes = server.routes
-        self._protocol = RemotingProtocol(frame_bytes_max=server.frame_bytes_max)
+        self._protocol = RemotingProtocol(frame_bytes_max=server.frame_bytes_max, decode=decode_request)
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes | memoryview] = []
         self._awaited: dict[int, asyncio.Future[RemotingCommand]] = {}

@@ -94,7 +94,6 @@ def _answer(
     if group == TOOLS_GROUP:
         return
     broker.stats.inc_group_get(group, topic, result.message_count, result.size_bytes)
-    broker.stats.inc_broker_get(result.message_count)
 
 
 def _park(

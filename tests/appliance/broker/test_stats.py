@@ -77,7 +77,7 @@ def test_the_hour_window_is_sampled_every_ten_minutes_and_the_day_window_every_h
 
 def test_calls_of_the_broker_counters_are_not_counted() -> None:
     stats = manager()
-    stats.inc_broker_put(5)
+    stats.inc_topic_put("T", 5, 500)
     stats.sample(START_S)
     window = window_of(stats.get(BROKER_PUT_NUMS, "DefaultCluster").minute)  # type: ignore[union-attr]
     assert (window.sum, window.value_per_call) == (5, 0.0)
