@@ -11,7 +11,8 @@ import pytest
 
 from appliance.broker.controller import BrokerController
 from appliance.broker.processors import consumers
-from gantrymq.remoting.bodies import ConsumerData, LockBatchRequest, LockBatchResponse, MessageQueue
+from gantrymq.message.model import MessageQueue
+from gantrymq.remoting.bodies import ConsumerData, LockBatchRequest, LockBatchResponse
 from store.results import StoreMessage
 from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask, unopened_broker
 from tests.appliance.broker.recording import RecordingConnection
