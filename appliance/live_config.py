@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import time
 from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
 from appliance.config import parse_value, settings_by_key, write_properties
 from appliance.errors import BrokerError
 from gantrymq.errors import ConfigError
+from gantrymq.remoting.bodies import DataVersion
 from gantrymq.remoting.codes import ResponseCode
 
 _NEVER_FROM_AFAR = re.compile(r"path|dir$|home|addr|filterServerNums|acl|tls", re.IGNORECASE)
@@ -26,6 +28,26 @@ class ConfigChange(NamedTuple):
     key: str
     before: str
     after: str
+
+
+class LiveConfig:
+    """A process's configuration objects as requests see them. Changes last until the process ends."""
+
+    def __init__(self, configs: Sequence[Any], *, changeable: Set[str]) -> None:
+        self.version = DataVersion(int(time.time() * 1000), 0)
+        self._configs = configs
+        self._changeable = changeable
+
+    def update(self, text: bytes) -> tuple[list[ConfigChange], list[str]]:
+        """See update_settings."""
+        changes, ignored = update_settings(self._configs, text, changeable=self._changeable)
+        if changes:
+            self.version.bump(int(time.time() * 1000))
+        return changes, ignored
+
+    def text(self) -> bytes:
+        """Everything in force, one `key=value` a line."""
+        return write_properties(*self._configs).encode()
 
 
 def update_settings(

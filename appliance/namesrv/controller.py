@@ -17,9 +17,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from appliance.config import NamesrvConfig, write_properties
+from appliance.config import NamesrvConfig
 from appliance.errors import BrokerError
-from appliance.live_config import ConfigChange, update_settings
+from appliance.live_config import LiveConfig
 from appliance.namesrv.kv_config import KVConfigManager
 from appliance.namesrv.processors import HANDLERS, LANE
 from appliance.namesrv.route_info import RouteInfoManager
@@ -40,6 +40,7 @@ class NamesrvController:
 
     def __init__(self, config: NamesrvConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.config = config
+        self.live_config = LiveConfig([config], changeable=CHANGEABLE)
         self.clock = clock
         self.routes = RouteInfoManager()
         self.kv_config = KVConfigManager(config.kv_config_path)
@@ -110,13 +111,6 @@ class NamesrvController:
                 raise BrokerError(
                     ResponseCode.SYSTEM_ERROR, f"changed in memory, but the file can't be written: {exc.strerror}"
                 ) from exc
-
-    def update_config(self, text: bytes) -> tuple[list[ConfigChange], list[str]]:
-        """Change settings of the running name server, until its next start; see live_config."""
-        return update_settings([self.config], text, changeable=CHANGEABLE)
-
-    def config_text(self) -> bytes:
-        return write_properties(self.config).encode()
 
 
 class _BrokerScan:

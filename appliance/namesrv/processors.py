@@ -235,14 +235,14 @@ def update_config(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """318: change what may be changed from afar; paths may not (CVE-2023-37582)."""
-    changes, ignored = namesrv.update_config(request.body)
+    changes, ignored = namesrv.live_config.update(request.body)
     _log_change("config updated", connection, changes=[change._asdict() for change in changes], ignored=ignored)
     return request.reply(remark=f"no setting here: {', '.join(ignored)}" if ignored else None)
 
 
 def get_config(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """319: the settings in force, one `key=value` a line."""
-    return request.reply(body=namesrv.config_text())
+    return request.reply(body=namesrv.live_config.text())
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------------

@@ -74,8 +74,7 @@ class Lane:
 
     def __init__(self, name: str, limits: LaneLimits) -> None:
         self.name = name
-        self.capacity = limits.capacity
-        self.wait_seconds_max = limits.wait_ms_max / 1000 if limits.wait_ms_max is not None else float("inf")
+        self.set_limits(limits)
         self.queue: deque[tuple[float, ServerConnection, RemotingCommand, Handler]] = deque()
         self.queued_bytes = 0
         self.running = 0  # coroutines under way
@@ -84,6 +83,11 @@ class Lane:
         self.expired = 0
         self.size_peak = 0  # since the last look at the watermarks
         self.wait_peak = 0.0  # seconds, likewise
+
+    def set_limits(self, limits: LaneLimits) -> None:
+        """Take other limits from now on; what already waits stays."""
+        self.capacity = limits.capacity
+        self.wait_seconds_max = limits.wait_ms_max / 1000 if limits.wait_ms_max is not None else float("inf")
 
     @property
     def size(self) -> int:

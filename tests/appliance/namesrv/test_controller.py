@@ -163,13 +163,13 @@ async def test_dangerous_and_impossible_settings_are_refused_and_nothing_changes
     config: NamesrvConfig, line: str
 ) -> None:
     async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
-        before = namesrv.config_text()
+        before = namesrv.live_config.text()
         body = f"orderMessageEnable=true\n{line}\n".encode()
         answer = await peer.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
         assert answer.code in (ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_ERROR)
         assert answer.remark is not None
         assert line.split("=")[0] in answer.remark
-        assert namesrv.config_text() == before
+        assert namesrv.live_config.text() == before
 
 
 async def test_the_port_is_free_again_after_the_end(config: NamesrvConfig) -> None:

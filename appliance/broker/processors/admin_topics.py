@@ -1,0 +1,268 @@
+"""What tools and clients ask about topics and their queues, and how topics are made and deleted."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from appliance.errors import BrokerError
+from appliance.remoting.lanes import Route
+from gantrymq.errors import BodyError, MessageRejected
+from gantrymq.message import topics as names
+from gantrymq.message.model import MessageQueue
+from gantrymq.remoting import fastjson
+from gantrymq.remoting.bodies import GroupList, TopicConfig, TopicList, TopicOffset, TopicStatsTable
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+    from appliance.remoting.server import ServerConnection
+
+logger = logging.getLogger(__name__)
+
+FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
+QUEUES_MAX = 65_536  # a topic with more is a slip of the finger; many answers list every queue
+PERM_MAX = 15
+QUEUE_UNITS_MAX = 1024  # of one answer to 321
+
+
+# -- topics -----------------------------------------------------------------------------------------------------------
+
+
+async def update_topic(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """17: create or replace a topic. Answered when it is on disk and the name servers that are up know it."""
+    fields = request.ext_fields
+    config = TopicConfig(
+        fields["topic"],
+        int(fields["readQueueNums"]),
+        int(fields["writeQueueNums"]),
+        int(fields["perm"]),
+        fields.get("topicFilterType", ""),
+        int(fields.get("topicSysFlag") or 0),
+    )
+    await _put_topics(broker, connection, [config])
+    return request.reply()
+
+
+async def update_topic_list(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """18: several at once, all or none (5.x tools)."""
+    document = fastjson.loads(request.body)
+    entries = document.get("topicConfigList") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise BodyError("expected topicConfigList")
+    await _put_topics(broker, connection, [TopicConfig.from_dict(entry) for entry in entries])
+    return request.reply()
+
+
+async def _put_topics(broker: BrokerController, connection: ServerConnection, configs: list[TopicConfig]) -> None:
+    for config in configs:
+        _check_config(broker, config)
+    for config in configs:
+        known = broker.topics.get(config.topic_name)
+        config.order = known.order if known is not None else False  # order comes from the name servers alone
+        broker.topics.update(config)
+        logger.info(
+            "topic set by request",
+            extra={"event": "admin_topic_set", "peer": connection.remote_text, "topic": config.topic_name},
+        )
+    await broker.topics.saved()
+    for config in configs:
+        await broker.outer_api.register_all(topic=config)
+
+
+def _check_config(broker: BrokerController, config: TopicConfig) -> None:
+    """Raise BrokerError for what can't be a topic of an operator's."""
+    _check_name(broker, config.topic_name)
+    if config.topic_filter_type not in FILTER_TYPES:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"topicFilterType = [{config.topic_filter_type}] value invalid")
+    for count in (config.read_queue_nums, config.write_queue_nums):
+        if not 0 <= count <= QUEUES_MAX:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{count} queues: use 0 to {QUEUES_MAX}")
+    if not 0 <= config.perm <= PERM_MAX:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"perm={config.perm}: use 2 (write), 4 (read) or 6 (both)")
+
+
+def _check_name(broker: BrokerController, topic: str) -> None:
+    try:
+        names.check_topic(topic)
+    except MessageRejected as exc:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+    if broker.topics.is_system_topic(topic):
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The topic[{topic}] is conflict with system topic.")
+
+
+async def delete_topic(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """215: forget a topic with its queues, offsets and counters. The name servers are told by the tool (216)."""
+    topic = request.ext_fields["topic"]
+    _check_name(broker, topic)
+    broker.topics.delete(topic)
+    await broker.topics.saved()  # the configuration goes first: a queue without a topic is cleaned, not the reverse
+    broker.store.delete_topic(topic)
+    broker.offsets.remove_topic(topic)
+    broker.stats.topic_deleted(topic)
+    logger.info(
+        "topic deleted by request",
+        extra={"event": "admin_topic_deleted", "peer": connection.remote_text, "topic": topic},
+    )
+    return request.reply()
+
+
+def get_all_topic_config(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """21: every topic's configuration."""
+    return request.reply(body=broker.topics.wrapper().to_json())
+
+
+def get_topic_config(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """351: one topic's configuration (5.x tools)."""
+    return request.reply(body=known_topic(broker, request.ext_fields["topic"]).to_json())
+
+
+def get_system_topics(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """305: names that belong to RocketMQ or to this broker."""
+    return request.reply(body=TopicList(sorted(broker.topics.system_topics)).to_json())
+
+
+def clean_unused_topics(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """316: delete the queues of topics that have no configuration any more."""
+    for topic in broker.store.topics() - broker.topics.configs.keys():
+        if not broker.topics.is_system_topic(topic):
+            broker.store.delete_topic(topic)
+            logger.info("unused topic cleaned", extra={"event": "unused_topic_cleaned", "topic": topic})
+    return request.reply()
+
+
+def get_topic_stats(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """202: the extent of each write queue."""
+    topic = request.ext_fields["topic"]
+    table = {
+        MessageQueue(topic, broker.config.broker_name, queue_id): _queue_extent(broker, topic, queue_id)
+        for queue_id in range(known_topic(broker, topic).write_queue_nums)
+    }
+    return request.reply(body=TopicStatsTable(table).to_json())
+
+
+def _queue_extent(broker: BrokerController, topic: str, queue_id: int) -> TopicOffset:
+    low = max(broker.store.min_offset(topic, queue_id), 0)
+    high = max(broker.store.max_offset(topic, queue_id), 0)
+    timestamp = broker.store.store_timestamp(topic, queue_id, high - 1) if high else 0
+    return TopicOffset(low, high, max(timestamp, 0))
+
+
+def get_topic_consumers(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """300: groups that subscribe to the topic now, or have offsets on it."""
+    topic = request.ext_fields["topic"]
+    groups = broker.consumers.groups_subscribing(topic) | broker.offsets.groups_of(topic)
+    return request.reply(body=GroupList(sorted(groups)).to_json())
+
+
+def known_topic(broker: BrokerController, topic: str) -> TopicConfig:
+    """The topic's configuration. BrokerError TOPIC_NOT_EXIST when there is none."""
+    config = broker.topics.get(topic)
+    if config is None:
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+    return config
+
+
+# -- queues -----------------------------------------------------------------------------------------------------------
+
+
+def search_offset(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """29: the offset of the message stored nearest to a time; 0 for an unknown queue."""
+    topic, queue_id = _queue(request)
+    offset = broker.store.offset_by_time(topic, queue_id, int(request.ext_fields["timestamp"]))
+    return request.reply(ext_fields={"offset": str(offset)})
+
+
+def get_max_offset(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """30: the offset the next message gets; 0 for an unknown queue."""
+    return request.reply(ext_fields={"offset": str(max(broker.store.max_offset(*_queue(request)), 0))})
+
+
+def get_min_offset(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """31: the smallest offset that can be read; 0 for an unknown queue."""
+    return request.reply(ext_fields={"offset": str(max(broker.store.min_offset(*_queue(request)), 0))})
+
+
+def get_earliest_time(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """32: when the queue's first message was stored; -1 when there is none."""
+    return request.reply(ext_fields={"timestamp": str(broker.store.earliest_store_timestamp(*_queue(request)))})
+
+
+def query_consume_queue(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """321: units of a consume queue as they are stored, and what a group subscribes to there."""
+    topic, queue_id = _queue(request)
+    index, count = int(request.ext_fields["index"]), int(request.ext_fields["count"])
+    config, high = broker.topics.get(topic), max(broker.store.max_offset(topic, queue_id), 0)
+    queues = max(config.read_queue_nums, config.write_queue_nums) if config is not None else 0
+    if not high and not 0 <= queue_id < queues:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+    low = max(broker.store.min_offset(topic, queue_id), 0)
+    units = broker.store.consume_queue_units(topic, queue_id, index, min(count, QUEUE_UNITS_MAX)) if index >= 0 else []
+    if not units:
+        return request.reply(remark=f"Index {index} of {queue_id}@{topic} is not exist!")
+    body: dict[str, Any] = {
+        "maxQueueIndex": high,
+        "minQueueIndex": low,
+        "queueData": [
+            {
+                "eval": False,
+                "physicOffset": unit.physical_offset,
+                "physicSize": unit.size_bytes,
+                "tagsCode": unit.tags_code,
+            }
+            for unit in units
+        ],
+    }
+    group = request.ext_fields.get("consumerGroup")
+    if group:
+        subscription = broker.consumers.find_subscription(group, topic)
+        if subscription is None:
+            body["filterData"] = f"{group}@{topic} is not online!"
+        else:
+            body |= {"filterData": "null", "subscriptionData": subscription.to_dict()}
+    return request.reply(body=fastjson.dumps(body))
+
+
+def _queue(request: RemotingCommand) -> tuple[str, int]:
+    return request.ext_fields["topic"], int(request.ext_fields["queueId"])
+
+
+HANDLERS: dict[int, Route] = {
+    RequestCode.UPDATE_AND_CREATE_TOPIC: Route(update_topic, "admin"),
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: Route(update_topic_list, "admin"),
+    RequestCode.DELETE_TOPIC_IN_BROKER: Route(delete_topic, "admin"),
+    RequestCode.GET_ALL_TOPIC_CONFIG: Route(get_all_topic_config, "admin"),
+    RequestCode.GET_TOPIC_CONFIG: Route(get_topic_config, "admin"),
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: Route(get_system_topics, "admin"),
+    RequestCode.CLEAN_UNUSED_TOPIC: Route(clean_unused_topics, "admin"),
+    RequestCode.GET_TOPIC_STATS_INFO: Route(get_topic_stats, "admin"),
+    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: Route(get_topic_consumers, "admin"),
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: Route(search_offset, "admin"),
+    RequestCode.GET_MAX_OFFSET: Route(get_max_offset, "admin"),
+    RequestCode.GET_MIN_OFFSET: Route(get_min_offset, "admin"),
+    RequestCode.GET_EARLIEST_MSG_STORETIME: Route(get_earliest_time, "admin"),
+    RequestCode.QUERY_CONSUME_QUEUE: Route(query_consume_queue, "admin"),
+}

@@ -1,0 +1,52 @@
+"""Looking messages up: by key (12) and by where they are stored (33)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from appliance.errors import BrokerError
+from appliance.remoting.lanes import Route
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+    from appliance.remoting.server import ServerConnection
+
+UNIQUE_KEY_MESSAGES_MAX = 32  # RocketMQ: defaultQueryMaxNum, used instead of maxNum when asked for a unique key
+
+
+def query_message(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """12: messages of a topic under a key, by store time. Hits are by hash: the client drops the false ones."""
+    fields = request.ext_fields
+    is_unique = fields.get("_UNIQUE_KEY_QUERY", "").lower() == "true"
+    found = broker.store.query_message(
+        fields["topic"],
+        fields["key"],
+        UNIQUE_KEY_MESSAGES_MAX if is_unique else int(fields["maxNum"]),
+        int(fields["beginTimestamp"]),
+        int(fields["endTimestamp"]),
+    )
+    index_state = {
+        "indexLastUpdateTimestamp": str(found.index_last_update_timestamp),
+        "indexLastUpdatePhyoffset": str(found.index_last_update_physical_offset),
+    }
+    if not found.buffers:
+        remark = "can not find message, maybe time range not correct"
+        return request.reply(ResponseCode.QUERY_NOT_FOUND, remark, index_state)
+    return request.reply(ext_fields=index_state, body=b"".join(found.buffers))
+
+
+def view_message(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """33: the message stored at a physical offset, as its offset message id says."""
+    physical_offset = int(request.ext_fields["offset"])
+    message = broker.store.message_bytes(physical_offset) if physical_offset >= 0 else None
+    if message is None:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical_offset}")
+    return request.reply(body=bytes(message))
+
+
+HANDLERS: dict[int, Route] = {
+    RequestCode.QUERY_MESSAGE: Route(query_message, "query"),
+    RequestCode.VIEW_MESSAGE_BY_ID: Route(view_message, "query"),
+}

@@ -1,0 +1,144 @@
+"""What GET_BROKER_RUNTIME_INFO (28) tells: RocketMQ's keys with this broker's values, all as text.
+
+Tools and the dashboard split the rates at spaces and parse every part, so all three windows always have a number; a
+window that is not full yet counts as 0.0. One key is ours: EndTransactionQueueHeadWaitTimeMills.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+from gantrymq.message.topics import SCHEDULE_TOPIC
+from gantrymq.remoting.codes import PROTOCOL_VERSION, PROTOCOL_VERSION_TEXT
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+
+# lane -> the keys of its size, capacity and head wait; RocketMQ's names for the last one are irregular
+_LANE_KEYS = {
+    "send": ("sendThreadPoolQueueSize", "sendThreadPoolQueueCapacity", "sendThreadPoolQueueHeadWaitTimeMills"),
+    "pull": ("pullThreadPoolQueueSize", "pullThreadPoolQueueCapacity", "pullThreadPoolQueueHeadWaitTimeMills"),
+    "query": ("queryThreadPoolQueueSize", "queryThreadPoolQueueCapacity", "queryThreadPoolQueueHeadWaitTimeMills"),
+    "transaction": (
+        "EndTransactionQueueSize",
+        "EndTransactionThreadPoolQueueCapacity",
+        "EndTransactionQueueHeadWaitTimeMills",
+    ),
+}
+_NO_TRANSIENT_POOL = "2147483647"  # what RocketMQ says while its off-heap pool is off; there is none here
+
+
+def runtime_info(broker: BrokerController, *, now_s: float | None = None) -> dict[str, str]:
+    """The whole table. Looks at disks, so it costs some system calls; not for a hot path."""
+    now = time.time() if now_s is None else now_s
+    return {
+        "brokerVersionDesc": PROTOCOL_VERSION_TEXT,
+        "brokerVersion": str(PROTOCOL_VERSION),
+        **_uptime(broker, now),
+        **_puts_and_gets(broker),
+        **_messages_by_day(broker),
+        **_extent(broker),
+        **_disks(broker),
+        **_lanes(broker),
+        **_schedule(broker),
+        "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_timestamp),
+    }
+
+
+def readable_bytes(count: int) -> str:
+    """RocketMQ's way: 699 B, 1.5 KiB, 115.0 GiB."""
+    if count < 1024:
+        return f"{count} B"
+    size, unit = float(count), "B"
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        size /= 1024
+        if size < 1024:
+            break
+    return f"{size:.1f} {unit}"
+
+
+def _uptime(broker: BrokerController, now_s: float) -> dict[str, str]:
+    boot_ms = broker.store.stats.boot_timestamp_ms
+    minutes, seconds = divmod(max(int(now_s - boot_ms / 1000), 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return {
+        "bootTimestamp": str(boot_ms),
+        "runtime": f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]",
+    }
+
+
+def _puts_and_gets(broker: BrokerController) -> dict[str, str]:
+    stats = broker.store.stats
+    put, found, missed, transferred = (
+        [rate or 0.0 for rate in stats.rates(column)] for column in (1, 2, 3, 4)
+    )  # the columns of StoreStatsService.rates
+    return stats.runtime_info() | {
+        "putMessageTimesTotal": str(stats.put_times),
+        "putTps": _rates(put),
+        "getFoundTps": _rates(found),
+        "getMissTps": _rates(missed),
+        "getTransferedTps": _rates(transferred),
+        "getTotalTps": _rates([hit + miss for hit, miss in zip(found, missed, strict=True)]),
+    }
+
+
+def _rates(rates: list[float]) -> str:
+    return " ".join(map(str, rates))
+
+
+def _messages_by_day(broker: BrokerController) -> dict[str, str]:
+    daily, (put_total, get_total) = broker.stats.daily, broker.stats.totals()
+    return {
+        "msgPutTotalYesterdayMorning": str(daily.put_yesterday_morning),
+        "msgPutTotalTodayMorning": str(daily.put_today_morning),
+        "msgPutTotalTodayNow": str(put_total),
+        "msgGetTotalYesterdayMorning": str(daily.get_yesterday_morning),
+        "msgGetTotalTodayMorning": str(daily.get_today_morning),
+        "msgGetTotalTodayNow": str(get_total),
+    }
+
+
+def _extent(broker: BrokerController) -> dict[str, str]:
+    store = broker.store
+    return {
+        "commitLogMinOffset": str(store.min_physical_offset),
+        "commitLogMaxOffset": str(store.max_physical_offset),
+        "dispatchBehindBytes": str(store.dispatch_behind_bytes),
+        "earliestMessageTimeStamp": str(store.earliest_store_timestamp()),
+        "remainHowManyDataToFlush": readable_bytes(max(store.max_physical_offset - store.flushed_offset, 0)),
+        "remainTransientStoreBufferNumbs": _NO_TRANSIENT_POOL,
+        "pageCacheLockTimeMills": "0",  # appends and this answer share one thread: none is ever under way here
+    }
+
+
+def _disks(broker: BrokerController) -> dict[str, str]:
+    store, folder = broker.store, broker.store_config.commit_log_folder
+    ratio = str(store.disk_ratio())
+    disks = {
+        "commitLogDiskRatio": ratio,
+        f"commitLogDiskRatio_{folder}": ratio,
+        "consumeQueueDiskRatio": str(store.consume_queue_disk_ratio()),
+    }
+    if broker.store_config.root.exists():
+        usage = shutil.disk_usage(broker.store_config.root)
+        disks["commitLogDirCapacity"] = f"Total : {readable_bytes(usage.total)}, Free : {readable_bytes(usage.free)}."
+    return disks
+
+
+def _lanes(broker: BrokerController) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, (size_key, capacity_key, wait_key) in _LANE_KEYS.items():
+        lane = broker.lanes.by_name[name]
+        values |= {size_key: str(lane.size), capacity_key: str(lane.capacity), wait_key: str(lane.head_wait_ms())}
+    return values
+
+
+def _schedule(broker: BrokerController) -> dict[str, str]:
+    """How far each delay level is: delivered up to, end of its queue."""
+    return {
+        f"scheduleMessageOffset_{level}": f"{offset},{broker.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
+        for level, offset in broker.schedule.offsets.items()
+    }
