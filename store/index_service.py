@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 NAME_DIGITS = 17
 PREFIXES_MAX = 4096
+SIGN = 0x80000000
+ABSOLUTE_MASK = 0x7FFFFFFF  # the absolute value of -2**31 does not fit: RocketMQ takes 0
 TAIL_UNITS = 8  # a unique key's last characters change with each message, those before them once a minute
 _TAIL_POWERS = names.powers_of_31(TAIL_UNITS)
 _UNIQ_KEY = names.UNIQ_KEY.encode()
@@ -53,20 +55,23 @@ class IndexService:
         """After a crash: keep what indexes messages before `physical_end`; recovery adds those behind it again."""
         kept = []
         for file in self.files:
-            if file.count > 1 and file.begin_offset < physical_end and file.rebuild_below(physical_end):
+            has_older = file.count > 1 and file.begin_offset < physical_end
+            if has_older and file.rebuild_below(physical_end):
                 kept.append(file)
                 continue
-            logger.warning(
-                "index file dropped after a crash", extra={"event": "index_file_dropped", "path": str(file.path)}
-            )
+            if has_older:
+                logger.warning(
+                    "index file damaged by a crash and dropped",
+                    extra={"event": "index_file_dropped", "path": str(file.path)},
+                )
             file.delete()
         self.files = kept
         self._choose_active()
 
     def put(self, slot: TopicSlot, properties: bytes, physical_offset: int, timestamp_ms: int) -> None:
-        """Index a message by its unique key and its keys."""
+        """Index a message by its unique key and its keys. OSError when the disk is full."""
         file = self._active
-        if file is None or file.is_full:
+        if file is None or file.count >= file.entries:
             file = self._roll()
         elif physical_offset < file.end_offset:
             return  # dispatched again: the index has it
@@ -78,13 +83,27 @@ class IndexService:
                 at += 9
                 stop = properties.find(b"\x02", at)
                 key = properties[at:] if stop < 0 else properties[at:stop]
-            if key:
-                file.put(self._unique_key_hash(slot, key), physical_offset, timestamp_ms)
+            # A client-made key: all but its last characters is the same for many messages of one client.
+            prefix_hash = self._prefix_hashes.get(key[:-TAIL_UNITS])
+            base = slot.key_bases.get(len(key))
+            tail = key[-TAIL_UNITS:]
+            if prefix_hash is not None and base is not None and tail.isascii():
+                code = (base + prefix_hash + sum(map(_multiply, tail, _TAIL_POWERS))) & HASH_MASK
+                file.put(code if code < SIGN else (HASH_MASK + 1 - code) & ABSOLUTE_MASK, physical_offset, timestamp_ms)
+            elif key:
+                self._remember_prefix(key)
+                file.put(key_hash(slot, key), physical_offset, timestamp_ms)
         at = properties.rfind(_KEYS_MARK)
         if at >= 0:
-            for key in (names.find_property(properties, _KEYS) or b"").split(b" "):
+            if at and properties[at - 1] != 2:
+                keys = names.find_property(properties, _KEYS) or b""
+            else:
+                at += 5
+                stop = properties.find(b"\x02", at)
+                keys = properties[at:] if stop < 0 else properties[at:stop]
+            for key in keys.split(b" ") if b" " in keys else (keys,):
                 if key:
-                    if file.is_full:
+                    if file.count >= file.entries:
                         file = self._roll()
                     file.put(key_hash(slot, key), physical_offset, timestamp_ms)
 
@@ -125,29 +144,13 @@ class IndexService:
         self.files = []
         self._active = None
 
-    def _unique_key_hash(self, slot: TopicSlot, key: bytes) -> int:
-        """Hash a client-made key: nearly all of it is the same for many messages of one client."""
-        units = len(key)
-        if units <= TAIL_UNITS:
-            return key_hash(slot, key)
+    def _remember_prefix(self, key: bytes) -> None:
+        """Keep the hash of a unique key's stable part."""
         prefix = key[:-TAIL_UNITS]
-        prefix_hash = self._prefix_hashes.get(prefix)
-        if prefix_hash is None:
-            if not key.isascii():
-                return key_hash(slot, key)
+        if prefix and prefix.isascii():
             if len(self._prefix_hashes) >= PREFIXES_MAX:
                 self._prefix_hashes.clear()
-            prefix_hash = names.hash_of_ascii(prefix) * pow(31, TAIL_UNITS, 1 << 32)
-            self._prefix_hashes[prefix] = prefix_hash
-        tail = key[-TAIL_UNITS:]
-        if not tail.isascii():
-            return key_hash(slot, key)
-        base = slot.key_bases.get(units)
-        if base is None:
-            base = slot.key_base(units)
-        tail_hash: int = sum(map(_multiply, tail, _TAIL_POWERS))
-        code = (base + prefix_hash + tail_hash) & HASH_MASK
-        return code if code < 0x80000000 else (HASH_MASK + 1 - code) & 0x7FFFFFFF
+            self._prefix_hashes[prefix] = names.hash_of_ascii(prefix) * pow(31, TAIL_UNITS, 1 << 32)
 
     def _roll(self) -> IndexFile:
         """Open the next index file, named by the local time."""
@@ -175,5 +178,6 @@ def key_hash(slot: TopicSlot, key: bytes) -> int:
         text = key.decode("utf-8", "replace")
         units = len(text.encode("utf-16-le")) // 2
         code = names.string_hash_code(text)
-    code = (slot.key_base(units) + code) & HASH_MASK
-    return code if code < 0x80000000 else (HASH_MASK + 1 - code) & 0x7FFFFFFF
+    base = slot.key_bases.get(units)
+    code = ((base if base is not None else slot.key_base(units)) + code) & HASH_MASK
+    return code if code < SIGN else (HASH_MASK + 1 - code) & ABSOLUTE_MASK

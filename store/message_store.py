@@ -264,7 +264,10 @@ class MessageStore:
                 queue.dirty = True
                 self._queues.dirty.append(queue)
         if self._index_enable:
-            self._index_message(slot, properties, position, timestamp)
+            try:
+                self._index.put(slot, properties, position, timestamp)
+            except OSError as exc:
+                self._index_failed(exc)
         if queue is not None and self.arrival_listener is not None:
             self.arrival_listener(slot.topic, message.queue_id, queue_offset + 1, tags_code, timestamp, properties)
         elapsed = self._clock() - now
@@ -332,12 +335,19 @@ class MessageStore:
 
         units: list[bytes] = []
         codes: list[int] = []
-        for offset, (size, _flag, _body, properties) in zip(offsets, items, strict=True):
-            tags_code = self._tags_code(slot, properties, timestamp)
-            codes.append(tags_code)
-            units.append(_pack_unit(offset, size, tags_code))
-            if self._index_enable:
-                self._index_message(slot, properties, offset, timestamp)
+        tags_code_of, index_put = self._tags_code, self._index.put
+        try:
+            for offset, (size, _flag, _body, properties) in zip(offsets, items, strict=True):
+                tags_code = tags_code_of(slot, properties, timestamp)
+                codes.append(tags_code)
+                units.append(_pack_unit(offset, size, tags_code))
+                if self._index_enable:
+                    index_put(slot, properties, offset, timestamp)
+        except OSError as exc:
+            self._index_failed(exc)
+            for offset, (size, _flag, _body, properties) in list(zip(offsets, items, strict=True))[len(units) :]:
+                codes.append(tags_code_of(slot, properties, timestamp))
+                units.append(_pack_unit(offset, size, codes[-1]))
         queue.tail += b"".join(units)
         queue.next_index = queue_offset
         queue.max_physical_offset = position
@@ -515,13 +525,11 @@ class MessageStore:
             code = self._tags_codes[tag] = names.string_hash_code(tag.decode("utf-8", "replace"))
         return code
 
-    def _index_message(self, slot: TopicSlot, properties: bytes, physical_offset: int, timestamp: int) -> None:
-        try:
-            self._index.put(slot, properties, physical_offset, timestamp)
-        except OSError as exc:
-            self._index_enable = False
-            logger.error("key index can't grow", extra={"event": "index_error", "error": str(exc)})
-            self.set_flag(RunningFlags.INDEX_ERROR, True)
+    def _index_failed(self, error: OSError) -> None:
+        """The message is stored but can't be found by key; no more until there is space for the index."""
+        self._index_enable = False
+        logger.error("key index can't grow", extra={"event": "index_error", "error": str(error)})
+        self.set_flag(RunningFlags.INDEX_ERROR, True)
 
     def _split_batch(
         self, slot: TopicSlot, batch: StoreBatch
@@ -582,7 +590,10 @@ class MessageStore:
                     queue.dirty = True
                     self._queues.dirty.append(queue)
         if self._index_enable:
-            self._index_message(slot, fields.properties, physical_offset, fields.store_timestamp)
+            try:
+                self._index.put(slot, fields.properties, physical_offset, fields.store_timestamp)
+            except OSError as exc:
+                self._index_failed(exc)
         self._log.store_timestamp = fields.store_timestamp
 
     def _catch_up(self) -> None:
