@@ -29,6 +29,11 @@ def missing(what: str, reason: str) -> None:
     pytest.skip(sentence)
 
 
+def time_limit(seconds: float) -> float:
+    """`seconds`, and six times as many while the machine has more to do than it has cores: then a clock proves nothing."""
+    return seconds if os.getloadavg()[0] <= 1.5 * (os.cpu_count() or 1) else seconds * 6
+
+
 def require_tool(name: str, reason: str) -> Path:
     """The path of the program `name`; without it the test skips on a developer's machine and fails in CI."""
     found = shutil.which(name)

