@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -130,9 +130,10 @@ def _run_stream(
     try:
         query.awaitTermination()
     except StreamingQueryException as failure:
-        if writer.failure is not None:
-            raise writer.failure from failure
-        raise ReportError(f"reading the commit log failed: {_last_cause(str(failure))}") from failure
+        cause = writer.failure or failure
+        if isinstance(cause, PySparkException):  # raised in a worker or the JVM: only its text has come over
+            raise ReportError(f"copying the commit log failed: {_last_cause(str(cause))}") from cause
+        raise cause from failure
     finally:
         query.stop()
         shutil.rmtree(writer.checkpoint_folder, ignore_errors=True)

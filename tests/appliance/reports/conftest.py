@@ -1,0 +1,63 @@
+"""A real Spark session for the modules that need one: started once a module, its JVM ended with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from appliance.reports.errors import JavaNotFound
+from appliance.reports.java import Java, find_java
+from appliance.reports.launcher import environment
+from tests.conftest import missing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        missing("pyspark", "the report stack is not installed")
+    try:
+        return find_java(tmp_path_factory.mktemp("jre"))
+    except JavaNotFound as reason:
+        missing("java", str(reason))
+        raise
+
+
+@pytest.fixture(scope="module")
+def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    from pyspark import SparkContext
+
+    from appliance.reports.session import create_session
+
+    work = tmp_path_factory.mktemp("spark")
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environment(java, work, local=True, base=before))
+    session = create_session(work, master="local[2]", driver_memory="512m", conf={})
+    try:
+        yield session
+    finally:
+        session.stop()
+        gateway = SparkContext._gateway
+        if gateway is not None:
+            gateway.shutdown()
+            gateway.proc.stdin.close()  # the JVM ends when its standard input does
+            gateway.proc.wait(timeout=30)
+            SparkContext._gateway = SparkContext._jvm = None
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder

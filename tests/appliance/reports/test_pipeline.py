@@ -1,0 +1,246 @@
+"""Commit log to lake to report with a real Spark, each number recomputed by DuckDB from the lake or counted by hand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from appliance.reports.errors import LogTruncated, ReportError
+from appliance.reports.manifest import Lake
+from tests.appliance.reports.stores import HOUR_MS, NOON, Record, unpack_golden, write_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def run_ingest(spark: SparkSession, log: Path, lake: Lake, work: Path, **options: Any) -> Any:
+    from appliance.reports.ingest import ingest
+
+    return ingest(spark, [log], lake, work, **options)
+
+
+def offsets_in(lake: Lake) -> list[int]:
+    """Every physical offset in the lake, read without Spark."""
+    import duckdb
+
+    paths = [str(lake.path / file.path) for file in lake.files()]
+    if not paths:
+        return []
+    return [row[0] for row in duckdb.sql(f"SELECT physical_offset FROM read_parquet({paths}) ORDER BY 1").fetchall()]
+
+
+def day_of_records(count: int, body_bytes: int = 400) -> list[Record]:
+    """Records of three topics over several hours and two days, tags and address families mixed."""
+    topics = itertools.cycle(["orders", "mail", "%RETRY%billing", "orders"])
+    return [
+        Record(
+            topic=next(topics),
+            body=bytes(body_bytes),
+            stored_at=NOON + index * 15 * HOUR_MS // count,
+            properties={"TAGS": "t"} if index % 3 else {},
+            born_ip="2001:db8::1" if index % 5 == 0 else "10.0.0.1",
+            is_v2=index % 7 == 0,
+        )
+        for index in range(count)
+    ]
+
+
+def test_each_record_is_taken_exactly_once_over_several_runs_and_batches(
+    spark: SparkSession, tmp_path: Path, work: Path
+) -> None:
+    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    *first, end = write_log(log, day_of_records(300), file_bytes=1 << 14)
+    rows: list[int] = []
+    result = run_ingest(spark, log, lake, work, max_bytes_per_batch=5 << 14, progress=rows.append)
+    assert (result.rows, result.end, result.gap_bytes) == (300, end, 0)
+    assert result.batches > 1
+    assert rows == sorted(rows) and rows[-1] == 300
+    assert offsets_in(lake) == first
+
+    again = run_ingest(spark, log, lake, work)
+    assert (again.rows, again.batches) == (0, 0)
+
+    *second, end = write_log(log, day_of_records(50), file_bytes=1 << 14, start=end)
+    assert run_ingest(spark, log, lake, work).rows == 50
+    assert offsets_in(lake) == first + second
+    assert lake.checkpoint() == end
+    assert not list(work.iterdir())
+    assert not list((lake.path / "_staging").iterdir())
+
+
+@pytest.mark.parametrize("name", ["clean_broker", "rolled_preblank", "ipv6_delay"])
+def test_a_store_of_apache_rocketmq_is_taken_whole(spark: SparkSession, tmp_path: Path, work: Path, name: str) -> None:
+    lake = Lake(tmp_path / "lake" / name)
+    result = run_ingest(spark, unpack_golden(name, tmp_path) / "commitlog", lake, work)
+    assert result.rows == {"clean_broker": 18, "rolled_preblank": 919, "ipv6_delay": 4}[name]
+
+
+def test_a_run_that_dies_before_its_commit_is_repeated_under_the_same_names(
+    spark: SparkSession, tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    *offsets, _ = write_log(log, day_of_records(40), file_bytes=1 << 14)
+
+    def die(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "commit", die)
+        with pytest.raises(OSError, match="no space left"):
+            run_ingest(spark, log, lake, work)
+    left = sorted(path.name for path in lake.path.glob("data/*/*.parquet"))
+    assert left and offsets_in(lake) == []
+    run_ingest(spark, log, lake, work)
+    assert sorted(path.name for path in lake.path.glob("data/*/*.parquet")) == left
+    assert offsets_in(lake) == offsets
+
+
+def test_what_expired_unread_is_noted_as_a_gap(spark: SparkSession, tmp_path: Path, work: Path) -> None:
+    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    *first, end = write_log(log, day_of_records(20), file_bytes=1 << 14)
+    run_ingest(spark, log, lake, work)
+    *second, _ = write_log(log, day_of_records(100), file_bytes=1 << 14, start=end)
+    files = sorted(log.iterdir())
+    for file in files[:2]:
+        file.unlink()
+    begin = int(files[2].name)
+    result = run_ingest(spark, log, lake, work)
+    assert lake.gaps() == [(end, begin)]
+    assert result.gap_bytes == begin - end
+    assert offsets_in(lake) == first + [offset for offset in second if offset >= begin]
+
+
+@pytest.mark.parametrize("what", ["rewritten", "shorter", "empty"])
+def test_a_log_that_was_truncated_stops_the_run_and_leaves_the_lake_alone(
+    spark: SparkSession, tmp_path: Path, work: Path, what: str
+) -> None:
+    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    *offsets, _ = write_log(log, [Record()] * 20, file_bytes=1 << 14)
+    run_ingest(spark, log, lake, work)
+    for file in log.iterdir():
+        file.unlink()
+    if what != "empty":
+        records = [Record()] * 10 + [Record(body=b"other", stored_at=NOON + 1)] * (20 if what == "rewritten" else 0)
+        write_log(log, records, file_bytes=1 << 14)
+    with pytest.raises(LogTruncated, match=r"broker-a: .*truncated or replaced"):
+        run_ingest(spark, log, lake, work)
+    assert offsets_in(lake) == offsets
+
+
+def test_damage_between_valid_files_stops_the_run_and_names_the_place(
+    spark: SparkSession, tmp_path: Path, work: Path
+) -> None:
+    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    offsets = write_log(log, day_of_records(100), file_bytes=1 << 14)
+    with (log / f"{0:020}").open("r+b") as file:
+        file.seek(offsets[5])
+        file.write(bytes(8))
+    with pytest.raises(ReportError, match=f"no valid record at physical offset {offsets[5]}"):
+        run_ingest(spark, log, lake, work)
+    assert offsets_in(lake) == []
+
+
+def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path, work: Path) -> None:
+    import duckdb
+
+    from appliance.reports.jobs import traffic
+    from appliance.reports.runs import RunSpec
+
+    logs = {"broker-a": day_of_records(200), "broker-b": [Record(topic="SCHEDULE_TOPIC_XXXX"), *day_of_records(60)]}
+    paths: list[str] = []
+    for name, records in logs.items():
+        log, lake = tmp_path / name, Lake(tmp_path / "reports" / "lake" / name)
+        write_log(log, records, file_bytes=1 << 14)
+        run_ingest(spark, log, lake, work)
+        paths += [str(lake.path / file.path) for file in lake.files()]
+    begin, end = NOON + HOUR_MS, NOON + 14 * HOUR_MS
+    spec = RunSpec(report="traffic", data=str(tmp_path), begin_ms=begin, end_ms=end)
+    table, notes = traffic(spark, spec)
+    expected = duckdb.sql(
+        f"""SELECT strftime(make_timestamp(store_timestamp // 3600000 * 3600000000), '%Y-%m-%d %H') AS hour, topic,
+                   count(*), sum(size_bytes)::BIGINT, sum(body_bytes)::BIGINT
+            FROM read_parquet({paths}) WHERE store_timestamp >= {begin} AND store_timestamp < {end}
+            GROUP BY ALL ORDER BY 1, 2"""
+    ).fetchall()
+    found = [
+        (f"{row['hour']:%Y-%m-%d %H}", row["topic"], row["messages"], row["stored_bytes"], row["body_bytes"])
+        for row in table.to_pylist()
+    ]
+    assert found == expected
+    assert len(found) > 30
+    every = [record for records in logs.values() for record in records]
+    assert sum(row[2] for row in found) == sum(begin <= record.stored_at < end for record in every)
+    assert notes == []
+
+    only, _ = traffic(
+        spark, RunSpec(report="traffic", data=str(tmp_path), begin_ms=begin, end_ms=end, topics=("mail",))
+    )
+    assert only.num_rows and set(only["topic"].to_pylist()) == {"mail"}
+
+
+def test_traffic_counts_by_topic_and_hour_and_marks_what_is_not_an_ordinary_topic(spark: SparkSession) -> None:
+    from appliance.reports.transforms import traffic_per_topic_and_hour
+
+    messages = frame(
+        spark,
+        [
+            ("orders", NOON, 100, 10),
+            ("orders", NOON + HOUR_MS - 1, 200, 20),
+            ("orders", NOON + HOUR_MS, 300, 30),
+            ("orders", NOON - 1, 1, 1),
+            ("orders", NOON + 2 * HOUR_MS, 1, 1),
+            ("%RETRY%g", NOON, 1, 0),
+            ("%DLQ%g", NOON, 1, 0),
+            ("RMQ_SYS_TRACE_TOPIC", NOON, 1, 0),
+            ("rmq_sys_x", NOON, 1, 0),
+            ('it\'s "odd"', NOON, 1, 0),
+        ],
+    )
+    rows = traffic_per_topic_and_hour(messages, NOON, NOON + 2 * HOUR_MS).collect()
+    assert [(row.hour.hour, row.topic, row.kind, row.messages, row.stored_bytes, row.body_bytes) for row in rows] == [
+        (12, "%DLQ%g", "dead letter", 1, 1, 0),
+        (12, "%RETRY%g", "retry", 1, 1, 0),
+        (12, "RMQ_SYS_TRACE_TOPIC", "system", 1, 1, 0),
+        (12, 'it\'s "odd"', "normal", 1, 1, 0),
+        (12, "orders", "normal", 2, 300, 30),
+        (12, "rmq_sys_x", "system", 1, 1, 0),
+        (13, "orders", "normal", 1, 300, 30),
+    ]
+    bound = traffic_per_topic_and_hour(messages, NOON, NOON + HOUR_MS, ['it\'s "odd"', "' OR 1=1 --"]).collect()
+    assert [row.topic for row in bound] == ['it\'s "odd"']
+
+
+def test_a_lake_without_files_gives_an_empty_report(spark: SparkSession, tmp_path: Path) -> None:
+    from appliance.reports.jobs import traffic
+    from appliance.reports.runs import RunSpec
+
+    table, _ = traffic(spark, RunSpec(report="traffic", data=str(tmp_path), begin_ms=0, end_ms=1))
+    assert table.num_rows == 0
+    assert table.column_names == ["hour", "topic", "kind", "messages", "stored_bytes", "body_bytes"]
+
+
+def test_a_store_can_be_queried_without_a_lake(spark: SparkSession, tmp_path: Path) -> None:
+    from appliance.reports.record_columns import SCHEMA
+    from appliance.reports.source import FORMAT, StoreDataSource
+
+    write_log(tmp_path / "commitlog", day_of_records(80), file_bytes=1 << 14)
+    spark.dataSource.register(StoreDataSource)
+    frame_of_store = spark.read.format(FORMAT).option("path", str(tmp_path)).load()
+    assert [field.name for field in frame_of_store.schema] == SCHEMA.names
+    assert frame_of_store.where("topic = 'mail'").count() == 20
+
+
+def frame(spark: SparkSession, rows: Iterable[tuple[str, int, int, int]]) -> Any:
+    from pyspark.sql import functions as F
+
+    from appliance.reports.record_columns import SCHEMA_DDL
+
+    wanted = spark.createDataFrame(list(rows), "topic STRING, store_timestamp BIGINT, size_bytes INT, body_bytes INT")
+    names = [part.split()[0] for part in SCHEMA_DDL.split(", ")]
+    return wanted.select(*(F.col(name) if name in wanted.columns else F.lit(None).alias(name) for name in names))

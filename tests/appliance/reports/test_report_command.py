@@ -1,0 +1,110 @@
+"""`gantry report` as its own process: results on disk, exit code as status, nothing left when it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from appliance.reports.java import Java
+from appliance.reports.runs import RunFolder
+from tests.appliance.reports.stores import HOUR_MS, NOON, Record, write_log
+
+ROOT = Path(__file__).parents[3]
+RUN_ID = "20261121T120000Z-0a1b2c"
+
+pytestmark = [pytest.mark.timeout(150), pytest.mark.slow]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "brokers" / "broker-a"
+    write_log(
+        folder / "store" / "commitlog",
+        [Record(topic=topic, stored_at=NOON + hour * HOUR_MS) for topic in ("orders", "=cmd()") for hour in range(3)],
+    )
+    (folder / "broker.properties").write_text("brokerName=shop-a\n")
+    return tmp_path
+
+
+def command(data: Path, *more: str) -> list[str]:
+    return [
+        sys.executable, "-m", "appliance", "report", "traffic", "--data", str(data), "--run-id", RUN_ID,
+        "--from", "2026-11-21", "--to", "2026-11-22", "--driver-memory", "512m", *more,
+    ]  # fmt: skip
+
+
+def processes_of(data: Path) -> list[str]:
+    """Command lines of processes that work in or on the data folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            folder = str((entry / "cwd").readlink())
+        except OSError:
+            continue
+        if str(data) in line or folder.startswith(str(data)):
+            found.append(line)
+    return found
+
+
+def test_a_run_leaves_its_results_and_no_process(java: Java, data: Path) -> None:
+    done = subprocess.run(command(data), cwd=ROOT, capture_output=True, text=True, timeout=140)
+    assert done.returncode == 0, done.stderr
+    assert "6 messages" in done.stdout
+    folder = RunFolder.in_data(data, RUN_ID)
+    status = folder.status()
+    assert status is not None
+    assert (status.state, status.rows, status.ingested_rows, status.exit_code) == ("succeeded", 6, 6, 0)
+    rows = json.loads(folder.result("json").read_bytes())["rows"]
+    assert rows[0] == {
+        "hour": "2026-11-21T12:00:00Z", "topic": "=cmd()", "kind": "normal",
+        "messages": 1, "stored_bytes": 102, "body_bytes": 5,
+    }  # fmt: skip
+    lines = folder.result("csv").read_text().splitlines()
+    assert lines[0] == '"hour","topic","kind","messages","stored_bytes","body_bytes"'
+    assert lines[1] == '"2026-11-21T12:00:00Z","\'=cmd()","normal",1,102,5'
+    assert folder.result("parquet").is_file()
+    assert not folder.work_path.exists()
+    assert (data / "reports" / "lake" / "shop-a" / "_log").is_dir()
+    assert processes_of(data) == []
+
+
+def test_a_run_that_takes_too_long_is_killed_with_everything_it_started(java: Java, data: Path) -> None:
+    done = subprocess.run(command(data, "--timeout", "6"), cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 124
+    assert "took longer than 6 s" in done.stderr
+    status = RunFolder.in_data(data, RUN_ID).status()
+    assert status is not None and status.state == "timeout"
+    assert processes_of(data) == []
+
+
+@pytest.mark.parametrize(("number", "graceful"), [(signal.SIGTERM, True), (signal.SIGKILL, False)])
+def test_a_stopped_launcher_takes_its_run_with_it(java: Java, data: Path, number: int, graceful: bool) -> None:
+    launcher = subprocess.Popen(command(data), cwd=ROOT, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not any("java" in line.split(" ", 1)[0] for line in processes_of(data)):
+        assert launcher.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    launcher.send_signal(number)
+    assert launcher.wait(timeout=20) == (130 if graceful else -number)
+    while processes_of(data) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert processes_of(data) == []
+    status = RunFolder.in_data(data, RUN_ID).status()
+    assert (status is not None and status.state == "cancelled") if graceful else status is None
+
+
+def test_a_wrong_java_fails_the_run_and_says_which_setting_is_wrong(java: Java, tmp_path: Path) -> None:
+    environment = {**os.environ, "GANTRY_JAVA_HOME": str(tmp_path / "none")}
+    done = subprocess.run(command(tmp_path), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "the setting: " in done.stderr
+    status = RunFolder.in_data(tmp_path, RUN_ID).status()
+    assert status is not None and status.state == "failed"

@@ -1,0 +1,84 @@
+"""Result files: cells are safe in a spreadsheet, and the page is bounded whatever the report's size."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+
+from appliance.reports.errors import ReportError
+from appliance.reports.results import CHART_TOPICS, PAGE_ROWS, PAGE_TOPICS, csv_bytes, page_of
+from appliance.reports.runs import RunFolder, RunSpec, new_run_id
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_a_cell_that_a_spreadsheet_would_run_becomes_text(cell: str) -> None:
+    written = csv_bytes(pa.table({"topic": [cell, "plain", None], "messages": [-5, 0, 7]})).decode()
+    rows = list(csv.reader(io.StringIO(written, newline="")))
+    assert rows[1:] == [["'" + cell, "-5"], ["plain", "0"], ["", "7"]]
+
+
+def rows(topics: int, hours: int) -> list[dict[str, object]]:
+    return [
+        {
+            "hour": f"2026-11-{1 + hour // 24:02}T{hour % 24:02}:00:00Z",
+            "topic": f"t{topic:04}",
+            "kind": "normal",
+            "messages": topics - topic,
+            "stored_bytes": 10,
+            "body_bytes": 5,
+        }
+        for hour in range(hours)
+        for topic in range(topics)
+    ]
+
+
+def test_the_page_of_a_huge_report_stays_small_and_its_totals_whole() -> None:
+    page = page_of(rows(500, 100), begin_ms=0, end_ms=1, notes=[])
+    assert (len(page["topics"]), len(page["rows"])) == (PAGE_TOPICS, PAGE_ROWS)
+    assert (page["topic_count"], page["row_count"]) == (500, 50_000)
+    assert page["messages"] == 100 * 500 * 501 // 2
+    assert [series["topic"] for series in page["chart"]["series"][:2]] == ["t0000", "t0001"]
+    assert page["chart"]["series"][-1]["count"] == 500 - CHART_TOPICS
+    assert sum(sum(series["messages"]) for series in page["chart"]["series"]) == page["messages"]
+    assert page["busiest_hour"] == {"hour": "2026-11-01T00:00:00Z", "messages": 125_250}
+    assert len(json.dumps(page)) < 300_000
+
+
+def test_an_empty_report_has_an_empty_page() -> None:
+    page = page_of([], begin_ms=0, end_ms=1, notes=["a note"])
+    assert (page["messages"], page["busiest_hour"], page["chart"]) == (0, None, {"hours": [], "series": []})
+    assert page["notes"] == ["a note"]
+
+
+@pytest.mark.parametrize("run_id", ["", "..", "../../etc", "20261121T120000Z-0a1b2c/..", "20261121T120000Z-0A1B2C"])
+def test_a_run_id_that_could_leave_the_folder_is_refused(tmp_path: Path, run_id: str) -> None:
+    with pytest.raises(ReportError, match="is not a run id"):
+        RunFolder.in_data(tmp_path, run_id)
+
+
+def test_a_run_folder_gives_back_what_was_asked(tmp_path: Path) -> None:
+    folder = RunFolder.in_data(tmp_path, new_run_id())
+    spec = RunSpec(report="traffic", data="d", begin_ms=1, end_ms=2, topics=("a",), conf={"k": "v"})
+    folder.write_spec(spec)
+    assert folder.spec() == spec
+    assert (folder.status(), folder.progress(), folder.page()) == (None, None, None)
+    with pytest.raises(ReportError, match="no result as"):
+        folder.result("exe")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [({"report": "x"}, "unknown"), ({"end_ms": 1}, "empty"), ({"timeout_s": 0}, "greater than 0")],
+)
+def test_a_spec_that_makes_no_sense_is_refused(change: dict[str, object], sentence: str) -> None:
+    values = {"report": "traffic", "data": "d", "begin_ms": 1, "end_ms": 2} | change
+    with pytest.raises(ReportError, match=sentence):
+        RunSpec(**values)
