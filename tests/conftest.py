@@ -30,7 +30,7 @@ def missing(what: str, reason: str) -> None:
 
 
 def time_limit(seconds: float) -> float:
-    """`seconds`, and six times as many while the machine has more to do than it has cores: then a clock proves nothing."""
+    """`seconds`, and six times as many while the machine is busy with other things: then a clock proves little."""
     return seconds if os.getloadavg()[0] <= 1.5 * (os.cpu_count() or 1) else seconds * 6
 
 

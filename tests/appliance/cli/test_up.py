@@ -47,6 +47,12 @@ def answers(url: str) -> int:
         return exc.code
 
 
+def beginning(path: Path) -> bytes:
+    """What a young store holds; the file itself has its full gigabyte from birth."""
+    with path.open("rb") as file:
+        return file.read(1 << 20)
+
+
 def test_it_says_once_that_it_is_ready_and_where(gantry: RunningAppliance) -> None:
     assert gantry.output.count("GANTRY READY") == 1
     for text in (gantry.http, gantry.namesrv, gantry.broker, gantry.data):
@@ -107,7 +113,7 @@ def test_a_signal_stops_everything_cleanly_and_nothing_is_lost(tmp_path: Path, n
         assert not [child for child in workers if child.is_running()]
     store = tmp_path / "data" / "brokers"
     assert not list(store.glob("*/store/abort"))  # what a store leaves when it was not closed
-    assert any(b"keep me" in path.read_bytes() for path in store.glob("*/store/commitlog/*"))
+    assert any(b"keep me" in beginning(path) for path in store.glob("*/store/commitlog/*"))
 
 
 def test_workers_end_when_the_appliance_is_killed(tmp_path: Path) -> None:
