@@ -6,6 +6,7 @@ The texts are made here and nowhere else, so a page and the socket that keeps it
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from dashboard import units
 from dashboard.checks import Verdict, judge
 from dashboard.live.board import FRESH_S, BrokerState, Snapshot
 from dashboard.processes import ProcessFacts
-from dashboard.rows import TopicDetail
+from dashboard.rows import TopicDetail, TopicRow
 
 
 class Figure(NamedTuple):
@@ -92,6 +93,22 @@ def topic_figures(detail: TopicDetail, in_rate: float | None, why: str | None = 
     for queue in detail.queues:
         figures.bars[f"queue.{queue.key}"] = queue.stored / most if most else 0.0
     figures.shape = _shape(*(queue.key for queue in detail.queues))
+    return figures
+
+
+def list_figures(rows: Sequence[TopicRow], now: float) -> Figures:
+    """The figures of the topic list's rows."""
+    figures = Figures(now=now)
+    for row in rows:
+        reading, prefix = row.figures, f"row.{row.name}"
+        value = reading.value if reading is not None else None
+        at, why = (reading.at, reading.why) if reading is not None else (None, None)
+        figures.put(f"{prefix}.stored", units.count(value and value.stored), at, why)
+        in_rate = value.in_rate if value is not None else None
+        figures.put(f"{prefix}.in", units.rate(in_rate), at, why or "known at the next reading")
+        written = value.last_write_ms if value is not None else 0
+        figures.put(f"{prefix}.written", units.ago(written / 1000, now) if written else units.UNKNOWN, at, why or "never")
+    figures.shape = _shape(*(f"{row.name} {row.kind} {row.write_queues} {row.perm_text}" for row in rows))
     return figures
 
 

@@ -33,6 +33,7 @@ ALLOWED_HOSTS = [
 
 INSTALLED_APPS = [
     "channels",
+    "django.forms",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -84,6 +85,8 @@ DATABASES = {
         },
     }
 }
+
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"  # forms are drawn by templates/_form.html
 
 AUTH_USER_MODEL = "dashboard.User"
 LOGIN_URL = "login"

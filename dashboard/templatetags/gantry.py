@@ -1,7 +1,9 @@
-"""What templates need beyond Django: figures that know their age, bars, units, icons, addresses with a changed query."""
+"""What templates need beyond Django: figures that know their age, bars, units, icons, changed queries."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from django import template
@@ -117,3 +119,28 @@ def plural(number: int | None, word: str) -> str:
 def may(principal: Any, permission: str) -> bool:
     """Whether the one who is logged in may do something; hides what would be refused."""
     return principal is not None and principal.may(permission)
+
+
+@register.filter
+def pairs(text: str) -> list[list[str]]:
+    """ "a:A,b:B" → [[a, A], [b, B]], for loops over what a template itself names."""
+    return [part.split(":", 1) for part in text.split(",")]
+
+
+@register.filter
+def at(table: Mapping[str, Any], key: str) -> Any:
+    """table[key], None when it is not there."""
+    return table.get(key)
+
+
+@register.filter
+def clock(seconds: float) -> str:
+    """Epoch seconds as the time of day, UTC."""
+    return units.moment(seconds * 1000)[11:19]
+
+
+@register.filter
+def as_json(value: Any) -> SafeString:
+    """A value for a <script type="application/json">; what could end the element is escaped."""
+    text = json.dumps(value, separators=(",", ":"))
+    return mark_safe(text.translate({ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}))  # noqa: S308

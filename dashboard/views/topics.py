@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -14,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access import Permission, requires
 from dashboard.failures import GatewayError, NotAllowed, TopicExists
-from dashboard.figures import topic_figures
+from dashboard.figures import list_figures, topic_figures
 from dashboard.forms import PERMS, TopicForm, TopicSettingsForm, TypedNameForm
 from dashboard.gateway import gateway
 from dashboard.rows import TopicDetail, TopicRow
@@ -181,7 +182,7 @@ async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
         return gateway_error(request, exc)
     context = {
         "rows": rows,
-        "now": listing.at,
+        "figures": list_figures(rows, time.time()),
         "total": len(normal),
         "hidden": len(listing.rows) - len(normal),
         "troubles": listing.troubles,

@@ -1,0 +1,433 @@
+// GantryMQ's one script: live values, the chart, arriving messages, copying, the theme, a few keys.
+// Everything works without it too, only not by itself. No dependency but htmx, which swaps fragments.
+"use strict";
+(() => {
+  const FRESH_S = 3;          // as on the server (live/board.py)
+  const UNKNOWN = "—";
+  const HISTORY_S = 900;
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  // ---- figures: each knows its age -------------------------------------------------------------------------------
+
+  let clockOffset = 0;        // server clock minus ours, seconds; from the newest frame
+  const serverNow = () => Date.now() / 1000 + clockOffset;
+
+  const ageText = (seconds) => {
+    const whole = Math.max(0, Math.floor(seconds));
+    if (whole < 60) return `${whole} s ago`;
+    return whole < 3600 ? `${Math.floor(whole / 60)} min ago` : `${Math.floor(whole / 3600)} h ago`;
+  };
+
+  function showFigure(element, [text, at, why]) {
+    if (element.firstChild?.nodeValue !== text) element.textContent = text;
+    element.dataset.at = at ?? "";
+    element.dataset.why = why ?? "";
+    showAge(element);
+  }
+
+  function showAge(element) {
+    const at = parseFloat(element.dataset.at);
+    const isUnknown = Number.isNaN(at);
+    const age = isUnknown ? 0 : serverNow() - at;
+    const isStale = !isUnknown && age > FRESH_S + (element.closest("[data-refresh-s]") && !live.isOpen ? 4 : 0);
+    element.classList.toggle("is-unknown", isUnknown);
+    element.classList.toggle("is-stale", isStale);
+    element.classList.toggle("is-live", !isUnknown && !isStale);
+    const why = element.dataset.why ?? element.title;
+    const title = isUnknown ? why || "not known yet" : isStale ? `${ageText(age)}${why ? `: ${why}` : ""}` : "";
+    if (title) element.title = title; else element.removeAttribute("title");
+    if (element.closest(".tile-value")) {
+      let note = $(".age", element);
+      if (isStale) {
+        if (!note) { note = document.createElement("span"); note.className = "age"; element.append(note); }
+        note.textContent = ageText(age);
+      } else note?.remove();
+    }
+  }
+
+  function showFigures(root, figures, bars) {
+    for (const element of $$("[data-live]", root)) {
+      const figure = figures[element.dataset.live];
+      if (figure) showFigure(element, figure);
+    }
+    for (const bar of $$("[data-bar]", root)) {
+      if (bar.dataset.bar in bars) showBar(bar, bars[bar.dataset.bar]);
+    }
+  }
+
+  function showBar(bar, ratio) {
+    const marks = bar.dataset.marks ? bar.dataset.marks.split(",").map(Number) : [];
+    const passed = ratio === null ? 0 : marks.filter((mark) => ratio * 100 >= mark).length;
+    const level = ratio === null ? "unknown" : ["ok", "warn", "bad"][Math.min(passed, 2)];
+    bar.setAttribute("class", `bar bar-${level}`);
+    $(".bar-fill", bar).setAttribute("width", `${(Math.min(Math.max(ratio ?? 0, 0), 1) * 100).toFixed(2)}%`);
+    const label = bar.getAttribute("aria-label").split(":")[0];
+    bar.setAttribute("aria-label", `${label}: ${ratio === null ? UNKNOWN : `${(ratio * 100).toFixed(1)} %`}`);
+  }
+
+  // ---- the socket ------------------------------------------------------------------------------------------------
+
+  const live = { socket: null, isOpen: false, tries: 0, timer: 0, hadOne: false, lastFrameAt: 0 };
+
+  const channels = () => [...new Set($$("[data-channel]").map((element) => element.dataset.channel))];
+
+  function connect() {
+    clearTimeout(live.timer);
+    if (!channels().length || live.socket) return;
+    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
+    live.socket = socket;
+    socket.onopen = () => {
+      live.isOpen = true; live.hadOne = true; live.tries = 0; live.lastFrameAt = Date.now();
+      socket.send(JSON.stringify({ subscribe: channels() }));
+      showConnection();
+    };
+    socket.onmessage = (event) => {
+      live.lastFrameAt = Date.now();
+      if (document.hidden) return;                  // a hidden page draws nothing; it asks again when it is seen
+      for (const frame of JSON.parse(event.data).frames ?? []) takeFrame(frame);
+    };
+    socket.onclose = (event) => {
+      live.socket = null; live.isOpen = false; live.tries += 1;
+      showConnection();
+      if (event.code === 4401) { location.reload(); return; }   // logged out: the server says where to go
+      const wait = Math.min(15000, 500 * 2 ** Math.min(live.tries, 5)) * (0.7 + Math.random() * 0.6);
+      live.timer = setTimeout(connect, wait);
+    };
+  }
+
+  function showConnection() {
+    const bar = $("#connection-bar");
+    const isLost = !live.isOpen && live.tries > 0;
+    bar.hidden = !isLost;
+    if (isLost) bar.textContent = live.hadOne ? "Connection lost. Reconnecting …" : "No live connection. Values are asked for every few seconds.";
+    for (const pulse of $$("[data-pulse]")) {
+      pulse.classList.toggle("is-live", live.isOpen);
+      pulse.lastElementChild.textContent = live.isOpen ? "live" : isLost ? "not live" : "connecting";
+    }
+  }
+
+  function takeFrame(frame) {
+    clockOffset = frame.now - Date.now() / 1000;
+    for (const root of $$("[data-channel]")) {
+      if (root.dataset.channel !== frame.channel) continue;
+      const shaped = root.matches("[data-shape]") ? root : $("[data-shape]", root);
+      if (frame.channel === "overview" && shaped && shaped.dataset.shape !== frame.shape) { refresh(root); continue; }
+      showFigures(root, frame.figures, frame.bars);
+      if (frame.sentence) showVerdict(root, frame);
+      if (frame.points) chart?.add(frame.points, frame.all);
+      if (frame.rows || frame.more) showRows(frame);
+    }
+  }
+
+  function showVerdict(root, frame) {
+    const sentence = $("[data-sentence]", root);
+    const wasLevel = sentence.dataset.level;
+    if (sentence.textContent !== frame.sentence) {
+      // Screen readers hear changes of state, not of a number each second.
+      sentence.setAttribute("aria-live", wasLevel !== undefined && wasLevel !== String(frame.level) ? "polite" : "off");
+      sentence.textContent = frame.sentence;
+    }
+    sentence.dataset.level = frame.level;
+    $("[data-level]", root).className = `verdict verdict-${frame.word}`;
+  }
+
+  // ---- asking again without a socket: only values change, unless rows came or went -----------------------------------
+
+  async function refresh(element) {
+    if (element.dataset.busy) return;
+    element.dataset.busy = "1";
+    try {
+      const headers = { "HX-Request": "true" };
+      if (element.dataset.refreshTarget) headers["HX-Target"] = element.dataset.refreshTarget;
+      const answer = await fetch(element.dataset.refresh, { headers, credentials: "same-origin" });
+      if (answer.headers.has("HX-Redirect")) { location.href = answer.headers.get("HX-Redirect"); return; }
+      if (!answer.ok) return;
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      patch(element, fresh);
+    } catch { /* the network is away: values grow old and say so */ } finally { delete element.dataset.busy; }
+  }
+
+  function patch(element, fresh) {
+    const nowShaped = element.matches("[data-shape]") ? element : $("[data-shape]", element);
+    const newShaped = $("[data-shape]", fresh);
+    if (!newShaped) return;
+    if (nowShaped?.dataset.shape !== newShaped.dataset.shape && !("refreshValues" in element.dataset)) {
+      nowShaped.replaceWith(newShaped);
+      window.htmx?.process(newShaped);
+      start(newShaped);
+      return;
+    }
+    const values = new Map($$("[data-live]", newShaped).map((item) => [item.dataset.live, item]));
+    for (const item of $$("[data-live]", nowShaped)) {
+      const value = values.get(item.dataset.live);
+      if (value) showFigure(item, [value.textContent, value.dataset.at || null, value.title || null]);
+    }
+    const bars = new Map($$("[data-bar]", newShaped).map((item) => [item.dataset.bar, item]));
+    for (const bar of $$("[data-bar]", nowShaped)) bars.get(bar.dataset.bar) && bar.replaceWith(bars.get(bar.dataset.bar));
+    const [sentence, mark] = [$("[data-sentence]", newShaped), $("[data-level]", newShaped)];
+    if (sentence && $("[data-sentence]", nowShaped)) {
+      $("[data-sentence]", nowShaped).textContent = sentence.textContent;
+      $("[data-level]", nowShaped).className = mark.className;
+    }
+    const points = $("[data-chart-points]", newShaped);
+    if (points) chart?.add(JSON.parse(points.textContent), true);
+    const rows = $("[data-rows]", newShaped);
+    if (rows && $("[data-live-rows]")) showRows({ rows: $$("tr.row", rows).map((row) => row.outerHTML), all: true });
+  }
+
+  setInterval(() => {
+    for (const element of $$("[data-live]")) showAge(element);
+    if (live.isOpen && Date.now() - live.lastFrameAt > 12000) live.socket.close();   // half-open: start over
+    if (document.hidden) return;
+    for (const element of $$("[data-refresh]")) {
+      if (element.dataset.refreshWhen === "offline" && (live.isOpen || live.tries === 0)) continue;
+      const due = parseFloat(element.dataset.refreshS) * 1000;
+      if (Date.now() - (element.refreshedAt ?? pageShownAt) >= due) { element.refreshedAt = Date.now(); refresh(element); }
+    }
+  }, 1000);
+  const pageShownAt = Date.now();
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || !live.socket) return;
+    // What was missed comes as a whole: leave and join again.
+    if (live.isOpen) live.socket.send(JSON.stringify({ unsubscribe: channels(), subscribe: channels() }));
+  });
+
+  // ---- messages that arrive --------------------------------------------------------------------------------------
+
+  function showRows(frame) {
+    const list = $("[data-live-rows]");
+    if (!list) return;
+    const body = $("[data-rows]", list);
+    const known = new Set($$("tr.row", body).map((row) => row.dataset.place));
+    const holder = document.createElement("template");
+    holder.innerHTML = (frame.rows ?? []).join("");   // rows are made and escaped by the server's template
+    const only = list.dataset.onlyQueue;
+    const fresh = [...holder.content.children].filter((row) => !known.has(row.dataset.place) && (!only || row.dataset.queue === only));
+    if (fresh.length) {
+      if (body.childElementCount) for (const row of fresh) row.classList.add("is-new");
+      body.prepend(...fresh);
+      $("[data-table]", list).classList.remove("is-empty");
+      const rows = $$("tr.row", body);
+      for (const row of rows.slice(Number(list.dataset.rowsMax))) {
+        if (row.nextElementSibling?.matches(".opened")) row.nextElementSibling.remove();
+        row.remove();
+      }
+    }
+    const note = $("[data-arrived]", list);
+    list.skipped = frame.all ? 0 : (list.skipped ?? 0) + (frame.more ?? 0);
+    note.hidden = !list.skipped;
+    if (list.skipped) note.textContent = `Too many to show each: ${list.skipped.toLocaleString("en").replaceAll(",", "\u202f")} more arrived between these.`;
+  }
+
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest("tr.row");
+    const opener = event.target.closest("[data-open]") ?? (row && !event.target.closest("a, button") && !String(getSelection()) ? $("[data-open]", row) : null);
+    if (!opener || event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    toggleMessage(opener);
+  });
+
+  async function toggleMessage(opener) {
+    const row = opener.closest("tr");
+    const next = row.nextElementSibling;
+    const address = new URL(location.href);
+    if (next?.matches(".opened")) {
+      next.remove();
+      opener.setAttribute("aria-expanded", "false");
+      address.searchParams.delete("open"); address.searchParams.delete("as");
+    } else {
+      const answer = await fetch(opener.href, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+      const text = await answer.text();
+      const holder = document.createElement("template");
+      holder.innerHTML = answer.ok ? text : `<tr class="opened"><td colspan="7">${text}</td></tr>`;
+      const opened = holder.content.firstElementChild;
+      if (row.nextElementSibling?.matches(".opened")) return;
+      row.after(opened);
+      window.htmx?.process(opened);
+      opener.setAttribute("aria-expanded", "true");
+      address.searchParams.set("open", opener.dataset.open);
+    }
+    history.replaceState(history.state, "", address);
+  }
+
+  // ---- the chart: two lines over fifteen minutes, drawn as SVG ------------------------------------------------------
+
+  let chart = null;
+
+  class Chart {
+    constructor(element) {
+      this.element = element;
+      this.points = JSON.parse($("[data-chart-points]", element)?.textContent || "[]");
+      this.svg = element.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
+      this.tip = element.appendChild(document.createElement("div"));
+      this.tip.className = "chart-tip"; this.tip.hidden = true;
+      this.cursorAt = null;
+      element.addEventListener("pointermove", (event) => this.point(event.clientX));
+      element.addEventListener("pointerleave", () => this.point(null));
+      element.addEventListener("keydown", (event) => this.key(event));
+      element.addEventListener("blur", () => this.point(null));
+      new ResizeObserver(() => this.draw()).observe(element);
+    }
+
+    add(points, isAll) {
+      if (isAll) this.points = points;
+      else {
+        const last = this.points.at(-1)?.[0] ?? 0;
+        this.points.push(...points.filter((point) => point[0] > last));
+      }
+      if (this.points.length > HISTORY_S) this.points.splice(0, this.points.length - HISTORY_S);
+      this.draw();
+    }
+
+    draw() {
+      const { clientWidth: width, clientHeight: height } = this.element;
+      if (!width) return;
+      const left = 44, bottom = 20, top = 8;
+      const end = Math.max(this.points.at(-1)?.[0] ?? 0, serverNow() - 2), begin = end - HISTORY_S;
+      const most = niceMax(Math.max(1, ...this.points.map((point) => Math.max(point[1] ?? 0, point[2] ?? 0))));
+      const x = (at) => left + ((at - begin) / HISTORY_S) * (width - left - 2);
+      const y = (rate) => top + (1 - rate / most) * (height - top - bottom);
+      this.scale = { x, y, left, begin, end, width, height, bottom, top };
+      const parts = [];
+      for (let step = 0; step <= 2; step += 1) {
+        const at = y((most * step) / 2).toFixed(1);
+        parts.push(`<line class="grid" x1="${left}" x2="${width}" y1="${at}" y2="${at}"/><text x="${left - 8}" y="${+at + 4}" text-anchor="end">${short((most * step) / 2)}</text>`);
+      }
+      for (let minutes = 15; minutes >= 0; minutes -= 5) {
+        const anchor = minutes === 15 ? "start" : minutes === 0 ? "end" : "middle";
+        parts.push(`<text x="${x(end - minutes * 60).toFixed(1)}" y="${height - 3}" text-anchor="${anchor}">${minutes ? `−${minutes} min` : "now"}</text>`);
+      }
+      const ins = this.path(1, x, y), outs = this.path(2, x, y);
+      for (const run of this.runs(1)) {
+        const line = run.map((point) => `${x(point[0]).toFixed(1)},${y(point[1]).toFixed(1)}`).join("L");
+        parts.push(`<path class="area" d="M${x(run[0][0]).toFixed(1)},${y(0)}L${line}L${x(run.at(-1)[0]).toFixed(1)},${y(0)}Z"/>`);
+      }
+      parts.push(`<path class="line line-in" d="${ins}"/><path class="line line-out" d="${outs}"/>`);
+      if (this.cursorAt !== null) parts.push(`<line class="cursor" x1="${x(this.cursorAt)}" x2="${x(this.cursorAt)}" y1="${top}" y2="${height - bottom}"/>`);
+      this.svg.innerHTML = parts.join("");          // numbers only
+      this.showTip();
+    }
+
+    runs(column) {                                  // unknown seconds and pauses are gaps, never zero
+      const runs = []; let run = [];
+      for (const point of this.points) {
+        const isGap = point[column] === null || (run.length && point[0] - run.at(-1)[0] > 3.5);
+        if (isGap && run.length) { runs.push(run); run = []; }
+        if (point[column] !== null) run.push([point[0], point[column]]);
+      }
+      if (run.length) runs.push(run);
+      return runs.map((points) => (points.length === 1 ? [points[0], [points[0][0] + 0.5, points[0][1]]] : points));
+    }
+
+    path(column, x, y) {
+      return this.runs(column).map((run) => `M${run.map((point) => `${x(point[0]).toFixed(1)},${y(point[1]).toFixed(1)}`).join("L")}`).join("");
+    }
+
+    point(clientX) {
+      if (clientX === null || !this.scale) this.cursorAt = null;
+      else {
+        const { left, width, begin } = this.scale;
+        const across = (clientX - this.element.getBoundingClientRect().left - left) / (width - left - 2);
+        this.cursorAt = across < 0 || across > 1 ? null : begin + across * HISTORY_S;
+      }
+      this.draw();
+    }
+
+    key(event) {
+      const step = { ArrowLeft: -5, ArrowRight: 5 }[event.key];
+      if (!step || !this.scale) return;
+      event.preventDefault();
+      this.cursorAt = Math.min(this.scale.end, Math.max(this.scale.begin, (this.cursorAt ?? this.scale.end) + step));
+      this.draw();
+    }
+
+    showTip() {
+      const nearest = this.cursorAt === null ? null : this.points.reduce((best, point) => (Math.abs(point[0] - this.cursorAt) < Math.abs((best?.[0] ?? Infinity) - this.cursorAt) ? point : best), null);
+      this.tip.hidden = !nearest;
+      if (!nearest) return;
+      const isNear = Math.abs(nearest[0] - this.cursorAt) < 3;
+      const time = new Date(this.cursorAt * 1000).toISOString().slice(11, 19);
+      this.tip.textContent = isNear ? `${time}  in ${short(nearest[1])}  out ${short(nearest[2])}` : `${time}  ${UNKNOWN}`;
+      const at = this.scale.x(this.cursorAt), room = this.scale.width - this.tip.offsetWidth;
+      this.tip.style.left = `${Math.min(Math.max(0, at + 10), room)}px`;
+    }
+  }
+
+  const niceMax = (value) => {
+    const power = 10 ** Math.floor(Math.log10(value));
+    return [1, 2, 4, 5, 10].find((step) => step * power >= value) * power;
+  };
+  const short = (value) => {
+    if (value === null || value === undefined) return UNKNOWN;
+    if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;
+    if (value >= 10000) return `${+(value / 1e3).toFixed(0)}k`;
+    return value >= 10 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : `${+value.toFixed(1)}`;
+  };
+
+  // ---- small things ----------------------------------------------------------------------------------------------
+
+  document.addEventListener("click", async (event) => {
+    const copier = event.target.closest("[data-copy], [data-copy-text]");
+    if (copier) {
+      const text = copier.dataset.copyText ?? $(copier.dataset.copy)?.textContent ?? "";
+      try { await navigator.clipboard.writeText(text); } catch {   // no clipboard over plain HTTP from elsewhere
+        const area = document.createElement("textarea");
+        area.value = text; document.body.append(area); area.select(); document.execCommand("copy"); area.remove();
+      }
+      copier.classList.add("is-copied");
+      const word = $("span", copier), was = word?.textContent;
+      if (word) word.textContent = "Copied";
+      setTimeout(() => { copier.classList.remove("is-copied"); if (word) word.textContent = was; }, 1400);
+      return;
+    }
+    const toggle = event.target.closest("[data-toggle]");
+    if (toggle && $(toggle.dataset.toggle)) {
+      event.preventDefault();
+      const panel = $(toggle.dataset.toggle);
+      panel.hidden = !panel.hidden;
+      if (!panel.hidden) $("input:not([type=hidden])", panel)?.focus();
+      return;
+    }
+    const row = event.target.closest("tr[data-href]");
+    if (row && !event.target.closest("a, button") && !String(getSelection())) location.href = row.dataset.href;
+  });
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target.closest("[data-theme-form]");
+    if (!form) return;
+    event.preventDefault();
+    const chosen = event.submitter.value;
+    document.documentElement.dataset.theme = chosen;
+    for (const button of $$("button", form)) button.setAttribute("aria-pressed", String(button.value === chosen));
+    fetch(form.action, { method: "POST", body: new FormData(form, event.submitter), credentials: "same-origin", redirect: "manual" });
+  });
+
+  let pendingKey = "";
+  document.addEventListener("keydown", (event) => {
+    if (event.target.closest("input, textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
+    if (event.key === "/") { const search = $("[data-search]"); if (search) { event.preventDefault(); search.focus(); } }
+    else if (pendingKey === "g") {
+      const target = { o: "/", t: "/topics", r: "/reports/" }[event.key];
+      if (target && $(`.nav a[href="${target}"]`)) location.href = target;
+    }
+    pendingKey = event.key;
+  });
+
+  // ---- begin ------------------------------------------------------------------------------------------------------
+
+  function start(root) {
+    const element = root.matches?.("[data-chart]") ? root : $("[data-chart]", root);
+    if (element) { chart = new Chart(element); chart.draw(); }
+    for (const item of $$("[data-live]", root)) { item.dataset.why = item.title; showAge(item); }
+    for (const opener of $$("tr.row + tr.opened", root)) $("[data-open]", opener.previousElementSibling)?.setAttribute("aria-expanded", "true");
+    showConnection();
+  }
+
+  const first = $("[data-live][data-at]:not([data-at=''])");
+  if (first && $("[data-pulse]")) clockOffset = Math.max(...$$("[data-live]").map((item) => parseFloat(item.dataset.at) || 0)) - Date.now() / 1000;
+  start(document);
+  document.addEventListener("htmx:afterSwap", () => { for (const item of $$("[data-live]")) { item.dataset.why ??= item.title; showAge(item); } });
+  connect();
+})();
