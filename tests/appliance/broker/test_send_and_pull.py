@@ -1,0 +1,300 @@
+"""processors/send.py and processors/pull.py: requests over a real socket to a real broker, answers as RocketMQ's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.broker.processors.send import without_wait
+from gantrymq.message.batch import encode_batch
+from gantrymq.message.ids import decode_offset_message_id
+from gantrymq.message.model import Message, MessageExt
+from gantrymq.message.record import decode_records
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.harness import ServingCluster, serving
+
+GROUP = "readers"
+
+
+class Caller:
+    """Says the requests of a client by hand."""
+
+    def __init__(self, cluster: ServingCluster, client: RemotingClient) -> None:
+        self.cluster = cluster
+        self._client = client
+
+    async def ask(self, request: RemotingCommand) -> RemotingCommand:
+        return await self._client.invoke(self.cluster.broker_address, request, timeout_s=10)
+
+    async def send(
+        self, topic: str, body: bytes, properties: str = "", *, serialize_type: int = 0, **changes: str
+    ) -> RemotingCommand:
+        fields = {
+            "a": "producers",
+            "b": topic,
+            "c": "TBW102",
+            "d": "4",
+            "e": "0",
+            "f": "0",
+            "g": "1795228600568",
+            "h": "0",
+            "i": properties,
+            "j": "0",
+            "k": "false",
+            "m": "false",
+        } | changes
+        code = RequestCode.SEND_BATCH_MESSAGE if fields["m"] == "true" else RequestCode.SEND_MESSAGE_V2
+        return await self.ask(RemotingCommand.request(code, fields, body, serialize_type=serialize_type))
+
+    async def pull(self, topic: str, offset: int = 0, **changes: str) -> RemotingCommand:
+        fields = {
+            "consumerGroup": GROUP,
+            "topic": topic,
+            "queueId": "0",
+            "queueOffset": str(offset),
+            "maxMsgNums": "32",
+            "sysFlag": "4",
+            "commitOffset": "0",
+            "suspendTimeoutMillis": "15000",
+            "subVersion": "0",
+            "subscription": "*",
+        } | changes
+        return await self.ask(RemotingCommand.request(RequestCode.PULL_MESSAGE, fields))
+
+    async def read(self, topic: str) -> list[MessageExt]:
+        answer = await self.pull(topic)
+        assert answer.code == 0, answer.remark
+        return decode_records(answer.body)
+
+
+@contextlib.asynccontextmanager
+async def calling(
+    folder: Path, *, broker: dict[str, Any] | None = None, store: dict[str, Any] | None = None
+) -> AsyncIterator[Caller]:
+    async with serving(folder, broker=broker, store=store) as cluster:
+        client = RemotingClient()
+        try:
+            yield Caller(cluster, client)
+        finally:
+            await client.close()
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1])
+async def test_a_sent_message_is_pulled_as_it_was_sent(tmp_path: Path, serialize_type: int) -> None:
+    async with calling(tmp_path) as caller:
+        answer = await caller.send(
+            "orders", b"hello", "KEYS\x01k\x02WAIT\x01true\x02TAGS\x01TagA", serialize_type=serialize_type, h="7"
+        )
+        assert answer.code == 0
+        fields = answer.ext_fields
+        assert (fields["queueId"], fields["queueOffset"], fields["TRACE_ON"]) == ("0", "0", "true")
+        (message,) = await caller.read("orders")
+        assert (message.body, message.flag, message.queue_offset) == (b"hello", 7, 0)
+        assert message.properties == {"KEYS": "k", "TAGS": "TagA", "CLUSTER": "DefaultCluster"}
+        host, port, physical_offset = decode_offset_message_id(fields["msgId"])
+        assert (host, port) == ("127.0.0.1", caller.cluster.broker.port)
+        assert physical_offset == message.physical_offset
+
+
+async def test_the_long_field_names_of_10_mean_the_same(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        fields = {
+            "producerGroup": "producers",
+            "topic": "orders",
+            "defaultTopic": "TBW102",
+            "defaultTopicQueueNums": "2",
+            "queueId": "1",
+            "sysFlag": "0",
+            "bornTimestamp": "5",
+            "flag": "0",
+            "properties": "TAGS\x01t",
+        }
+        answer = await caller.ask(RemotingCommand.request(RequestCode.SEND_MESSAGE, fields, b"x"))
+        assert (answer.code, answer.ext_fields["queueId"]) == (0, "1")
+        config = caller.cluster.broker.topics.get("orders")
+        assert config is not None and config.write_queue_nums == 2
+
+
+async def test_numbers_and_booleans_instead_of_texts_are_understood(tmp_path: Path) -> None:
+    """ali-ons writes its ext fields so."""
+    async with calling(tmp_path) as caller:
+        reader, writer = await asyncio.open_connection("127.0.0.1", caller.cluster.broker.port)
+        header = (
+            b'{"code":310,"language":"JAVA","version":121,"opaque":7,"flag":0,"extFields":{"a":"p","b":"orders",'
+            b'"c":"TBW102","d":4,"e":2,"f":0,"g":5,"h":0,"i":"TAGS\\u0001t","j":0,"k":false,"m":false}}'
+        )
+        frame = len(header).to_bytes(4) + header + b"body"
+        writer.write(len(frame).to_bytes(4) + frame)
+        size = int.from_bytes(await reader.readexactly(4))
+        answer = RemotingCommand.decode(await reader.readexactly(size))
+        writer.close()
+        assert (answer.code, answer.opaque, answer.ext_fields["queueId"]) == (0, 7, "2")
+
+
+async def test_a_batch_becomes_messages_with_consecutive_offsets(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        body = encode_batch([Message("orders", b"%d" % n, tags="t") for n in range(5)])
+        answer = await caller.send("orders", body, "WAIT\x01true", m="true")
+        assert (answer.code, answer.ext_fields["queueOffset"]) == (0, "0")
+        messages = await caller.read("orders")
+        assert [message.body for message in messages] == [b"0", b"1", b"2", b"3", b"4"]
+        assert answer.ext_fields["msgId"].split(",") == [message.offset_msg_id for message in messages]
+
+
+async def test_a_batch_that_is_none_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        answer = await caller.send("orders", b"no batch at all", m="true")
+        assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+        assert caller.cluster.broker.store.max_offset("orders", 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "changes", "code"),
+    [
+        ("SCHEDULE_TOPIC_XXXX", {}, ResponseCode.NO_PERMISSION),
+        ("../../etc/passwd", {}, ResponseCode.SYSTEM_ERROR),
+        ("with space", {}, ResponseCode.SYSTEM_ERROR),
+        ("orders", {"e": "99"}, ResponseCode.SYSTEM_ERROR),
+        ("orders", {"e": "many"}, ResponseCode.SYSTEM_ERROR),
+        ("unknown", {"c": "no_template"}, ResponseCode.TOPIC_NOT_EXIST),
+        ("orders", {"i": "TRAN_MSG\x01true\x02PGROUP\x01p"}, ResponseCode.NO_PERMISSION),
+        ("orders", {"i": "big\x01" + "x" * 40_000}, ResponseCode.MESSAGE_ILLEGAL),
+    ],
+)
+async def test_what_can_not_be_stored_is_refused_with_rocketmqs_code(
+    tmp_path: Path, topic: str, changes: dict[str, str], code: ResponseCode
+) -> None:
+    async with calling(tmp_path) as caller:
+        answer = await caller.send(topic, b"x", **changes)
+        assert answer.code == code
+        assert answer.remark
+
+
+async def test_a_body_above_the_limit_is_refused(tmp_path: Path) -> None:
+    async with calling(tmp_path, store={"message_bytes_max": 1000}) as caller:
+        assert (await caller.send("orders", b"x" * 1001)).code == ResponseCode.MESSAGE_ILLEGAL
+        assert (await caller.send("orders", b"x" * 1000)).code == 0
+
+
+async def test_sync_flush_answers_after_the_disk_has_it(tmp_path: Path) -> None:
+    async with calling(tmp_path, store={"flush_disk_type": "SYNC_FLUSH"}) as caller:
+        answers = await asyncio.gather(*(caller.send("orders", b"x") for _ in range(20)))
+        assert {answer.code for answer in answers} == {0}
+        store = caller.cluster.broker.store
+        assert store.flushed_offset == store.max_physical_offset
+
+
+async def test_a_message_counted_out_goes_to_the_dead_letters(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        for tries, topic in ((1, "%RETRY%readers"), (16, "%DLQ%readers")):
+            answer = await caller.send("%RETRY%readers", b"x", "RETRY_TOPIC\x01orders", j=str(tries), l="16")
+            assert answer.code == 0
+            assert caller.cluster.broker.store.max_offset(topic, 0) == 1
+
+
+# -- pull -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_waiting_pull_is_answered_when_its_message_comes(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        await caller.send("orders", b"first", "TAGS\x01a")
+        waiting = asyncio.create_task(caller.pull("orders", 1, sysFlag="6", subscription="b"))
+        await asyncio.sleep(0.05)
+        await caller.send("orders", b"other tag", "TAGS\x01a")
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        await caller.send("orders", b"mine", "TAGS\x01b")
+        answer = await waiting
+        assert [message.body for message in decode_records(answer.body)] == [b"mine"]
+        assert answer.ext_fields["nextBeginOffset"] == "3"
+
+
+async def test_a_pull_whose_time_is_up_says_that_there_is_nothing(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        await caller.send("orders", b"x")
+        answer = await caller.pull("orders", 1, sysFlag="6", suspendTimeoutMillis="10")
+        assert (answer.code, answer.remark) == (ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE")
+        assert answer.ext_fields["nextBeginOffset"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("offset", "changes", "code", "next_offset"),
+    [
+        (0, {}, 0, "3"),
+        (3, {}, ResponseCode.PULL_NOT_FOUND, "3"),
+        (9, {}, ResponseCode.PULL_OFFSET_MOVED, "3"),
+        (-1, {}, ResponseCode.PULL_OFFSET_MOVED, "0"),
+        (0, {"queueId": "1"}, ResponseCode.PULL_NOT_FOUND, "0"),
+        (5, {"queueId": "1"}, ResponseCode.PULL_OFFSET_MOVED, "0"),
+        (0, {"subscription": "none"}, ResponseCode.PULL_RETRY_IMMEDIATELY, "3"),
+    ],
+)
+async def test_each_offset_gets_its_code_and_the_next_one_to_ask_for(
+    tmp_path: Path, offset: int, changes: dict[str, str], code: int, next_offset: str
+) -> None:
+    async with calling(tmp_path) as caller:
+        for _ in range(3):
+            await caller.send("orders", b"x", "TAGS\x01a")
+        answer = await caller.pull("orders", offset, **changes)
+        assert (answer.code, answer.ext_fields["nextBeginOffset"]) == (code, next_offset)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"topic": "unknown"}, ResponseCode.TOPIC_NOT_EXIST),
+        ({"queueId": "99"}, ResponseCode.SYSTEM_ERROR),
+        ({"sysFlag": "0"}, ResponseCode.SUBSCRIPTION_NOT_EXIST),
+        ({"expressionType": "SQL92", "subscription": "a > 1"}, ResponseCode.SYSTEM_ERROR),
+    ],
+)
+async def test_a_pull_that_is_not_allowed_says_why(tmp_path: Path, changes: dict[str, str], code: int) -> None:
+    async with calling(tmp_path) as caller:
+        await caller.send("orders", b"x")
+        answer = await caller.pull(**({"topic": "orders"} | changes))
+        assert answer.code == code
+        assert answer.remark
+
+
+async def test_the_heartbeats_subscription_filters_and_the_pull_commits_its_offset(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        await caller.send("orders", b"a", "TAGS\x01a")
+        await caller.send("orders", b"b", "TAGS\x01b")
+        consumer = ConsumerData(GROUP, subscription_data_set=[SubscriptionData("orders", "b", sub_version=5)])
+        heartbeat = HeartbeatData("me", consumer_data_set=[consumer]).to_json()
+        assert (await caller.ask(RemotingCommand.request(RequestCode.HEART_BEAT, None, heartbeat))).code == 0
+        answer = await caller.pull("orders", sysFlag="1", commitOffset="1", subVersion="5")
+        assert [message.body for message in decode_records(answer.body)] == [b"b"]
+        assert caller.cluster.broker.offsets.query(GROUP, "orders", 0) == 1
+        stale = await caller.pull("orders", sysFlag="0", subVersion="6")
+        assert stale.code == ResponseCode.SUBSCRIPTION_NOT_LATEST
+
+
+# -- properties -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("encoded", "rest", "is_waiting"),
+    [
+        (b"A\x01b\x02WAIT\x01true\x02C\x01d", b"A\x01b\x02C\x01d", True),
+        (b"A\x01b\x02WAIT\x01true", b"A\x01b", True),
+        (b"WAIT\x01true\x02A\x01b", b"A\x01b", True),
+        (b"WAIT\x01false", b"", False),
+        (b"A\x01b\x02WAIT\x01FALSE\x02", b"A\x01b\x02", False),
+        (b"A\x01xWAIT\x01true", b"A\x01xWAIT\x01true", True),
+        (b"A\x01b", b"A\x01b", True),
+        (b"DELAY\x013\x02WAIT\x01false", b"DELAY\x013\x02WAIT\x01false", False),
+        (b"A\x01b\x02WAIT\x01true\x02DELAY\x013", b"A\x01b\x02WAIT\x01true\x02DELAY\x013", True),
+        (b"", b"", True),
+    ],
+)
+def test_wait_is_taken_out_wherever_it_stands(encoded: bytes, rest: bytes, is_waiting: bool) -> None:
+    assert without_wait(encoded) == (rest, is_waiting)
