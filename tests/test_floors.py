@@ -55,9 +55,11 @@ ROOMS = {
     "appliance": Room(("gantrymq", *SHARED)),
     "appliance.config": Room(("gantrymq", "store.config", *SHARED)),
     "appliance.live_config": Room(("gantrymq", "store.config", *SHARED)),
-    "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED)),
+    "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED), ("msgspec", "orjson")),
     "appliance.namesrv": Room(("gantrymq", "appliance.remoting", "appliance.namesrv", *SHARED)),
-    "appliance.broker": Room(("gantrymq", "store", "appliance.remoting", "appliance.broker", *SHARED), ("orjson",)),
+    "appliance.broker": Room(
+        ("gantrymq", "store", "appliance.remoting", "appliance.broker", *SHARED), ("msgspec", "orjson")
+    ),
     "appliance.supervisor": Room(("gantrymq.errors", "appliance.supervisor", *SHARED)),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
