@@ -63,6 +63,7 @@ class ScheduleMessageService:
         self._levels = DelayLevels(config.delay_levels)
         self._first_level = 1  # where the next slice begins, so that no level starves another
         self._idle_queues: set[int] = set()  # nothing in them to wait for: an arrival matters
+        self._refused_levels: set[int] = set()  # the store would not take their last message
         self._arrived = asyncio.Event()
         self._saves = 0
         self._saved: dict[int, int] = {}
@@ -196,14 +197,24 @@ class ScheduleMessageService:
             return True
         result = self._store.put_message(message, delay=False)
         if result.status is PutMessageStatus.PUT_OK:
+            self._refused_levels.discard(level)
             if self.on_delivered is not None:
                 self.on_delivered(message.topic, 1, result.size_bytes)
             return True
-        logger.warning(
-            "delayed message not stored",
-            extra={"event": "delayed_message_refused", "level": level, "status": result.status.name},
-        )
-        return result.status in HOPELESS
+        is_hopeless = result.status in HOPELESS
+        if is_hopeless or level not in self._refused_levels:  # a full disk refuses ten times a second: say it once
+            logger.warning(
+                "delayed message not stored",
+                extra={
+                    "event": "delayed_message_skipped" if is_hopeless else "delayed_message_refused",
+                    "level": level,
+                    "physical_offset": unit.physical_offset,
+                    "status": result.status.name,
+                },
+            )
+        if not is_hopeless:
+            self._refused_levels.add(level)
+        return is_hopeless
 
     def _real_message(self, unit: ConsumeQueueUnit) -> StoreMessage:
         """The message as it was sent, read from the log. Raises RecordError when it can't be made."""

@@ -21,7 +21,7 @@ from gantrymq.message.properties import encode_properties
 from gantrymq.message.record import decode_records
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
-from store.results import PutMessageStatus, StoreMessage
+from store.results import PutMessageResult, PutMessageStatus, StoreMessage
 from tests.harness import SMALL_STORE
 
 GOLDEN = Path(__file__).parent / "golden_config" / "delayOffset.json"
@@ -223,6 +223,26 @@ def test_a_message_that_says_not_where_to_go_is_skipped(
     clock.advance(1)
     settle(schedule)
     assert [message.body for message in arrived(store)] == [b"found"]
+
+
+def test_a_refused_delivery_is_tried_again_in_order_and_reported_once(
+    store: MessageStore,
+    schedule: ScheduleMessageService,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for body in (b"one", b"two"):
+        send(store, body)
+    clock.advance(1)
+    with monkeypatch.context() as patch:
+        refusal = PutMessageResult(PutMessageStatus.SERVICE_NOT_AVAILABLE)
+        patch.setattr(store, "put_message", lambda message, *, delay: refusal)
+        waits = [schedule.deliver_slice() for _ in range(5)]
+    assert all(0 < wait_s <= 0.1 for wait_s in waits)
+    assert [record.message for record in caplog.records].count("delayed message not stored") == 1
+    settle(schedule)
+    assert [message.body for message in arrived(store)] == [b"one", b"two"]
 
 
 def test_half_messages_are_never_delivered(store: MessageStore, schedule: ScheduleMessageService, clock: Clock) -> None:
