@@ -11,6 +11,7 @@ from appliance.bench.spec import LoadResult
 # Above these the load itself may be what limits a figure.
 CEILING_NEAR = 0.7
 CPU_SHARE_NEAR = 0.9
+LOAD_AVERAGE_BUSY = 0.7
 
 
 @dataclass
@@ -89,7 +90,11 @@ class BenchResults:
         return data
 
     def warnings(self) -> list[str]:
-        return [text for scenario in self.scenarios for text in scenario.warnings()]
+        texts = [text for scenario in self.scenarios for text in scenario.warnings()]
+        load = self.machine.get("load_average_before", 0.0)
+        if load > LOAD_AVERAGE_BUSY:
+            texts.append(f"the machine was busy with something else before (load average {load:.1f}): mind the ratios")
+        return texts
 
 
 @dataclass

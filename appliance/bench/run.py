@@ -143,19 +143,25 @@ class Bench:
     def _one(self, scenario: Scenario, peers: Sequence[Peer]) -> ScenarioFigures:
         settings = self._settings
         figures = ScenarioFigures(name=scenario.name, title=scenario.title, kind=scenario.kind)
-        if scenario.kind != "latency":
-            with null_server() as address:
-                spec = self._spec(scenario, address, PULLED, min(settings.warm_s, 0.3), settings.ceiling_s)
-                ceiling = run_load(spec)
-            figures.ceiling, figures.ceiling_cpu_share = ceiling.rate, ceiling.cpu_share
         runs: dict[str, list[LoadRun]] = {peer.label: [] for peer in peers}
         for turn in range(settings.rounds):
+            if scenario.kind != "latency":
+                self._ceiling(scenario, figures)
             for peer in peers if turn % 2 == 0 else reversed(peers):
                 run = self._measure(scenario, peer)
                 runs[peer.label].append(run)
                 self._say(f"{scenario.name} {peer.label}: {run.result.rate:,.0f}/s  p99 {run.result.p99_ms:.2f} ms")
         figures.loads = {label: load_figures(done) for label, done in runs.items()}
         return figures
+
+    def _ceiling(self, scenario: Scenario, figures: ScenarioFigures) -> None:
+        """What the load can do when nobody holds it up: the best of the runs counts, they can only be disturbed."""
+        settings = self._settings
+        with null_server() as address:
+            spec = self._spec(scenario, address, PULLED, min(settings.warm_s, 0.3), settings.ceiling_s)
+            result = run_load(spec)
+        if result.rate > figures.ceiling:
+            figures.ceiling, figures.ceiling_cpu_share = result.rate, result.cpu_share
 
     def _measure(self, scenario: Scenario, peer: Peer) -> LoadRun:
         settings = self._settings
@@ -270,6 +276,7 @@ def _store_first_message(peer: Peer, deadline: float) -> None:
 
 def _machine() -> dict[str, object]:
     return {
+        "load_average_before": os.getloadavg()[0],
         "cpus": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": platform.release(),
