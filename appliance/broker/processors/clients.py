@@ -26,6 +26,8 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
     beat = HeartbeatData.from_json(request.body)
     if not isinstance(beat.client_id, str) or not beat.client_id:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "a heartbeat has a clientID")
+    if connection.is_closing:  # it left while this waited: registered now, it would stay a member for two minutes
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
     refused: list[str] = []
     for producer in beat.producer_data_set:
         group = str(producer.group_name)

@@ -98,6 +98,13 @@ def test_a_heartbeat_without_a_client_is_refused(broker: BrokerController, body:
     assert ask(broker, HEART_BEAT, body=body).code == 1
 
 
+def test_a_heartbeat_that_outlived_its_connection_registers_nobody(broker: BrokerController) -> None:
+    connection = RecordingConnection()
+    connection.close("gone")
+    assert ask(broker, HEART_BEAT, body=beat("c1", "g", producers=("p",)), connection=connection).code == 1
+    assert (broker.consumers.groups, broker.producers.groups) == ({}, {})
+
+
 def test_a_bad_group_name_spoils_that_group_only(broker: BrokerController) -> None:
     answer = ask(broker, HEART_BEAT, body=beat("c1", "bad group", "g", producers=("a@b", "p")))
     assert answer.code == 1
