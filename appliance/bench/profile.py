@@ -18,6 +18,7 @@ STAGES = (
     ("appliance/broker/stats", "statistics"),
     ("appliance/broker/", "broker tables"),
     ("gantrymq/message/", "records, properties"),
+    ("store/message_store", "store: append, read"),
     ("store/commit_log", "store: commit log"),
     ("store/consume_queue", "store: consume queue"),
     ("store/index", "store: index"),
