@@ -1,7 +1,7 @@
 """Reading: messages of a queue for a pull, one message by offset, messages by key, offsets by time.
 
-A pull without a filter over recent data costs one unpack for all units, one sum of their sizes, and one view, because
-the records of a busy queue mostly lie side by side. Everything rarer goes unit by unit.
+A pull without a filter over recent data costs one unpack for all units, one sum of their sizes, and one view where the
+records lie side by side, else a view each. Everything rarer goes unit by unit.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class StoreReader:
         if max_messages < 1:
             max_messages = 1  # RocketMQ always takes the first
         if tag_filter is None:
-            result = self._get_adjacent(queue, offset, max_messages)
+            result = self._get_recent(queue, offset, max_messages)
             if result is not None:
                 return result
         return self._get_one_by_one(queue, offset, max_messages, tag_filter)
 
-    def _get_adjacent(self, queue: ConsumeQueue, offset: int, max_messages: int) -> GetMessageResult | None:
-        """The usual case: hot records side by side in one file, within all limits. None when it is another case."""
+    def _get_recent(self, queue: ConsumeQueue, offset: int, max_messages: int) -> GetMessageResult | None:
+        """The usual case: hot records in one file, within all limits. None when it is another case."""
         count = queue.next_index - offset
         if count > max_messages:
             count = max_messages
@@ -91,19 +91,21 @@ class StoreReader:
                 return None
             values = _UNITS[count].unpack(data)
         log = self._log
-        first = values[0]
-        size_bytes: int = sum(values[1::3])
-        if (
-            values[-3] + values[-2] - first != size_bytes
-            or size_bytes > self._memory_bytes_max
-            or log.position - first > self._hot_bytes
-        ):
+        first, last_end = values[0], values[-3] + values[-2]
+        sizes = values[1::3]
+        size_bytes: int = sum(sizes)
+        if size_bytes > self._memory_bytes_max or log.position - first > self._hot_bytes:
             return None
-        view = log.read(first, size_bytes)
-        if view is None:
+        file = log.queue.find(first)
+        if file is None or last_end > file.end or last_end > log.position:
             return None
+        view, base = file.view, file.base
+        if last_end - first == size_bytes:
+            buffers = [view[first - base : last_end - base]]
+        else:
+            buffers = [view[at - base : at - base + size] for at, size in zip(values[::3], sizes, strict=True)]
         return GetMessageResult(
-            _FOUND, offset + count, queue.min_index, queue.next_index, [view], count, size_bytes, False
+            _FOUND, offset + count, queue.min_index, queue.next_index, buffers, count, size_bytes, False
         )
 
     def _get_one_by_one(

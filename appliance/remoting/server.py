@@ -31,6 +31,7 @@ IDLE_SCAN_SECONDS = 10
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # above it the peer is not read from until it has read its answers
 WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
 CONNECTIONS_MAX = 10_000
+COPIED_BYTES_MAX = 8 * 1024  # answers below it are joined, larger ones go to the socket from where they lie
 INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
 
 
@@ -189,13 +190,11 @@ class ServerConnection(asyncio.Protocol):
 
 
 def _coalesced(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Runs of small byte strings joined, large views left as they are: fewer buffers for one system call."""
-    if not any(part.__class__ is memoryview for part in parts):
-        return [b"".join(parts)]
+    """Runs of small parts joined, large ones left as they are: copying a few KiB is cheaper than one more buffer."""
     joined: list[bytes | memoryview] = []
-    run: list[bytes] = []
+    run: list[bytes | memoryview] = []
     for part in parts:
-        if isinstance(part, bytes):
+        if len(part) < COPIED_BYTES_MAX:
             run.append(part)
             continue
         if run:
