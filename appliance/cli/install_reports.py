@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,7 @@ STATE_FILE = "install.json"
 ATTEMPTS = 3
 PAUSE_S = 5.0
 ERROR_LINES = 8
+EXIT_STOPPED = 143  # as a shell says of SIGTERM
 
 
 @dataclass
@@ -47,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_STOPPED))  # an exception ends the installer below us too
     config = ApplianceConfig.load({"data": arguments.data})
     progress = Progress(config.reports_folder / STATE_FILE)
     wanted = missing_packages()

@@ -52,6 +52,7 @@ def test_an_installation_that_fails_says_why(tmp_path: Path, monkeypatch: pytest
     script.write_text("import sys; sys.exit('no matching distribution')")
     monkeypatch.setattr(install_reports, "_installer", lambda: [sys.executable, str(script)])
     monkeypatch.setattr(install_reports, "PAUSE_S", 0.0)
+    monkeypatch.setattr("signal.signal", lambda number, handler: None)  # this process is pytest
     monkeypatch.setattr(install_reports, "missing_packages", lambda: list(install_reports._locked(lock)))
     arguments = type("Arguments", (), {"data": tmp_path})()
     assert install_reports.run(arguments) == 1
