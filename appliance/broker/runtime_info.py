@@ -27,6 +27,7 @@ _LANE_KEYS = {
         "EndTransactionQueueHeadWaitTimeMills",
     ),
 }
+_BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _NO_TRANSIENT_POOL = "2147483647"  # what RocketMQ says while its off-heap pool is off; there is none here
 
 
@@ -51,12 +52,8 @@ def readable_bytes(count: int) -> str:
     """RocketMQ's way: 699 B, 1.5 KiB, 115.0 GiB."""
     if count < 1024:
         return f"{count} B"
-    size, unit = float(count), "B"
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        size /= 1024
-        if size < 1024:
-            break
-    return f"{size:.1f} {unit}"
+    power = min((count.bit_length() - 1) // 10, len(_BINARY_UNITS))
+    return f"{count / 1024**power:.1f} {_BINARY_UNITS[power - 1]}"
 
 
 def _uptime(broker: BrokerController, now_s: float) -> dict[str, str]:

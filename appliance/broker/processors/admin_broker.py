@@ -109,7 +109,7 @@ def delete_expired_log(
     return request.reply()
 
 
-# -- access control, which is not built yet: a clear answer instead of RocketMQ's silence (52, 54) -----------------------
+# -- access control: not built yet, so a clear answer instead of RocketMQ's silence (52, 54) --------------------------
 
 _ACL_REFUSALS = {
     RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED,

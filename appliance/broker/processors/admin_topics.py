@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
-QUEUES_MAX = 65_536  # a topic with more is a slip of the finger; many answers list every queue
+QUEUES_MAX = 16_384  # a topic with more is a slip of the finger; many answers list every queue
 PERM_MAX = 15
 QUEUE_UNITS_MAX = 1024  # of one answer to 321
 

@@ -16,7 +16,7 @@ from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
 from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode
-from tests.appliance.namesrv.peer import connected
+from tests.appliance.peer import connected
 
 ADDRESS = "10.1.1.1:10911"
 

@@ -13,7 +13,7 @@ from appliance.namesrv.controller import NamesrvController
 from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
-from tests.appliance.namesrv.peer import connected, registration
+from tests.appliance.peer import connected, registration
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from appliance.namesrv.processors import HANDLERS
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from tests.appliance.namesrv.peer import Peer
+from tests.appliance.peer import Peer
 
 FRAMES = Path(__file__).parents[2] / "golden" / "frames" / "namesrv.jsonl.gz"
 

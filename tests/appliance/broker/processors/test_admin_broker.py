@@ -1,0 +1,125 @@
+"""The broker's settings, figures and counters as tools see them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from gantrymq.remoting.bodies import BrokerStatsData, DelayOffsetTable, KVTable
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from tests.appliance.broker.processors.tool import tool_at
+
+
+async def test_settings_are_listed_with_their_version(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        answer = await tool.ask(RequestCode.GET_BROKER_CONFIG)
+        assert "brokerName=broker-a" in answer.body.decode().splitlines()
+        assert "flushDiskType=ASYNC_FLUSH" in answer.body.decode().splitlines()
+        assert '"counter":0' in answer.ext_fields["version"]
+
+
+async def test_a_changed_setting_is_in_force_at_once(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        changes = f"traceOn=false\nwaitTimeMillsInSendQueue=999\nsendThreadPoolQueueCapacity=77\n# {'x' * 50}\n"
+        assert (await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=changes.encode())).code == ResponseCode.SUCCESS
+        lane = tool.broker.lanes.by_name["send"]
+        assert (lane.wait_seconds_max, lane.capacity) == (0.999, 77)
+        assert (await tool.send("T", b"x")).ext_fields["TRACE_ON"] == "false"
+        answer = await tool.ask(RequestCode.GET_BROKER_CONFIG)
+        assert "traceOn=false" in answer.body.decode().splitlines()
+        assert '"counter":1' in answer.ext_fields["version"]
+
+
+async def test_a_broker_closed_for_writing_tells_the_name_server(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        for permission, perm in (("4", 4), ("6", 6)):
+            await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=f"brokerPermission={permission}".encode())
+            await tool.broker.outer_api.register_all()
+            route = tool.namesrv.routes.pickup_topic_route("T")
+            assert route is not None
+            assert route.queue_datas[0].perm == perm
+
+
+async def test_sends_wait_for_the_accept_time(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        later = int(time.time() * 1000) + 60_000
+        await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=f"startAcceptSendRequestTimeStamp={later}".encode())
+        with pytest.raises(AssertionError, match="until"):
+            await tool.send("T", b"x")
+        await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"startAcceptSendRequestTimeStamp=0")
+        await tool.send("T", b"x")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rocketmqHome=-c /bin/sh",  # CVE-2023-33246
+        "filterServerNums=1",
+        "storePathRootDir=/tmp/x",
+        "configStorePath=/tmp/x",
+        "namesrvAddr=10.0.0.1:9876",
+        "brokerName=other",
+        "waitTimeMillsInSendQueue=soon",
+    ],
+)
+async def test_what_must_not_change_is_refused_by_name(tmp_path: Path, line: str) -> None:
+    async with tool_at(tmp_path) as tool:
+        before = tool.broker.live_config.text()
+        answer = await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=f"traceOn=false\n{line}".encode())
+        assert answer.code in (ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_ERROR)
+        assert line.split("=")[0] in (answer.remark or "")
+        assert tool.broker.live_config.text() == before
+
+
+async def test_a_counter_exists_once_something_was_counted(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        fields = {"statsName": "TOPIC_PUT_NUMS", "statsKey": "T"}
+        unknown = await tool.ask(RequestCode.VIEW_BROKER_STATS_DATA, fields)
+        assert (unknown.code, unknown.remark) == (1, "The stats <TOPIC_PUT_NUMS> <T> not exist")
+        for _ in range(4):
+            await tool.send("T", b"x")
+        tool.broker.stats.sample(time.time())
+        answer = await tool.ask(RequestCode.VIEW_BROKER_STATS_DATA, fields)
+        assert BrokerStatsData.from_json(answer.body).stats_minute.sum == 4
+        assert all(name in answer.body for name in (b"statsMinute", b"statsHour", b"statsDay"))
+
+
+async def test_delay_offsets_are_told_once_there_are_some(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        none = await tool.ask(RequestCode.GET_ALL_DELAY_OFFSET)
+        assert (none.code, none.remark) == (1, "No delay offset in this broker")
+        tool.broker.schedule.offsets[3] = 7
+        answer = await tool.ask(RequestCode.GET_ALL_DELAY_OFFSET)
+        assert DelayOffsetTable.from_json(answer.body).offset_table == {3: 7}
+        table = KVTable.from_json((await tool.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+        assert table["scheduleMessageOffset_3"] == "7,0"
+
+
+@pytest.mark.parametrize("code", [RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, RequestCode.DELETE_EXPIRED_COMMITLOG])
+async def test_housekeeping_on_demand_spares_what_is_alive(tmp_path: Path, code: int) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        await tool.send("T", b"x")
+        assert (await tool.ask(code)).code == ResponseCode.SUCCESS
+        assert tool.broker.store.max_offset("T", 0) == 1
+
+
+@pytest.mark.parametrize(("code", "expected"), [(50, 209), (51, 210), (52, 1), (53, 211), (54, 1)])
+async def test_requests_about_access_control_are_answered(tmp_path: Path, code: int, expected: int) -> None:
+    async with tool_at(tmp_path) as tool:
+        answer = await tool.ask(code, {"accessKey": "someAccessKey"})
+        assert answer.code == expected
+        assert "ACL is off" in (answer.remark or "")
+
+
+@pytest.mark.parametrize("code", [13, 22, 209, 220, 221, 301, 323, 105, 999])
+async def test_codes_nobody_serves_are_answered(tmp_path: Path, code: int) -> None:
+    async with tool_at(tmp_path) as tool:
+        answer = await tool.ask(code)
+        assert (answer.code, answer.remark) == (3, f" request type {code} not supported")

@@ -1,0 +1,60 @@
+"""Looking messages up by key and by id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gantrymq.message.ids import decode_offset_message_id
+from gantrymq.message.record import decode_record, decode_records
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from tests.appliance.broker.processors.tool import tool_at
+
+FOREVER = {"beginTimestamp": "0", "endTimestamp": str((1 << 63) - 1)}
+
+
+async def test_a_message_is_found_by_its_key_and_by_its_unique_key(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        await tool.send("T", b"one", KEYS="k1 k2", UNIQ_KEY="ABC")
+        await tool.send("T", b"two", KEYS="k2", UNIQ_KEY="DEF")
+        for key, is_unique, bodies in (
+            ("k1", "false", {b"one"}),
+            ("k2", "false", {b"one", b"two"}),
+            ("DEF", "true", {b"two"}),
+        ):
+            fields = {"topic": "T", "key": key, "maxNum": "10", "_UNIQUE_KEY_QUERY": is_unique} | FOREVER
+            answer = await tool.ask(RequestCode.QUERY_MESSAGE, fields)
+            assert {message.body for message in decode_records(answer.body)} == bodies
+            assert int(answer.ext_fields["indexLastUpdateTimestamp"]) > 0
+            assert "indexLastUpdatePhyoffset" in answer.ext_fields
+
+
+async def test_no_more_messages_come_than_were_asked_for(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        for _ in range(3):
+            await tool.send("T", b"x", KEYS="k")
+        fields = {"topic": "T", "key": "k", "maxNum": "2"} | FOREVER
+        answer = await tool.ask(RequestCode.QUERY_MESSAGE, fields)
+        assert len(decode_records(answer.body)) == 2
+
+
+async def test_an_unknown_key_is_not_found_but_the_index_is_described(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        answer = await tool.ask(RequestCode.QUERY_MESSAGE, {"topic": "T", "key": "k", "maxNum": "2"} | FOREVER)
+        assert answer.code == ResponseCode.QUERY_NOT_FOUND
+        assert answer.remark == "can not find message, maybe time range not correct"
+        assert answer.ext_fields == {"indexLastUpdatePhyoffset": "0", "indexLastUpdateTimestamp": "0"}
+
+
+async def test_a_message_is_read_at_the_offset_of_its_id(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        await tool.send("T", b"one")
+        sent = await tool.send("T", b"two")
+        *_, offset = decode_offset_message_id(sent.ext_fields["msgId"])
+        answer = await tool.ask(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(offset)})
+        assert decode_record(answer.body).body == b"two"
+        for wrong in (offset + 1, 1 << 40, -1):
+            answer = await tool.ask(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(wrong)})
+            assert (answer.code, answer.remark) == (1, f"can not find message by the offset, {wrong}")
