@@ -48,7 +48,9 @@ def copied_jars(pom: Path) -> Path:
         shutil.copy(pom, work / "pom.xml")  # Maven writes beside its pom: not into the tree
         command: list[str | Path] = [maven, "-B", "-q", "-f", work / "pom.xml", "dependency:copy-dependencies"]
         command += [f"-DoutputDirectory={work / 'jars'}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
+        done = _run(command)
+        if done.returncode != 0:  # once more: Maven remembers a download that failed, -U makes it forget
+            done = _run([*command, "-U"])
         if done.returncode != 0 or not any((work / "jars").glob("*.jar")):
             raise ToolError(f"Maven could not copy the jars of {pom.name}: {(done.stdout + done.stderr)[-2000:]}")
         try:
@@ -57,6 +59,10 @@ def copied_jars(pom: Path) -> Path:
             if not folder.is_dir():  # otherwise another run was faster
                 raise
     return folder
+
+
+def _run(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
 
 
 def class_path(folder: Path) -> str:

@@ -97,6 +97,12 @@ class Process:
         return self.log.read_text(errors="replace")[-characters:]
 
 
+def machine_busy_s() -> float:
+    """CPU seconds that this machine has spent in processes since it started, and those its host took away."""
+    user, nice, system, _, _, _, _, stolen = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + stolen) / _TICKS_PER_S
+
+
 def sum_smaps(smaps: str, without: str) -> MemoryUse:
     """Add up Rss and Pss of a smaps text, skipping the mappings whose path starts with `without`."""
     rss = pss = 0

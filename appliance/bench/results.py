@@ -11,7 +11,8 @@ from appliance.bench.spec import LoadResult
 # Above these the load itself may be what limits a figure.
 CEILING_NEAR = 0.7
 CPU_SHARE_NEAR = 0.9
-LOAD_AVERAGE_BUSY = 0.7
+# Cores that neither the broker nor its load used; above it the run says little, and the more threads the luckier.
+OTHER_CPU_MUCH = 0.3
 
 
 @dataclass
@@ -25,6 +26,7 @@ class LoadFigures:
     ack_p99_ms: float
     load_cpu_share: float
     broker_cpu_us: float  # of the broker, each message
+    other_cpu: float  # cores that other work took meanwhile
     runs: list[dict[str, Any]]
 
 
@@ -64,6 +66,8 @@ class ScenarioFigures:
                 texts.append(f"{self.title}: {label} is at {figures.rate / self.ceiling:.0%} of the load's ceiling")
             if figures.load_cpu_share > CPU_SHARE_NEAR:
                 texts.append(f"{self.title}: with {label} the load used {figures.load_cpu_share:.0%} of its core")
+            if figures.other_cpu > OTHER_CPU_MUCH:
+                texts.append(f"{self.title}: other work took {figures.other_cpu:.1f} cores while {label} was measured")
             for run in figures.runs:
                 if run["errors"]:
                     texts.append(f"{self.title}: {label} answered with errors: {run['errors']}")
@@ -90,11 +94,7 @@ class BenchResults:
         return data
 
     def warnings(self) -> list[str]:
-        texts = [text for scenario in self.scenarios for text in scenario.warnings()]
-        load = self.machine.get("load_average_before", 0.0)
-        if load > LOAD_AVERAGE_BUSY:
-            texts.append(f"the machine was busy with something else before (load average {load:.1f}): mind the ratios")
-        return texts
+        return [text for scenario in self.scenarios for text in scenario.warnings()]
 
 
 @dataclass
@@ -103,10 +103,16 @@ class LoadRun:
 
     result: LoadResult
     broker_cpu_s: float
+    other_cpu: float
     missing: int  # acknowledged messages that GET_MAX_OFFSET does not show; 0 is right
 
     def plain(self) -> dict[str, Any]:
-        return {**asdict(self.result), "broker_cpu_s": self.broker_cpu_s, "missing": self.missing}
+        return {
+            **asdict(self.result),
+            "broker_cpu_s": self.broker_cpu_s,
+            "other_cpu": self.other_cpu,
+            "missing": self.missing,
+        }
 
 
 def load_figures(runs: list[LoadRun]) -> LoadFigures:
@@ -124,6 +130,7 @@ def load_figures(runs: list[LoadRun]) -> LoadFigures:
         ack_p99_ms=median("ack_p99_ms"),
         load_cpu_share=median("cpu_share"),
         broker_cpu_us=statistics.median(run.broker_cpu_s / max(run.result.acknowledged, 1) * 1e6 for run in runs),
+        other_cpu=statistics.median(run.other_cpu for run in runs),
         runs=[run.plain() for run in runs],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import resource
 import subprocess
 import sys
 import time
@@ -18,7 +19,9 @@ from appliance.bench import wire
 from appliance.bench.frames import send_ring
 from appliance.bench.null_server import PULLED
 from appliance.bench.peer import Peer, PeerError
+from appliance.bench.processes import machine_busy_s
 from appliance.bench.results import (
+    OTHER_CPU_MUCH,
     BenchResults,
     LoadRun,
     ScenarioFigures,
@@ -31,6 +34,7 @@ from gantrymq.errors import GantryError
 
 CHECKOUT = Path(__file__).parents[2]
 FIRST_MESSAGE_TIMEOUT_S = 60.0
+PATIENCE_S = 3.0  # between a disturbed run and the next try
 SLACK_S = 60.0  # a load that takes so much longer than it was told hangs
 
 
@@ -49,6 +53,7 @@ class RunSettings:
     pull_messages: int = 64_000
     idle_s: float = 5.0
     body_bytes: int = 1024
+    patience: int = 0  # runs that are repeated because other work disturbed them, at most so often each
 
 
 FULL = RunSettings()
@@ -148,11 +153,22 @@ class Bench:
             if scenario.kind != "latency":
                 self._ceiling(scenario, figures)
             for peer in peers if turn % 2 == 0 else reversed(peers):
-                run = self._measure(scenario, peer)
+                run = self._patiently(scenario, peer)
                 runs[peer.label].append(run)
                 self._say(f"{scenario.name} {peer.label}: {run.result.rate:,.0f}/s  p99 {run.result.p99_ms:.2f} ms")
         figures.loads = {label: load_figures(done) for label, done in runs.items()}
         return figures
+
+    def _patiently(self, scenario: Scenario, peer: Peer) -> LoadRun:
+        """One run, and again while other work disturbs it and there is patience left. The calmest counts."""
+        run = self._measure(scenario, peer)
+        for _ in range(self._settings.patience):
+            if run.other_cpu <= OTHER_CPU_MUCH:
+                break
+            self._say(f"{scenario.name} {peer.label}: other work took {run.other_cpu:.1f} cores, once more")
+            time.sleep(PATIENCE_S)
+            run = min(run, self._measure(scenario, peer), key=lambda each: each.other_cpu)
+        return run
 
     def _ceiling(self, scenario: Scenario, figures: ScenarioFigures) -> None:
         """What the load can do when nobody holds it up: the best of the runs counts, they can only be disturbed."""
@@ -170,14 +186,17 @@ class Bench:
         queue_length = _queue_length(peer) if scenario.kind == "pull" else 0
         measure_s = settings.latency_s if scenario.kind == "latency" else settings.measure_s
         spec = self._spec(scenario, peer.broker_address, queue_length, settings.warm_s, measure_s)
-        cpu_before = peer.broker.cpu_s()
+        busy_before, start, cpu_before = machine_busy_s(), time.monotonic(), peer.broker.cpu_s()
+        load_before = _load_cpu_s()
         result = run_load(spec)
         cpu_s = peer.broker.cpu_s() - cpu_before
+        other_s = machine_busy_s() - busy_before - cpu_s - (_load_cpu_s() - load_before)
+        other_cpu = max(other_s, 0.0) / (time.monotonic() - start)
         stored = sum(wire.max_offsets(peer.broker_address, scenario.topic, QUEUES[scenario.topic])) - before
         missing = 0 if scenario.kind == "pull" else max(result.acknowledged - stored, 0)
         if not result.errors and scenario.kind != "pull" and stored != result.acknowledged:
             raise GantryError(f"{peer.label}: {result.acknowledged} acknowledged, {stored} stored, and no error told")
-        return LoadRun(result, cpu_s, missing)
+        return LoadRun(result, cpu_s, other_cpu, missing)
 
     def _spec(self, scenario: Scenario, address: str, queue_length: int, warm_s: float, measure_s: float) -> LoadSpec:
         return LoadSpec(
@@ -253,6 +272,11 @@ def null_server() -> Iterator[str]:
             server.terminate()
 
 
+def _load_cpu_s() -> float:
+    """CPU seconds of this process and of the loads that have ended."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
 def _queue_length(peer: Peer) -> int:
     """The length of the shortest queue of the pull topic: where every reader turns back."""
     return min(wire.max_offsets(peer.broker_address, PULL_TOPIC, QUEUES[PULL_TOPIC]))
@@ -276,7 +300,6 @@ def _store_first_message(peer: Peer, deadline: float) -> None:
 
 def _machine() -> dict[str, object]:
     return {
-        "load_average_before": os.getloadavg()[0],
         "cpus": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": platform.release(),

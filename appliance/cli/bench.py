@@ -35,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", action="append", metavar="NAME", help=f"only this one; repeatable: {names}")
     parser.add_argument("--rounds", type=int, metavar="N", help="runs of each load and peer; the median counts")
     parser.add_argument("--seconds", type=float, metavar="S", help="measured seconds of each run")
+    parser.add_argument(
+        "--patience", type=int, default=0, metavar="N", help="repeat runs that other work disturbed, up to N times each"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep everything, single runs too, in FILE")
     parser.add_argument("--work", type=Path, metavar="DIR", help="where the stores are made, and removed afterwards")
     parser.add_argument("--heap", default="2g", help="heap of Apache's broker under load (default: %(default)s)")
@@ -69,7 +72,7 @@ def _settings(arguments: argparse.Namespace) -> RunSettings:
         if arguments.seconds <= 0:
             raise ConfigError("--seconds must be more than 0")
         settings = replace(settings, measure_s=arguments.seconds, latency_s=arguments.seconds)
-    return settings
+    return replace(settings, patience=arguments.patience)
 
 
 def _scenarios(names: list[str] | tuple[str, ...] | None) -> list[Scenario]:

@@ -37,7 +37,7 @@ def test_every_scenario_runs_against_our_broker_and_all_that_was_acknowledged_is
 def test_ratios_and_warnings_stand_in_the_table() -> None:
     def figures(rate: float, errors: dict[str, int], missing: int = 0):  # type: ignore[no-untyped-def]
         run = LoadResult(rate=rate, acknowledged=10, measured=10, cpu_share=0.95, errors=errors)
-        return load_figures([LoadRun(run, 0.001, missing)])
+        return load_figures([LoadRun(run, 0.001, 0.5, missing)])
 
     loads = {"gantry": figures(3_000, {"2 busy": 1}), "apache": figures(2_000, {}, missing=4)}
     scenario = ScenarioFigures(name="send-1x1", title="send", kind="send", ceiling=4_000, loads=loads)
@@ -48,6 +48,7 @@ def test_ratios_and_warnings_stand_in_the_table() -> None:
     assert "gantry is at 75% of the load's ceiling" in text
     assert "with apache the load used 95% of its core" in text
     assert "gantry answered with errors: {'2 busy': 1}" in text
+    assert "other work took 0.5 cores while apache was measured" in text
     assert "apache acknowledged 4 messages that no queue has" in text
 
 
