@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 STOP_TIMEOUT_S = 30.0
+_PORTS = (11_000, 32_000)
 
 
 class MemoryUse(NamedTuple):
@@ -29,19 +31,20 @@ class MemoryUse(NamedTuple):
 
 
 def free_ports(*deltas: int) -> int:
-    """A port p on 127.0.0.1 so that p and each p + delta are free right now; another process may still be faster."""
+    """A port p so that p and each p + delta are free right now, on every interface: Java's servers take them all.
+
+    Below the range from which the kernel serves outgoing connections, or any connection made meanwhile could take one.
+    """
     for _ in range(100):
+        port = random.randrange(*_PORTS)
         with contextlib.ExitStack() as stack:
-            first = stack.enter_context(socket.socket())
-            first.bind(("127.0.0.1", 0))
-            port = int(first.getsockname()[1])
             try:
-                for delta in deltas:
-                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port + delta))
-            except (OSError, OverflowError):
+                for delta in (0, *deltas):
+                    stack.enter_context(socket.socket()).bind(("", port + delta))
+            except OSError:
                 continue
             return port
-    raise OSError(f"no free port with neighbours {deltas} on 127.0.0.1")
+    raise OSError(f"no free port with neighbours {deltas}")
 
 
 class Process:
