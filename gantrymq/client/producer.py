@@ -143,15 +143,28 @@ class Producer:
         results: list[SendResult | None] = []
         failures: dict[int, GantryError] = {}
 
+        again: list[tuple[int, Outgoing, MessageQueue, GantryError]] = []
+
         async def settle_oldest() -> None:
             index, outgoing, queue, address, future = window.popleft()
             try:
                 results[index] = send_result(await future, outgoing, queue.broker_name, address)
             except GantryError as exc:
-                try:
-                    results[index] = await self._sender.send_again(outgoing, queue, exc, timeout)
-                except GantryError as final:
-                    failures[index] = final
+                again.append((index, outgoing, queue, exc))
+                if len(again) >= in_flight:
+                    await try_again()
+
+        async def try_again() -> None:
+            failed = again.copy()
+            again.clear()
+            tries = (self._sender.send_again(outgoing, queue, exc, timeout) for _, outgoing, queue, exc in failed)
+            for (index, *_), outcome in zip(failed, await asyncio.gather(*tries, return_exceptions=True), strict=True):
+                if isinstance(outcome, GantryError):
+                    failures[index] = outcome
+                elif isinstance(outcome, BaseException):
+                    raise outcome
+                else:
+                    results[index] = outcome
 
         remoting = self._session.remoting
         for index, message in enumerate(messages):
@@ -161,16 +174,22 @@ class Producer:
             try:
                 outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
                 queue = self._sender.pick(await self._sender.queues(message.topic))
-                address = self._sender.address_of(queue)
-                request = send_request(outgoing, self.group, queue.queue_id)
-                connection = await remoting.connection(address, request, timeout)
-                future = remoting.submit(connection, request, timeout)
             except GantryError as exc:
                 failures[index] = exc
                 continue
-            window.append((index, outgoing, queue, address, future))
+            try:
+                address = self._sender.address_of(queue)
+                request = send_request(outgoing, self.group, queue.queue_id)
+                connection = await remoting.connection(address, request, timeout)
+                window.append((index, outgoing, queue, address, remoting.submit(connection, request, timeout)))
+            except GantryError as exc:
+                again.append((index, outgoing, queue, exc))
+                if len(again) >= in_flight:
+                    await try_again()
         while window:
             await settle_oldest()
+        if again:
+            await try_again()
         if failures:
             raise SendIncomplete(failures, len(results) - len(failures))
         return [result for result in results if result is not None]

@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 REBALANCE_S = 20.0  # RocketMQ: rocketmq.client.rebalance.waitInterval
 PERSIST_S = 5.0  # RocketMQ: persistConsumerOffsetInterval
-SOON_S = 1.0  # when a round of rebalancing could not finish
+SOON_S = 1.0  # until the next try when a round of rebalancing could not finish; doubles each time
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"  # sends the failed messages that the broker can't take back
 OVERDUE_DELAY_LEVEL = 3  # of messages a listener never finished
 
@@ -111,6 +111,7 @@ class PushConsumer:
         self._close_wait_s = close_wait_s
         self._started_at_ms = 0
         self._is_stopping = False
+        self._again_s = SOON_S
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._held: dict[MessageQueue, ProcessQueue] = {}
         self._pulls: dict[MessageQueue, asyncio.Task[None]] = {}
@@ -273,7 +274,7 @@ class PushConsumer:
                 if share is not None:
                     is_complete &= await self._hold(topic, share)
             except RouteNotFound:
-                continue  # nobody has sent to it yet; the next round looks again
+                is_complete = False  # nobody has sent to it yet
             except GantryError as exc:
                 is_complete = False
                 logger.warning(
@@ -282,8 +283,11 @@ class PushConsumer:
         gone = {queue.topic for queue in self._held} - self._subscriptions.keys()
         for topic in gone:
             await self._hold(topic, [])
-        if not is_complete:
-            asyncio.get_running_loop().call_later(SOON_S, self._rebalance_wanted.set)
+        if is_complete:
+            self._again_s = SOON_S
+        elif self._again_s < REBALANCE_S:
+            asyncio.get_running_loop().call_later(self._again_s, self._rebalance_wanted.set)
+            self._again_s *= 2  # what is missing for long is looked for at the usual pace
 
     async def _share(self, topic: str) -> list[MessageQueue] | None:
         """Our queues of the topic, None when that can't be said now."""

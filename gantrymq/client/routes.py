@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gantrymq.client.name_servers import NameServers
 from gantrymq.client.sending import QUEUES_OF_NEW_TOPIC
-from gantrymq.errors import GantryError, ResponseError, RouteNotFound
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import AUTO_CREATE_TOPIC
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicRouteData
@@ -105,6 +105,8 @@ class Routes:
                 logger.warning(
                     "route not refreshed", extra={"event": "route_not_refreshed", "topic": topic, "error": str(exc)}
                 )
+                if isinstance(exc, ConnectError | RequestTimeout):
+                    return  # no name server answers: the other topics would only wait in vain
                 continue
             self._learn(topic, route)
         live = {name: found for route in self.known.values() for name, found in route.addresses.items()}
