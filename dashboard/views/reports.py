@@ -7,6 +7,7 @@ Spark, Arrow or numpy, and no size of report makes the web process grow.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.contrib import messages as notes
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -22,9 +24,13 @@ from django.views.decorators.http import require_POST, require_safe
 from appliance.reports.errors import ReportError
 from appliance.reports.install import install_state
 from appliance.reports.runs import RunFolder
+from dashboard import units
 from dashboard.access import Permission, requires
+from dashboard.forms import CalmForm
 from dashboard.report_models import ReportRun
 from dashboard.reports_schedule import enqueue, ensure_plan, set_plan
+
+logger = logging.getLogger(__name__)
 
 RUNS_SHOWN = 25
 WAITING_MAX = 5  # a person who clicks on needs no more
@@ -45,13 +51,13 @@ INTERVALS = (
 )
 
 
-class RunForm(forms.Form):
+class RunForm(CalmForm):
     """What "Run now" may ask for."""
 
     days = forms.TypedChoiceField(choices=RANGES, coerce=int, initial=7, label="Range")
 
 
-class PlanForm(forms.Form):
+class PlanForm(CalmForm):
     """How often the traffic report runs by itself, and how far back it counts."""
 
     interval_minutes = forms.TypedChoiceField(choices=INTERVALS, coerce=int, label="Run")
@@ -63,27 +69,34 @@ class PlanForm(forms.Form):
 async def index(request: HttpRequest) -> HttpResponse:
     plan = await ensure_plan()
     context = await _runs_context(request)
+    context |= {"plan": plan, "data_folder": settings.APPLIANCE.data}
     latest = await ReportRun.objects.filter(state=ReportRun.State.SUCCEEDED, report="traffic").afirst()
     page = _folder(latest.run_id).page() if latest is not None else None
+    if latest is not None and page is not None:
+        now_ms = time.time() * 1000
+        context |= result_context(page) | {
+            "latest": latest,
+            "latest_begin": _minute(latest.begin_ms),
+            "latest_end": _minute(min(latest.end_ms, int(latest.created_at.timestamp() * 1000))),
+            "age": units.ago(latest.created_at.timestamp(), now_ms / 1000),
+        }
     context |= {
-        "plan": plan,
         "plan_form": PlanForm(initial={"interval_minutes": plan.interval_minutes, "days": plan.days}),
         "run_form": RunForm(),
         "interval_text": dict(INTERVALS).get(plan.interval_minutes, f"every {plan.interval_minutes} minutes"),
         "range_text": dict(RANGES).get(plan.days, f"last {plan.days} days"),
-        "latest": latest,
-        "page": page,
-        "figure": chart_figure(page["chart"]) if page and page["chart"]["hours"] else None,
-        "now": time.time(),
     }
-    return render(request, "reports/index.html", context)
+    return _render(request, "reports/index.html", context)
 
 
 @requires(Permission.REPORTS_READ)
 @require_safe
 async def runs(request: HttpRequest) -> HttpResponse:
     """The list of runs as a fragment; the page asks for it again while something is going on."""
-    return render(request, "reports/_runs.html", await _runs_context(request))
+    context = await _runs_context(request)
+    if request.GET.get("was") == "live" and not context["is_live"]:
+        return _reload()
+    return render(request, "reports/_runs.html", context)
 
 
 @requires(Permission.REPORTS_READ)
@@ -92,20 +105,24 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
     run = await _find(run_id)
     folder = _folder(run.run_id)
     page = folder.page() if run.state == ReportRun.State.SUCCEEDED else None
+    status = folder.status()
     context = {
         "run": run,
         "row": _row(run),
-        "status": folder.status(),
-        "page": page,
-        "rows": [_readable(row) for row in page["rows"]] if page else [],
         "begin": _minute(run.begin_ms),
         "end": _minute(run.end_ms),
-        "figure": chart_figure(page["chart"]) if page and page["chart"]["hours"] else None,
+        "install": install_state(settings.APPLIANCE.data),
         "log": _tail(folder.log_path) if run.error else "",
+        "seconds": list(status.seconds.items()) if status is not None else [],
         "download_suffixes": list(CONTENT_TYPES),
     }
-    template = "reports/_detail.html" if request.headers.get("HX-Request") else "reports/detail.html"
-    return render(request, template, context)
+    if page is not None:
+        context |= result_context(page)
+    if request.headers.get("HX-Request"):
+        if request.GET.get("was") == "live" and not run.is_live:
+            return _reload()
+        return render(request, "reports/_detail.html", context)
+    return _render(request, "reports/detail.html", context)
 
 
 @requires(Permission.REPORTS_READ)
@@ -132,7 +149,10 @@ async def run_now(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse("There is no such range.", status=400)
     waiting = await ReportRun.objects.filter(state=ReportRun.State.QUEUED).acount()
     if waiting < WAITING_MAX:
-        await enqueue("traffic", form.cleaned_data["days"], requested_by=request.user)
+        run = await enqueue("traffic", form.cleaned_data["days"], requested_by=request.principal.user)  # type: ignore[attr-defined]
+        logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
+    else:
+        notes.warning(request, f"{waiting} runs are waiting already.")
     return redirect("reports:index")
 
 
@@ -143,7 +163,21 @@ async def schedule(request: HttpRequest) -> HttpResponseBase:
     if not form.is_valid():
         return HttpResponse("There is no such interval or range.", status=400)
     await set_plan(await ensure_plan(), form.cleaned_data["interval_minutes"], form.cleaned_data["days"])
+    logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
+    notes.success(request, "Schedule saved.")
     return redirect("reports:index")
+
+
+def result_context(page: Mapping[str, Any]) -> dict[str, Any]:
+    """A result as the templates show it."""
+    busiest = page["busiest_hour"]
+    return {
+        "page": page,
+        "topics": [{**topic, "share": topic["messages"] / page["messages"]} for topic in page["topics"]],
+        "hours": [_readable(row) for row in page["rows"]],
+        "busiest": _readable(busiest) if busiest else None,
+        "figure": chart_figure(page["chart"]) if page["chart"]["hours"] else None,
+    }
 
 
 def chart_figure(chart: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,6 +202,19 @@ def chart_figure(chart: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": bars, "layout": layout}
 
 
+def _render(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+    """A whole page. Plotly makes style elements of its own, which only a page with a chart allows."""
+    response = render(request, template, context)
+    if context.get("figure"):
+        response.csp_extra = {"style-src": "'unsafe-inline'"}  # type: ignore[attr-defined]
+    return response
+
+
+def _reload() -> HttpResponse:
+    """Tell htmx to load the page again: what was going on has ended, and there is a result to draw."""
+    return HttpResponse(headers={"HX-Refresh": "true"})
+
+
 async def _runs_context(request: HttpRequest) -> dict[str, Any]:
     rows = [_row(run) async for run in ReportRun.objects.select_related("requested_by")[:RUNS_SHOWN]]
     return {
@@ -183,6 +230,7 @@ def _row(run: ReportRun) -> dict[str, Any]:
     row: dict[str, Any] = {
         "run": run,
         "by": run.requested_by.username if run.requested_by is not None else "schedule",
+        "range": f"{_minute(run.begin_ms)[:10]} to {_minute(run.end_ms - 1)[:10]}",
         "progress": None,
         "elapsed_s": run.duration_s,
     }
