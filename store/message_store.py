@@ -486,7 +486,7 @@ class MessageStore:
         return self._serving and not self.flags & RunningFlags.NOT_READABLE
 
     def disk_ratio(self) -> float:
-        """Return how full the commit log's disk is, 0.0 … 1.0; -1 when the folder is missing."""
+        """Return how full the commit log's disk is, 0.0 … 1.0."""
         return disk_ratio(self.config.commit_log_folder)
 
     def consume_queue_disk_ratio(self) -> float:

@@ -33,14 +33,13 @@ QUEUES_PER_TURN = 100
 
 
 def disk_ratio(path: Path) -> float:
-    """Return how full the file system of the path is, as RocketMQ counts: 0.0 … 1.0, -1 when the path is missing."""
-    try:
-        stat = os.statvfs(path)
-    except FileNotFoundError:
-        return -1.0
+    """Return how full the path's file system is, as RocketMQ counts: 0.0 … 1.0. A path to come counts as its parent."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    stat = os.statvfs(path)
     used = stat.f_blocks - stat.f_bfree
     total = used + stat.f_bavail
-    return math.ceil(100 * used / total) / 100 if total else -1.0
+    return math.ceil(100 * used / total) / 100 if total else 0.0
 
 
 class Cleaner:
@@ -73,8 +72,6 @@ class Cleaner:
     def check_space(self) -> float:
         """Look at the disk, raise or lower the disk-full flag, return the ratio."""
         ratio = disk_ratio(self._config.commit_log_folder)
-        if ratio < 0:
-            ratio = disk_ratio(self._config.root)
         self._on_disk_full(ratio > WARNING_RATIO)
         return ratio
 
@@ -115,7 +112,7 @@ class Cleaner:
             self._manual_rounds -= 1
         immediately = self._config.clean_forcibly_enable and ratio > FORCIBLY_RATIO
         is_hour = time.localtime(now).tm_hour in self._hours
-        if not (manual or is_hour or ratio > self._max_ratio or ratio < 0):
+        if not (manual or is_hour or ratio > self._max_ratio):
             return []
         files = self._log.queue.files
         doomed: list[MappedFile] = []

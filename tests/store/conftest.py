@@ -1,0 +1,103 @@
+"""A small store in a temporary folder, and messages to put into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gantrymq.message import ids
+from store import MessageStore, MessageStoreConfig, StoreMessage
+
+HOST = ids.encode_host("127.0.0.1", 10911)
+OpenStore = Callable[..., MessageStore]
+
+
+class FakeClock:
+    """Seconds since the epoch, moved by the test."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> MessageStoreConfig:
+    return small_config(tmp_path / "store")
+
+
+def small_config(root: Path, **settings: Any) -> MessageStoreConfig:
+    """Settings with files small enough to roll within a test."""
+    return MessageStoreConfig(
+        **{
+            "root": root,
+            "commit_log_file_bytes": 65536,
+            "consume_queue_file_bytes": 2000,
+            "index_slots": 100,
+            "index_entries": 400,
+            **settings,
+        }
+    )
+
+
+@pytest.fixture
+def open_store(clock: FakeClock) -> Iterator[OpenStore]:
+    """Open stores on settings; all are closed at the end. `crash(store)` ends one as kill -9 would."""
+    opened: list[MessageStore] = []
+
+    def open_(config: MessageStoreConfig) -> MessageStore:
+        store = MessageStore(config, clock=clock)
+        store.load()
+        opened.append(store)
+        store.start()
+        return store
+
+    yield open_
+    for store in opened:
+        store.close()
+
+
+def crash(store: MessageStore) -> None:
+    """Leave the folder as a killed process does: nothing more is written, the kernel frees the lock."""
+    store._lock.release()
+    store._loaded = store._serving = False
+
+
+def message(
+    body: bytes = b"hello",
+    *,
+    topic: str = "T",
+    queue_id: int = 0,
+    tags: str = "",
+    keys: str = "",
+    properties: str = "",
+    sys_flag: int = 0,
+) -> StoreMessage:
+    pairs = [pair for pair in (keys and f"KEYS\x01{keys}", tags and f"TAGS\x01{tags}", properties) if pair]
+    return StoreMessage(topic, queue_id, body, "\x02".join(pairs).encode(), 0, sys_flag, 1, HOST, HOST)
+
+
+def read_all(store: MessageStore, topic: str, queue_id: int = 0) -> list[bytes]:
+    """Return all records of a queue, as a consumer would get them."""
+    records: list[bytes] = []
+    offset = store.min_offset(topic, queue_id)
+    while True:
+        result = store.get_message("g", topic, queue_id, offset, 32)
+        data = b"".join(result.buffers)
+        position = 0
+        while position < len(data):
+            size = int.from_bytes(data[position : position + 4], "big")
+            records.append(data[position : position + size])
+            position += size
+        if not result.message_count:
+            return records
+        offset = result.next_begin_offset

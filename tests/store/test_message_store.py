@@ -1,0 +1,346 @@
+"""Put and get through the front door."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from gantrymq.errors import RecordError
+from gantrymq.message import ids, record
+from gantrymq.message import properties as names
+from gantrymq.message.batch import encode_batch
+from gantrymq.message.model import Message
+from store import (
+    GetMessageStatus,
+    MessageStore,
+    MessageStoreConfig,
+    PutMessageStatus,
+    RunningFlags,
+    StoreBatch,
+    StoreNotRunning,
+)
+from tests.store.conftest import HOST, FakeClock, OpenStore, message, read_all, small_config
+
+OK = PutMessageStatus.PUT_OK
+
+
+def batch(messages: list[Message], properties: bytes = b"", **changes: object) -> StoreBatch:
+    made = StoreBatch("T", 0, encode_batch(messages), properties, 0, 0, 1, HOST, HOST)
+    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(small: MessageStoreConfig, open_store: OpenStore) -> MessageStore:
+    return open_store(small)
+
+
+def test_a_message_comes_back_as_it_went_in(store: MessageStore, clock: FakeClock) -> None:
+    put = store.put_message(message(b"body", tags="A", keys="k"))
+    assert (put.status, put.queue_offset, put.physical_offset) == (OK, 0, 0)
+    (raw,) = read_all(store, "T")
+    stored = record.decode_record(raw)
+    assert len(raw) == put.size_bytes
+    assert (stored.body, stored.tags, stored.keys, stored.queue_offset) == (b"body", "A", ["k"], 0)
+    assert stored.store_timestamp == put.store_timestamp == int(clock.now * 1000)
+    assert store.look_message_by_offset(0) == stored
+    assert store.look_message_by_offset(1) is None
+
+
+def test_each_queue_counts_by_itself(store: MessageStore) -> None:
+    for queue_id in (0, 1, 0):
+        store.put_message(message(queue_id=queue_id))
+    assert (store.max_offset("T", 0), store.max_offset("T", 1), store.max_offset("T", 2)) == (2, 1, 0)
+    assert store.queue_ids("T") == [0, 1]
+    assert store.topics() == {"T"}
+
+
+def test_files_roll_and_nothing_is_lost(store: MessageStore) -> None:
+    bodies = [b"%d" % number + bytes(1000) for number in range(300)]
+    for body in bodies:
+        assert store.put_message(message(body)).status is OK
+    assert [record.decode_record(raw).body for raw in read_all(store, "T")] == bodies
+    assert store.max_physical_offset > 5 * 65536
+
+
+def test_a_full_file_ends_with_a_blank_record(store: MessageStore, small: MessageStoreConfig) -> None:
+    put = store.put_message(message(bytes(40000)))
+    store.put_message(message(bytes(40000)))
+    data = (small.commit_log_folder / f"{0:020d}").read_bytes()
+    rest = 65536 - put.size_bytes
+    assert record.BLANK.unpack_from(data, put.size_bytes) == (rest, record.BLANK_MAGIC)
+
+
+@pytest.mark.parametrize("spare", [7, 8, 9])
+def test_eight_bytes_always_remain_for_the_blank_record(store: MessageStore, spare: int) -> None:
+    fixed = store.put_message(message(b"")).size_bytes
+    store.put_message(message(bytes(65536 - 2 * fixed - spare)))
+    store.put_message(message(b"next"))
+    assert [record.decode_record(raw).body for raw in read_all(store, "T")][-1] == b"next"
+
+
+def test_a_record_that_fits_no_file_is_refused(store: MessageStore) -> None:
+    assert store.put_message(message(bytes(65536))).status is PutMessageStatus.MESSAGE_ILLEGAL
+    fits = 65536 - 8 - 91 - 1
+    assert store.put_message(message(bytes(fits + 1))).status is PutMessageStatus.MESSAGE_ILLEGAL
+    assert store.put_message(message(bytes(fits))).status is OK
+    assert store.stats.put_failed_times == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"topic": "x" * 128}, PutMessageStatus.MESSAGE_ILLEGAL),
+        ({"topic": "é" * 64}, PutMessageStatus.MESSAGE_ILLEGAL),
+        ({"topic": ""}, PutMessageStatus.MESSAGE_ILLEGAL),
+        ({"properties": b"A\x01" + b"x" * 32766}, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED),
+        ({"body": bytes(2000)}, PutMessageStatus.MESSAGE_ILLEGAL),
+    ],
+)
+def test_what_a_record_cannot_hold_is_refused(
+    tmp_path: Path, open_store: OpenStore, changes: dict[str, object], status: PutMessageStatus
+) -> None:
+    store = open_store(small_config(tmp_path, message_bytes_max=1999))
+    assert store.put_message(dataclasses.replace(message(), **changes)).status is status  # type: ignore[arg-type]
+    assert store.max_physical_offset == 0
+
+
+def test_a_batch_becomes_ordinary_records(store: MessageStore) -> None:
+    store.put_message(message())
+    put = store.put_batch(batch([Message("T", b"1", tags="A"), Message("T", b"2", flag=9)], b"CLUSTER\x01c"))
+    stored = [record.decode_record(raw) for raw in read_all(store, "T")][1:]
+    assert (put.status, put.message_count, put.queue_offset) == (OK, 2, 1)
+    assert put.offsets == tuple(each.physical_offset for each in stored)
+    assert [(each.body, each.flag, each.queue_offset) for each in stored] == [(b"1", 0, 1), (b"2", 9, 2)]
+    assert stored[0].properties == {"TAGS": "A", "CLUSTER": "c"}
+    assert stored[1].properties == {"CLUSTER": "c"}
+
+
+def test_a_batch_stays_in_one_file(store: MessageStore) -> None:
+    store.put_message(message(bytes(60000)))
+    put = store.put_batch(batch([Message("T", bytes(3000)) for _ in range(4)]))
+    assert put.physical_offset == 65536
+    assert len(read_all(store, "T")) == 5
+
+
+def test_a_batch_that_no_start_could_read_again_is_refused(store: MessageStore) -> None:
+    long = Message("T", b"", properties={"A": "x" * 20000})
+    put = store.put_batch(batch([Message("T", b"ok"), long], b"B\x01" + b"y" * 20000))
+    assert put.status is PutMessageStatus.PROPERTIES_SIZE_EXCEEDED
+    assert store.max_physical_offset == 0
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        batch([Message("T", b"")], b"DELAY\x011"),
+        batch([Message("T", b"")], sys_flag=4),
+        batch([]),
+        batch([Message("T", bytes(20000)) for _ in range(4)]),
+    ],
+)
+def test_batches_know_no_delay_no_transaction_and_have_to_fit(store: MessageStore, refused: StoreBatch) -> None:
+    assert store.put_batch(refused).status is PutMessageStatus.MESSAGE_ILLEGAL
+
+
+@pytest.mark.parametrize("cut", [3, 21, -1])
+def test_a_torn_batch_stores_nothing(store: MessageStore, cut: int) -> None:
+    whole = batch([Message("T", b"1", tags="A")])
+    with pytest.raises(RecordError):
+        store.put_batch(dataclasses.replace(whole, body=whole.body[:cut]))
+    assert store.max_physical_offset == 0
+
+
+def test_ipv6_hosts_are_stored_with_their_flags(store: MessageStore) -> None:
+    v6 = ids.encode_host("2001:db8::1", 1)
+    store.put_message(dataclasses.replace(message(), born_host=v6))
+    store.put_batch(dataclasses.replace(batch([Message("T", b"b")]), store_host=v6))
+    first, second = [record.decode_record(raw) for raw in read_all(store, "T")]
+    assert (first.born_host, first.sys_flag) == (("2001:db8::1", 1), 0x10)
+    assert (second.store_host, second.sys_flag) == (("2001:db8::1", 1), 0x20)
+    assert store.store_timestamp("T", 0, 0) == first.store_timestamp
+
+
+def test_a_delayed_message_waits_under_the_schedule_topic(store: MessageStore) -> None:
+    store.put_message(message(b"later", queue_id=3, tags="A", properties="DELAY\x012"))
+    store.put_message(message(b"latest", properties="DELAY\x0199"))
+    (raw,) = read_all(store, "SCHEDULE_TOPIC_XXXX", 1)
+    stored = record.decode_record(raw)
+    assert stored.properties == {"TAGS": "A", "REAL_TOPIC": "T", "REAL_QID": "3", "DELAY": "2"}
+    (unit,) = store.consume_queue_units("SCHEDULE_TOPIC_XXXX", 1, 0, 1)
+    assert unit.tags_code == stored.store_timestamp + 5000
+    (last,) = read_all(store, "SCHEDULE_TOPIC_XXXX", 17)
+    assert record.decode_record(last).properties["DELAY"] == "18"
+
+
+def test_a_delivered_message_is_not_delayed_again(store: MessageStore) -> None:
+    store.put_message(message(properties="DELAY\x012"), delay=False)
+    assert len(read_all(store, "T")) == 1
+    assert store.topics() == {"T"}
+
+
+def test_prepared_messages_have_no_place_in_a_queue(store: MessageStore) -> None:
+    store.put_message(message(keys="k", sys_flag=4))
+    store.put_message(message(sys_flag=8))
+    assert store.max_offset("T", 0) == 1
+    assert len(store.query_message("T", "k", 32, 0, 1 << 62).buffers) == 1
+
+
+def test_the_listener_hears_of_each_message_at_once(store: MessageStore) -> None:
+    heard: list[tuple[object, ...]] = []
+    store.arrival_listener = lambda *facts: heard.append(facts)
+    put = store.put_message(message(tags="TagA"))
+    store.put_batch(batch([Message("T", b"1"), Message("T", b"2", tags="TagA")]))
+    stamp = put.store_timestamp
+    assert heard == [
+        ("T", 0, 1, 2598919, stamp, b"TAGS\x01TagA"),
+        ("T", 0, 2, 0, stamp, b""),
+        ("T", 0, 3, 2598919, stamp, b"TAGS\x01TagA"),
+    ]
+
+
+def test_a_tag_filter_passes_over_the_rest(store: MessageStore) -> None:
+    for number in range(10):
+        store.put_message(message(b"%d" % number, tags="A" if number % 3 == 0 else "B"))
+    wanted = frozenset({names.string_hash_code("A")})
+    result = store.get_message("g", "T", 0, 1, 32, wanted)
+    assert (result.status, result.message_count, result.next_begin_offset) == (GetMessageStatus.FOUND, 3, 10)
+    none = store.get_message("g", "T", 0, 0, 32, frozenset({1}))
+    assert (none.status, none.next_begin_offset) == (GetMessageStatus.NO_MATCHED_MESSAGE, 10)
+
+
+@pytest.mark.parametrize(
+    ("offset", "status", "next_offset"),
+    [
+        (0, GetMessageStatus.FOUND, 5),
+        (5, GetMessageStatus.OFFSET_OVERFLOW_ONE, 5),
+        (9, GetMessageStatus.OFFSET_OVERFLOW_BADLY, 5),
+        (-1, GetMessageStatus.OFFSET_TOO_SMALL, 0),
+    ],
+)
+def test_an_offset_out_of_range_is_corrected(
+    store: MessageStore, offset: int, status: GetMessageStatus, next_offset: int
+) -> None:
+    for _ in range(5):
+        store.put_message(message())
+    result = store.get_message("g", "T", 0, offset, 32)
+    assert (result.status, result.next_begin_offset, result.max_offset) == (status, next_offset, 5)
+
+
+def test_an_unknown_queue_is_empty_and_stays_unknown(store: MessageStore) -> None:
+    result = store.get_message("g", "Nobody", 0, 3, 32)
+    assert (result.status, result.next_begin_offset) == (GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0)
+    assert (store.min_offset("Nobody", 0), store.max_offset("Nobody", 0)) == (0, 0)
+    assert store.topics() == set()
+
+
+def test_one_read_is_bounded_by_count_and_bytes(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path, transfer_bytes_in_memory_max=3000))
+    for _ in range(40):
+        store.put_message(message(b"x"))
+    store.put_message(message(bytes(5000), queue_id=1))
+    assert store.get_message("g", "T", 0, 0, 3).message_count == 3
+    result = store.get_message("g", "T", 0, 0, 100)
+    assert 0 < result.size_bytes <= 3000
+    assert result.next_begin_offset == result.message_count
+    assert store.get_message("g", "T", 1, 0, 1).message_count == 1  # the first always goes
+
+
+def test_adjacent_records_share_one_view(store: MessageStore) -> None:
+    for queue_id in (0, 0, 1, 0):
+        store.put_message(message(queue_id=queue_id))
+    assert [len(view) for view in store.get_message("g", "T", 0, 0, 2).buffers] == [194]
+    assert sum(len(view) for view in store.get_message("g", "T", 0, 0, 32).buffers) == 3 * 97
+
+
+def test_messages_are_found_by_key_and_unique_key(store: MessageStore, clock: FakeClock) -> None:
+    for number in range(500):  # more than one index file
+        clock.now += 1
+        store.put_message(message(b"%d" % number, keys=f"k{number} all", properties=f"UNIQ_KEY\x01{number:032X}"))
+    found = store.query_message("T", "k7", 32, 0, 1 << 62).buffers
+    assert b"7" in [record.decode_record(raw).body for raw in found]
+    found = store.query_message("T", f"{499:032X}", 32, 0, 1 << 62).buffers
+    assert b"499" in [record.decode_record(raw).body for raw in found]
+    assert len(store.query_message("T", "all", 1000, 0, 1 << 62).buffers) == 64
+    assert store.query_message("Other", "k7", 32, 0, 1 << 62).buffers == []
+    result = store.query_message("T", "k400", 32, int((clock.now - 10) * 1000), 1 << 62)
+    assert result.buffers == []
+    assert result.index_last_update_timestamp == int(clock.now * 1000)
+
+
+def test_a_key_that_is_not_ascii_is_found(store: MessageStore) -> None:
+    store.put_message(message(keys="schlüssel", properties="UNIQ_KEY\x01" + "ö" * 20))
+    assert len(store.query_message("T", "schlüssel", 32, 0, 1 << 62).buffers) == 1
+    assert len(store.query_message("T", "ö" * 20, 32, 0, 1 << 62).buffers) == 1
+
+
+def test_offsets_by_time_are_the_nearest(store: MessageStore, clock: FakeClock) -> None:
+    stamps = []
+    for _ in range(250):
+        stamps.append(store.put_message(message()).store_timestamp)
+        clock.now += 10
+    assert store.offset_by_time("T", 0, stamps[120]) == 120
+    assert store.offset_by_time("T", 0, stamps[120] + 4000) == 120
+    assert store.offset_by_time("T", 0, stamps[120] + 5000) == 120
+    assert store.offset_by_time("T", 0, stamps[120] + 6000) == 121
+    assert store.offset_by_time("T", 0, 0) == 0
+    assert store.offset_by_time("T", 0, stamps[-1] + 60_000) == 249
+    assert store.offset_by_time("Nobody", 0, stamps[0]) == 0
+    assert store.store_timestamp("T", 0, 250) == -1
+    assert store.earliest_store_timestamp("T", 0) == store.earliest_store_timestamp() == stamps[0]
+
+
+def test_a_deleted_topic_begins_anew(store: MessageStore, small: MessageStoreConfig, open_store: OpenStore) -> None:
+    for _ in range(3):
+        store.put_message(message(b"old"))
+    store.delete_topic("T")
+    assert store.topics() == set()
+    assert store.put_message(message(b"new")).queue_offset == 0
+    assert [record.decode_record(raw).body for raw in read_all(store, "T")] == [b"new"]
+    store.close()
+    again = open_store(small)
+    assert [record.decode_record(raw).body for raw in read_all(again, "T")] == [b"new"]
+
+
+def test_a_store_that_is_not_open_refuses(small: MessageStoreConfig, store: MessageStore) -> None:
+    store.set_flag(RunningFlags.DISK_FULL, True)
+    assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
+    assert not store.is_writeable and store.is_readable
+    store.set_flag(RunningFlags.DISK_FULL, False)
+    assert store.put_message(message()).status is OK
+    store.close()
+    assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
+    assert store.put_batch(batch([Message("T", b"")])).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
+    with pytest.raises(StoreNotRunning):
+        store.get_message("g", "T", 0, 0, 1)
+
+
+def test_a_full_disk_is_a_refusal_and_writing_resumes(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    from store import file_bytes
+
+    store.put_message(message(bytes(60000)))
+    store._log._allocator.close()
+    if store._log._next is not None:
+        store._log._next.delete()
+        store._log._next = None
+
+    def no_space(fd: int, start: int, end: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(file_bytes, "allocate_range", no_space)
+    assert store.put_message(message(bytes(60000))).status is PutMessageStatus.CREATE_MAPED_FILE_FAILED
+    monkeypatch.undo()
+    assert store.put_message(message(b"again")).status is OK
+    assert len(read_all(store, "T")) == 2
+
+
+def test_many_queues_need_few_descriptors_and_no_maps(tmp_path: Path, open_store: OpenStore) -> None:
+    config = small_config(tmp_path, commit_log_file_bytes=1 << 20)
+    store = open_store(config)
+    for number in range(600):
+        store.put_message(message(topic=f"T{number}"))
+    store.close()
+    again = open_store(config)
+    assert sum(len(read_all(again, f"T{number}")) for number in range(600)) == 600
+    assert len(list(Path("/proc/self/fd").iterdir())) < 400
