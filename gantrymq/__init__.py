@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gantrymq.client.admin import AdminClient
     from gantrymq.client.blocking import SyncProducer, SyncPushConsumer
     from gantrymq.client.producer import Producer
+    from gantrymq.client.pulling import FlowLimits
     from gantrymq.client.push_consumer import PushConsumer
     from gantrymq.client.results import ConsumeResult, SendResult, SendStatus
     from gantrymq.client.subscription import ConsumeFrom, MessageModel
@@ -31,6 +32,7 @@ __all__ = [
     "ConsumeFrom",
     "ConsumeResult",
     "Credentials",
+    "FlowLimits",
     "Message",
     "MessageExt",
     "MessageModel",
@@ -49,6 +51,7 @@ _HOMES = {
     "ConsumeFrom": "gantrymq.client.subscription",
     "ConsumeResult": "gantrymq.client.results",
     "Credentials": "gantrymq.remoting.signature",
+    "FlowLimits": "gantrymq.client.pulling",
     "Message": "gantrymq.message.model",
     "MessageExt": "gantrymq.message.model",
     "MessageModel": "gantrymq.client.subscription",

@@ -196,6 +196,8 @@ class PushConsumer:
 
     async def start(self) -> None:
         """Join the group and begin to consume. Raises ResponseError when a broker refuses an SQL condition."""
+        if self._session.is_open:
+            return
         if not self._subscriptions:
             raise ConfigError("nothing to consume: call subscribe first")
         if self._model is MessageModel.CLUSTERING:

@@ -74,13 +74,18 @@ class ClientSession:
         self.calls = BrokerCalls(self.remoting, timeout_s=timeout_s)
         self.background = Background()
         self.is_open = False
+        self._was_closed = False
         self._heartbeat = heartbeat
         self._heartbeat_slaves = heartbeat_slaves
         self._greeted: set[str] = set()
         self._brokers_changed = asyncio.Event()
 
     def open(self) -> None:
-        """Start the periodic work. Nothing is sent before a route is known."""
+        """Start the periodic work. Nothing is sent before a route is known. A closed session stays closed."""
+        if self.is_open:
+            return
+        if self._was_closed:
+            raise ClientClosed("closed already: make a new client")
         self.is_open = True
         self.background.start(self._refresh_routes(), "refresh routes")
         self.background.start(every(HEARTBEAT_S, self.send_heartbeats, wake=self._brokers_changed), "heartbeats")
@@ -95,6 +100,7 @@ class ClientSession:
         if not self.is_open:
             return
         self.is_open = False
+        self._was_closed = True
         await self.background.close()
         leaving = (
             self.calls.unregister(address, self.client_id, producer_group=producer_group, consumer_group=consumer_group)

@@ -7,9 +7,9 @@ A TCP stream is a sequence of frames, nothing else. All integers are big-endian:
     bytes   header    code, language, version, opaque, flag, remark, extFields
     bytes   body      whatever the code says; an empty body and no body are the same
 
-`total + 4` may not exceed 16 MiB; a frame whose lengths contradict each other ends the connection, because nothing after
-it can be trusted. Answers carry the request's `opaque` and arrive in any order. Flag bit 0 marks an answer, bit 1 a
-one-way request, which gets no answer, not even an error. Both sides may send requests on one connection, and their
+`total + 4` may not exceed 16 MiB; a frame whose lengths contradict each other ends the connection, because nothing
+after it can be trusted. Answers carry the request's `opaque` and arrive in any order. Flag bit 0 marks an answer, bit
+1 a one-way request, which gets no answer, not even an error. Both sides may send requests on one connection, and their
 opaque numbers are independent: the flag decides, never the number.
 
     codes       the numbers

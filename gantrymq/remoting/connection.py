@@ -22,6 +22,8 @@ from gantrymq.remoting.protocol import RemotingProtocol
 logger = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX = 4096  # calls without an answer, a connection; more wait for room
+WRITE_BUFFER_BYTES = 1 << 20  # unsent bytes a connection holds before callers wait
+CLOSE_WAIT_S = 2.0
 SWEEP_STEP_S = 0.01  # deadlines this close together share one wake-up
 
 RequestReceived = Callable[["ClientConnection", RemotingCommand], None]
@@ -119,7 +121,13 @@ class ClientConnection(asyncio.Protocol):
         self._fail_all()
 
     async def wait_closed(self) -> None:
-        await asyncio.shield(self._closed)
+        """Wait until what was written is out and the socket closed; a peer that does not read is cut off."""
+        try:
+            async with asyncio.timeout(CLOSE_WAIT_S):
+                await asyncio.shield(self._closed)
+        except TimeoutError:
+            if self._transport is not None:
+                self._transport.abort()
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -160,6 +168,7 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._received_at = self._loop.time()
         logger.info("connection opened", extra={"event": "connection_opened", "address": self.address})
 
