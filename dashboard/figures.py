@@ -107,7 +107,9 @@ def list_figures(rows: Sequence[TopicRow], now: float) -> Figures:
         in_rate = value.in_rate if value is not None else None
         figures.put(f"{prefix}.in", units.rate(in_rate), at, why or "known at the next reading")
         written = value.last_write_ms if value is not None else 0
-        figures.put(f"{prefix}.written", units.ago(written / 1000, now) if written else units.UNKNOWN, at, why or "never")
+        figures.put(
+            f"{prefix}.written", units.ago(written / 1000, now) if written else units.UNKNOWN, at, why or "never"
+        )
     figures.shape = _shape(*(f"{row.name} {row.kind} {row.write_queues} {row.perm_text}" for row in rows))
     return figures
 

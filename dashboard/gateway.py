@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from dashboard import browse
+from dashboard import browse, units
 from dashboard.failures import (
     BrokerUnreachable,
     ClusterUnreachable,
@@ -42,13 +42,14 @@ from dashboard.rows import (
 )
 from gantrymq.client.admin import AdminClient
 from gantrymq.client.results import SendResult
-from gantrymq.errors import GantryError, MessageRejected, ResponseError
+from gantrymq.errors import ConnectError, GantryError, MessageRejected, RequestTimeout, ResponseError
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import may_clients_send_to
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig, TopicStatsTable
 from gantrymq.remoting.codes import ResponseCode
 
 CALL_TIMEOUT_S = 2.0  # a page waits no longer than this for one answer
+SILENT_TIMEOUT_S = 0.4  # a broker that did not answer last time gets only this long, until it answers again
 CLUSTER_MAX_AGE_S = 1.0  # several parts of one page share one look at the name server
 CALLS_AT_ONCE = 8  # to one cluster from one page: a dashboard must never be able to hurt a broker
 FIGURES_MAX_AGE_S = 4.0
@@ -69,6 +70,8 @@ class Gateway:
         self._opening: asyncio.Lock | None = None
         self._cluster: ClusterView | None = None
         self._figures: dict[str, Reading[TopicFigures]] = {}
+        self._tables: dict[str, tuple[float, dict[str, TopicConfig]]] = {}  # last known topics of each broker
+        self._silent: set[str] = set()  # addresses that did not answer last time
 
     # ---- the client
 
@@ -97,6 +100,20 @@ class Gateway:
         async with asyncio.timeout(timeout_s):
             return await ask(admin)
 
+    async def call_broker(
+        self, broker: BrokerRef, ask: Callable[[AdminClient], Awaitable[Answer]], timeout_s: float = CALL_TIMEOUT_S
+    ) -> Answer:
+        """As `call`, for one broker: after a silence it gets less time, so that pages stay quick."""
+        if broker.address in self._silent:
+            timeout_s = min(timeout_s, SILENT_TIMEOUT_S)
+        try:
+            answer = await self.call(ask, timeout_s)
+        except (TimeoutError, RequestTimeout, ConnectError):
+            self._silent.add(broker.address)
+            raise
+        self._silent.discard(broker.address)
+        return answer
+
     # ---- the cluster
 
     async def cluster(self, *, timeout_s: float = CALL_TIMEOUT_S, max_age_s: float = CLUSTER_MAX_AGE_S) -> ClusterView:
@@ -123,7 +140,7 @@ class Gateway:
     async def runtime_info(self, broker: BrokerRef, *, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, str]:
         """The broker's own table of facts. Raises BrokerUnreachable."""
         try:
-            return await self.call(lambda admin: admin.broker_runtime_info(broker.address), timeout_s)
+            return await self.call_broker(broker, lambda admin: admin.broker_runtime_info(broker.address), timeout_s)
         except Failure as exc:
             raise BrokerUnreachable(explain(exc)) from exc
 
@@ -132,15 +149,13 @@ class Gateway:
     async def topics(self) -> TopicListing:
         """All topics of all answering brokers, by name; figures only where they are known already (see `with_figures`)."""
         cluster = await self.cluster()
-        tables, troubles = await self._ask_brokers(
-            cluster.brokers, lambda admin, broker: admin.topic_configs(broker.address)
-        )
+        tables, troubles = await self._topic_tables(cluster)
         if cluster.why:
             troubles.append(Trouble("name server", cluster.why))
         own_names = _own_names(cluster)
         found: dict[str, list[TopicSettings]] = {}
-        for broker, wrapper in tables:
-            for name, config in wrapper.topic_config_table.items():
+        for broker, table in tables:
+            for name, config in table.items():
                 found.setdefault(name, []).append(_settings(broker.name, config))
         rows = [
             TopicRow(name, topic_kind(name, own_names), tuple(settings), self._figures.get(name))
@@ -166,14 +181,8 @@ class Gateway:
     async def topic(self, name: str) -> TopicDetail:
         """One topic whole. Raises TopicNotFound when every broker answered and none has it."""
         cluster = await self.cluster()
-        tables, troubles = await self._ask_brokers(
-            cluster.brokers, lambda admin, broker: admin.topic_configs(broker.address)
-        )
-        holders = [
-            (broker, wrapper.topic_config_table[name])
-            for broker, wrapper in tables
-            if name in wrapper.topic_config_table
-        ]
+        tables, troubles = await self._topic_tables(cluster)
+        holders = [(broker, table[name]) for broker, table in tables if name in table]
         if not holders:
             if troubles:
                 raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
@@ -193,11 +202,13 @@ class Gateway:
         )
 
     async def topic_queues(self, name: str, *, timeout_s: float = CALL_TIMEOUT_S) -> tuple[QueueRow, ...]:
-        """Only the queues' extents, from the brokers that answer; what the live tail asks each half second."""
+        """Only the queues' extents; what the live tail asks each half second. Raises BrokerUnreachable: half is wrong."""
         cluster = await self.cluster(timeout_s=timeout_s, max_age_s=5.0)
-        stats, _ = await self._ask_brokers(
+        stats, troubles = await self._ask_brokers(
             cluster.brokers, lambda admin, broker: admin.topic_stats(broker.address, name), timeout_s
         )
+        if troubles:
+            raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
         return tuple(row for broker, table in stats for row in _queue_rows(broker.name, table))
 
     async def topic_groups(self, detail: TopicDetail) -> tuple[list[GroupRow], list[Trouble]]:
@@ -376,6 +387,26 @@ class Gateway:
 
     # ---- helpers
 
+    async def _topic_tables(
+        self, cluster: ClusterView
+    ) -> tuple[list[tuple[BrokerRef, dict[str, TopicConfig]]], list[Trouble]]:
+        """Every broker's topics; of a silent broker the last known ones, and a trouble that says how old they are."""
+        answers, troubles = await self._ask_brokers(
+            cluster.brokers, lambda admin, broker: admin.topic_configs(broker.address)
+        )
+        now = self._clock()
+        tables = [(broker, wrapper.topic_config_table) for broker, wrapper in answers]
+        for broker, table in tables:
+            self._tables[broker.name] = (now, table)
+        for index, trouble in enumerate(troubles):
+            broker = cluster.named(trouble.what)
+            if broker is not None and broker.name in self._tables:
+                read_at, table = self._tables[broker.name]
+                tables.append((broker, table))
+                age = units.ago(read_at, now)
+                troubles[index] = replace(trouble, reason=f"{trouble.reason}; its topics as they were {age}")
+        return tables, troubles
+
     async def _ask_brokers(
         self,
         brokers: Sequence[BrokerRef],
@@ -384,7 +415,10 @@ class Gateway:
     ) -> tuple[list[tuple[BrokerRef, Answer]], list[Trouble]]:
         """All brokers side by side: who answered what, and who did not. "No such topic" is no answer and no trouble."""
         results = await asyncio.gather(
-            *(self.call(lambda admin, broker=broker: ask(admin, broker), timeout_s) for broker in brokers),  # type: ignore[misc]
+            *(
+                self.call_broker(broker, lambda admin, broker=broker: ask(admin, broker), timeout_s)  # type: ignore[misc]
+                for broker in brokers
+            ),
             return_exceptions=True,
         )
         answers: list[tuple[BrokerRef, Answer]] = []

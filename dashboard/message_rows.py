@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from dashboard import units
@@ -18,6 +19,8 @@ class MessageLine:
     queue_id: int
     queue_offset: int
     stored_at: str
+    day: str  # of the store time, empty when it is today (UTC)
+    time: str
     tag: str
     keys: tuple[str, ...]
     size: str
@@ -26,12 +29,16 @@ class MessageLine:
 
     @classmethod
     def of(cls, message: MessageExt) -> MessageLine:
+        stored_at = units.moment(message.store_timestamp)
+        day = stored_at[:10]
         return cls(
             place=f"{message.broker_name}.{message.queue_id}.{message.queue_offset}",
             broker_name=message.broker_name,
             queue_id=message.queue_id,
             queue_offset=message.queue_offset,
-            stored_at=units.moment(message.store_timestamp),
+            stored_at=stored_at,
+            day="" if day == units.moment(time.time() * 1000)[:10] else day,
+            time=stored_at[11:],
             tag=message.tags or "",
             keys=tuple(message.keys),
             size=units.size(len(message.body)),

@@ -136,9 +136,12 @@ class Sampler:
             try:
                 if time.monotonic() - listed_at > LISTING_EACH_S:
                     listing = await self._gateway.topics()
+                    listed_at = time.monotonic()
+                    if listing.troubles:  # what is missing must not count as nothing: the old sum grows old instead
+                        self._count.why = f"{listing.troubles[0].what}: {listing.troubles[0].reason}"
+                        continue
                     rows = [row for row in listing.rows if row.kind != "system"]
                     self._count.keep_only({row.name for row in rows})
-                    listed_at = time.monotonic()
                 if not rows:
                     self._count.nothing_there(time.time())
                     continue
@@ -146,7 +149,6 @@ class Sampler:
                 some = rows[position : position + TOPICS_A_SECOND]
                 position += len(some)
                 self._count.take(await self._gateway.with_figures(some, max_age_s=0.5))
-                self._count.why = None
             except GatewayError as exc:
                 self._count.why = str(exc)
             except Exception:
@@ -230,8 +232,9 @@ class _StoredCount:
 
     def take(self, rows: list[TopicRow]) -> None:
         for row in rows:
-            if row.figures is not None and row.figures.value is not None:
+            if row.figures is not None and row.figures.value is not None and row.figures.why is None:
                 self._topics[row.name] = (row.figures.value.stored, row.figures.at)
+                self.why = None
 
     def total(self) -> Stored | None:
         """The sum, None until every topic was read once."""

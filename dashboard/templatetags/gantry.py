@@ -54,9 +54,11 @@ def bar(figures: Figures | None, label: str, *key: object, marks: str = "") -> d
 
 
 def bar_level(ratio: float | None, marks: list[int]) -> str:
-    """How far along the marks a bar is: unknown, ok, warn (past the first), bad (past the second)."""
+    """How far along its marks a bar is: unknown, ok, warn (past the first), bad (past the second); plain without any."""
     if ratio is None:
         return "unknown"
+    if not marks:
+        return "plain"
     passed = sum(1 for mark in marks if ratio * 100 >= mark)
     return ("ok", "warn", "bad")[min(passed, 2)]
 

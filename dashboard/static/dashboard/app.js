@@ -59,7 +59,7 @@
   function showBar(bar, ratio) {
     const marks = bar.dataset.marks ? bar.dataset.marks.split(",").map(Number) : [];
     const passed = ratio === null ? 0 : marks.filter((mark) => ratio * 100 >= mark).length;
-    const level = ratio === null ? "unknown" : ["ok", "warn", "bad"][Math.min(passed, 2)];
+    const level = ratio === null ? "unknown" : !marks.length ? "plain" : ["ok", "warn", "bad"][Math.min(passed, 2)];
     bar.setAttribute("class", `bar bar-${level}`);
     $(".bar-fill", bar).setAttribute("width", `${(Math.min(Math.max(ratio ?? 0, 0), 1) * 100).toFixed(2)}%`);
     const label = bar.getAttribute("aria-label").split(":")[0];
@@ -285,19 +285,23 @@
       const { clientWidth: width, clientHeight: height } = this.element;
       if (!width) return;
       const left = 44, bottom = 20, top = 8;
-      const end = Math.max(this.points.at(-1)?.[0] ?? 0, serverNow() - 2), begin = end - HISTORY_S;
+      const end = Math.max(this.points.at(-1)?.[0] ?? 0, serverNow() - 2);
+      // A young chart shows what there is, two minutes at least; it widens to fifteen.
+      const span = Math.min(HISTORY_S, Math.max(120, end - (this.points[0]?.[0] ?? end)));
+      const begin = end - span;
       const most = niceMax(Math.max(1, ...this.points.map((point) => Math.max(point[1] ?? 0, point[2] ?? 0))));
-      const x = (at) => left + ((at - begin) / HISTORY_S) * (width - left - 2);
+      const x = (at) => left + ((at - begin) / span) * (width - left - 2);
       const y = (rate) => top + (1 - rate / most) * (height - top - bottom);
-      this.scale = { x, y, left, begin, end, width, height, bottom, top };
+      this.scale = { x, y, left, begin, end, span, width, height, bottom, top };
       const parts = [];
       for (let step = 0; step <= 2; step += 1) {
         const at = y((most * step) / 2).toFixed(1);
         parts.push(`<line class="grid" x1="${left}" x2="${width}" y1="${at}" y2="${at}"/><text x="${left - 8}" y="${+at + 4}" text-anchor="end">${short((most * step) / 2)}</text>`);
       }
-      for (let minutes = 15; minutes >= 0; minutes -= 5) {
-        const anchor = minutes === 15 ? "start" : minutes === 0 ? "end" : "middle";
-        parts.push(`<text x="${x(end - minutes * 60).toFixed(1)}" y="${height - 3}" text-anchor="${anchor}">${minutes ? `−${minutes} min` : "now"}</text>`);
+      const tick = span > 600 ? 300 : span > 240 ? 120 : 30;
+      for (let back = 0; back <= span - tick / 4; back += tick) {
+        const label = back === 0 ? "now" : back % 60 ? `−${back} s` : `−${back / 60} min`;
+        parts.push(`<text x="${Math.max(x(end - back), left + 18).toFixed(1)}" y="${height - 3}" text-anchor="${back ? "middle" : "end"}">${label}</text>`);
       }
       const ins = this.path(1, x, y), outs = this.path(2, x, y);
       for (const run of this.runs(1)) {
@@ -330,7 +334,7 @@
       else {
         const { left, width, begin } = this.scale;
         const across = (clientX - this.element.getBoundingClientRect().left - left) / (width - left - 2);
-        this.cursorAt = across < 0 || across > 1 ? null : begin + across * HISTORY_S;
+        this.cursorAt = across < 0 || across > 1 ? null : begin + across * this.scale.span;
       }
       this.draw();
     }
