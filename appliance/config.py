@@ -31,7 +31,7 @@ class NamesrvConfig:
     bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
     listen_port: int = setting(9876, rocketmq="listenPort", doc="port; 0: a free one")
     kv_config_path: Path = setting(
-        Path("namesrv/kvConfig.json"), rocketmq="kvConfigPath", doc="file of the key-value table"
+        Path.home() / "namesrv" / "kvConfig.json", rocketmq="kvConfigPath", doc="file of the key-value table"
     )
     order_message_enable: bool = setting(False, rocketmq="orderMessageEnable", doc="add order topics to routes")
     scan_interval_ms: int = setting(

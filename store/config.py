@@ -26,7 +26,7 @@ def setting(default: Any = dataclasses.MISSING, *, rocketmq: str, doc: str) -> A
 class MessageStoreConfig:
     """Settings of one store folder (RocketMQ: org.apache.rocketmq.store.config.MessageStoreConfig)."""
 
-    root: Path = setting(Path("store"), rocketmq="storePathRootDir", doc="folder of this store")
+    root: Path = setting(Path.home() / "store", rocketmq="storePathRootDir", doc="folder of this store")
     commit_log: Path | None = setting(
         None, rocketmq="storePathCommitLog", doc="folder of the commit log; empty: <root>/commitlog"
     )
