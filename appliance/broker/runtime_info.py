@@ -112,17 +112,19 @@ def _extent(broker: BrokerController) -> dict[str, str]:
 
 
 def _disks(broker: BrokerController) -> dict[str, str]:
-    store, folder = broker.store, broker.store_config.commit_log_folder
-    ratio = str(store.disk_ratio())
-    disks = {
-        "commitLogDiskRatio": ratio,
-        f"commitLogDiskRatio_{folder}": ratio,
-        "consumeQueueDiskRatio": str(store.consume_queue_disk_ratio()),
+    """How full the disks are. A new store makes its folders with the first message: until then its root's disk counts."""
+    store, config = broker.store, broker.store_config
+    usage = shutil.disk_usage(config.root)  # the controller made it, for its tables
+    root_ratio = usage.used / usage.total
+    log_ratio, queue_ratio = (
+        str(ratio if ratio >= 0 else root_ratio) for ratio in (store.disk_ratio(), store.consume_queue_disk_ratio())
+    )
+    return {
+        "commitLogDiskRatio": log_ratio,
+        f"commitLogDiskRatio_{config.commit_log_folder}": log_ratio,
+        "consumeQueueDiskRatio": queue_ratio,
+        "commitLogDirCapacity": f"Total : {readable_bytes(usage.total)}, Free : {readable_bytes(usage.free)}.",
     }
-    if broker.store_config.root.exists():
-        usage = shutil.disk_usage(broker.store_config.root)
-        disks["commitLogDirCapacity"] = f"Total : {readable_bytes(usage.total)}, Free : {readable_bytes(usage.free)}."
-    return disks
 
 
 def _lanes(broker: BrokerController) -> dict[str, str]:

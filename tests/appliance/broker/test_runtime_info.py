@@ -33,6 +33,13 @@ async def test_every_key_of_the_real_one_is_there_with_a_text(tmp_path: Path) ->
         assert all(isinstance(value, str) and value for value in table.values())
 
 
+async def test_disk_ratios_are_known_before_the_first_message(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        table = runtime_info(tool.broker)
+        assert 0 < float(table["commitLogDiskRatio"]) <= 1
+        assert 0 < float(table["consumeQueueDiskRatio"]) <= 1
+
+
 async def test_rates_are_three_numbers_with_single_spaces(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool:
         table = runtime_info(tool.broker)
