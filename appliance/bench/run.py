@@ -143,6 +143,7 @@ class Bench:
                 queue_length=_queue_length(peer) if kind == "pull" else 0,
             )
             result = run_load(spec)
+            _stored(peer, topic)
             self._say(f"warm-up {peer.label}: {kind} {result.acknowledged} messages, {result.rate:,.0f}/s")
 
     def _one(self, scenario: Scenario, peers: Sequence[Peer]) -> ScenarioFigures:
@@ -182,7 +183,7 @@ class Bench:
     def _measure(self, scenario: Scenario, peer: Peer) -> LoadRun:
         settings = self._settings
         os.sync()  # what the last run left dirty must not be written during this one
-        before = sum(wire.max_offsets(peer.broker_address, scenario.topic, QUEUES[scenario.topic]))
+        before = _stored(peer, scenario.topic)
         queue_length = _queue_length(peer) if scenario.kind == "pull" else 0
         measure_s = settings.latency_s if scenario.kind == "latency" else settings.measure_s
         spec = self._spec(scenario, peer.broker_address, queue_length, settings.warm_s, measure_s)
@@ -192,7 +193,7 @@ class Bench:
         cpu_s = peer.broker.cpu_s() - cpu_before
         other_s = machine_busy_s() - busy_before - cpu_s - (_load_cpu_s() - load_before)
         other_cpu = max(other_s, 0.0) / (time.monotonic() - start)
-        stored = sum(wire.max_offsets(peer.broker_address, scenario.topic, QUEUES[scenario.topic])) - before
+        stored = _stored(peer, scenario.topic, before + result.acknowledged) - before
         missing = 0 if scenario.kind == "pull" else max(result.acknowledged - stored, 0)
         if not result.errors and scenario.kind != "pull" and stored != result.acknowledged:
             raise GantryError(f"{peer.label}: {result.acknowledged} acknowledged, {stored} stored, and no error told")
@@ -275,6 +276,19 @@ def null_server() -> Iterator[str]:
 def _load_cpu_s() -> float:
     """CPU seconds of this process and of the loads that have ended."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def _stored(peer: Peer, topic: str, expected: int = 0) -> int:
+    """Messages in the queues of a topic, once that stands still: Java's queues follow its commit log at a distance.
+
+    It stands still after 0.3 s, and while it is less than expected only after 10 s.
+    """
+    counted, still = -1, 0
+    while still < (3 if counted >= expected else 100):
+        now = sum(wire.max_offsets(peer.broker_address, topic, QUEUES[topic]))
+        counted, still = now, still + 1 if now == counted else 0
+        time.sleep(0.1)
+    return counted
 
 
 def _queue_length(peer: Peer) -> int:
