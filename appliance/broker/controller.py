@@ -48,7 +48,6 @@ VIP_PORT_DISTANCE = 2  # the second door of old clients: listenPort - 2
 # Settings that request 25 may change; each is read where it is used, or taken over in settings_changed.
 CHANGEABLE = frozenset(
     {
-        "accessMessageInMemoryMaxRatio",
         "autoCreateSubscriptionGroup",
         "brokerFastFailureEnable",
         "brokerPermission",

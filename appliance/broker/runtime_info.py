@@ -112,7 +112,7 @@ def _extent(broker: BrokerController) -> dict[str, str]:
 
 
 def _disks(broker: BrokerController) -> dict[str, str]:
-    """How full the disks are. A new store makes its folders with the first message: until then its root's disk counts."""
+    """How full the disks are. A store makes its folders with the first message: until then its root's disk counts."""
     store, config = broker.store, broker.store_config
     usage = shutil.disk_usage(config.root)  # the controller made it, for its tables
     root_ratio = usage.used / usage.total

@@ -168,7 +168,7 @@ def _refuse_sql(expression_type: str) -> None:
         )
 
 
-HANDLERS = {
+HANDLERS: dict[int, Route] = {
     RequestCode.PULL_MESSAGE: Route(pull, "pull"),
     RequestCode.LITE_PULL_MESSAGE: Route(pull, "pull"),
 }

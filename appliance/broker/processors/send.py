@@ -267,7 +267,7 @@ def _retry_target(broker: BrokerController, request: Request, fields: SendFields
     return fields.topic, fields.queue_id, fields.properties, config
 
 
-HANDLERS = {
+HANDLERS: dict[int, Route] = {
     RequestCode.SEND_MESSAGE: Route(send, "send"),
     RequestCode.SEND_MESSAGE_V2: Route(send, "send"),
     RequestCode.SEND_BATCH_MESSAGE: Route(send, "send"),
