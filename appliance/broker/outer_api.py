@@ -145,7 +145,7 @@ class BrokerOuterApi:
     async def _keep_up_to_date(self, link: NamesrvLink) -> None:
         while True:
             await self._bring_up_to_date(link)
-            if link.changed and not link.needs_full:
+            if link.changed and not (link.needs_full or self._is_leaving):
                 continue  # came while the full registration was on its way
             delay_s = link.retry_delay_s(self._period_s) if link.failures else self._period_s
             try:
