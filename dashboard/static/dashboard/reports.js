@@ -40,7 +40,7 @@
       margin: { l: 8, r: 8, t: 8, b: 8 },
       bargap: 0.12,
       hoverlabel: { bgcolor: surface, bordercolor: line, font: { color: text } },
-      legend: width < 640 ? { orientation: "h", y: -0.18, yanchor: "top" } : { traceorder: "normal" },
+      legend: width < 640 ? { orientation: "h", y: -0.2, yanchor: "top", x: 0, traceorder: "normal" } : { traceorder: "normal" },
     };
     return { data, layout };
   }
