@@ -122,6 +122,16 @@ async def test_after_the_good_bye_nothing_is_registered_any_more(tmp_path: Path)
         assert not knows(server)
 
 
+async def test_a_change_after_the_good_bye_does_not_keep_the_loop_busy(tmp_path: Path) -> None:
+    async with namesrv(tmp_path) as server, registering(tmp_path, server.port) as (outer_api, topics):
+        await until(lambda: knows(server))
+        await outer_api.unregister_all()
+        topics.create_on_send("late", "TBW102", 4, "test")
+        async with asyncio.timeout(2):
+            await asyncio.sleep(0.1)
+        assert not knows(server)
+
+
 async def test_topics_turn_ordered_as_the_name_server_says(tmp_path: Path) -> None:
     async with namesrv(tmp_path) as server, registering(tmp_path, server.port) as (outer_api, topics):
         await until(lambda: knows(server))
