@@ -157,6 +157,7 @@ class QueueFlusher:
         checkpoint: Checkpoint,
         config: MessageStoreConfig,
         executor: Executor,
+        put_pending: Callable[[], None],
         on_state: Callable[[OSError | None], None],
     ) -> None:
         self._log = log
@@ -165,6 +166,7 @@ class QueueFlusher:
         self._checkpoint = checkpoint
         self._interval_s = config.consume_queue_flush_interval_ms / 1000
         self._executor = executor
+        self._put_pending = put_pending  # index entries: on the loop, before anything is synced
         self._on_state = on_state
         self._unsynced: set[Path] = set()
         self._last_sync = time.monotonic()
@@ -174,6 +176,7 @@ class QueueFlusher:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._interval_s)
+            self._put_pending()
             stamp = self._log.store_timestamp
             jobs = self._queues.take_jobs()
             try:
@@ -193,6 +196,7 @@ class QueueFlusher:
 
     def finish(self) -> None:
         """The last round. Blocks."""
+        self._put_pending()
         stamp = self._log.store_timestamp
         jobs = self._queues.take_jobs()
         self._written(jobs, write_jobs(jobs))

@@ -25,6 +25,8 @@ HEADER_BYTES = HEADER.size
 ALLOCATE_ENTRIES = 1 << 20
 SECONDS_MAX = 0x7FFFFFFF
 
+Entry = tuple[int, int, int]  # key hash, physical offset, store timestamp
+
 _unpack_slot = SLOT.unpack_from
 _pack_slot = SLOT.pack_into
 _pack_entry = ENTRY.pack_into
@@ -65,40 +67,56 @@ class IndexFile:
         )
         self.count = max(count, 1)
 
-    @property
-    def is_full(self) -> bool:
-        return bool(self.count >= self.entries)
-
     def preset(self, previous: IndexFile) -> None:
         """Start where the previous, full file ends, as RocketMQ does."""
         self.begin_ms = self.end_ms = previous.end_ms
         self.begin_offset = self.end_offset = previous.end_offset
 
-    def put(self, key_hash: int, physical_offset: int, timestamp_ms: int) -> None:
-        """Add an entry. The caller has seen that the file is not full. OSError when the disk is."""
-        count = self.count
-        if count >= self._allocated_entries:
-            self._allocate()
-        mapping = self._map
-        slot_at = HEADER_BYTES + 4 * (key_hash % self.slots)
-        previous = _unpack_slot(mapping, slot_at)[0]
-        if previous <= 0 or previous >= count:
-            previous = 0
-            self.used_slots += 1
-        begin_ms = self.begin_ms
-        seconds = (timestamp_ms - begin_ms) // 1000 if begin_ms > 0 else 0
-        if seconds < 0 or seconds > SECONDS_MAX:
-            seconds = 0 if seconds < 0 else SECONDS_MAX
-        _pack_entry(mapping, self._entries_at + 20 * count, key_hash, physical_offset, seconds, previous)
-        _pack_slot(mapping, slot_at, count)
-        if count <= 1:
-            self.begin_ms = begin_ms = timestamp_ms
-            self.begin_offset = physical_offset
-        self.end_ms = timestamp_ms
-        self.end_offset = physical_offset
-        self.count = count = count + 1
-        _pack_header(mapping, 0, begin_ms, timestamp_ms, self.begin_offset, physical_offset, self.used_slots, count)
-        self.dirty = True
+    def put_many(self, entries: list[Entry], start: int = 0) -> int:
+        """Add entries from number `start` of the list on; return how many of the list are done: fewer when full.
+
+        Entries of messages older than the last one are passed over: dispatched again, they are here already.
+        OSError when the disk is full.
+        """
+        mapping, slots, entries_at, begin_ms = self._map, self.slots, self._entries_at, self.begin_ms
+        count, used_slots, end_offset, end_ms = self.count, self.used_slots, self.end_offset, self.end_ms
+        if not self._allocated_entries:
+            self._allocate(count)
+        limit = min(self._allocated_entries, self.entries)
+        done = start
+        try:
+            for key_hash, physical_offset, timestamp_ms in entries[start:] if start else entries:
+                if count >= limit:
+                    if count >= self.entries:
+                        break
+                    self._allocate(count)
+                    limit = min(self._allocated_entries, self.entries)
+                done += 1
+                if physical_offset < end_offset:
+                    continue
+                slot_at = HEADER_BYTES + 4 * (key_hash % slots)
+                (previous,) = _unpack_slot(mapping, slot_at)
+                if previous <= 0 or previous >= count:
+                    previous = 0
+                    used_slots += 1
+                if begin_ms > 0:
+                    seconds = (timestamp_ms - begin_ms) // 1000
+                    if seconds < 0 or seconds > SECONDS_MAX:
+                        seconds = 0 if seconds < 0 else SECONDS_MAX
+                else:
+                    seconds = 0
+                _pack_entry(mapping, entries_at + 20 * count, key_hash, physical_offset, seconds, previous)
+                _pack_slot(mapping, slot_at, count)
+                if count <= 1:
+                    self.begin_ms = begin_ms = timestamp_ms
+                    self.begin_offset = physical_offset
+                end_offset, end_ms = physical_offset, timestamp_ms
+                count += 1
+        finally:  # also when the disk is full: what is linked must count
+            self.count, self.used_slots, self.end_offset, self.end_ms = count, used_slots, end_offset, end_ms
+            _pack_header(mapping, 0, begin_ms, end_ms, self.begin_offset, end_offset, used_slots, count)
+            self.dirty = True
+        return done
 
     def find(self, key_hash: int, limit: int, begin_ms: int, end_ms: int) -> list[int]:
         """Return physical offsets with this hash and time, newest first, at most `limit`."""
@@ -127,6 +145,7 @@ class IndexFile:
         The entries themselves must make sense: offsets never fall and every entry was written. False when they do not,
         then the file can't be trusted at all.
         """
+        self._allocate(self.count)
         heads = array("i", bytes(4 * self.slots))
         used, number, last_offset, seconds = 0, 1, 0, 0
         while number < self.count:
@@ -166,10 +185,10 @@ class IndexFile:
             self._fd = -1
             self._map.close()
 
-    def _allocate(self) -> None:
+    def _allocate(self, count: int) -> None:
         """Own the blocks of the slots, and of the next entries."""
         if not self._allocated_entries:
             file_bytes.allocate_range(self._fd, 0, self._entries_at + 20)
-        end = min(self.count + ALLOCATE_ENTRIES, self.entries)
-        file_bytes.allocate_range(self._fd, self._entries_at + 20 * self.count, self._entries_at + 20 * end)
+        end = min(count + ALLOCATE_ENTRIES, self.entries)
+        file_bytes.allocate_range(self._fd, self._entries_at + 20 * count, self._entries_at + 20 * end)
         self._allocated_entries = end

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from gantrymq.errors import RecordError
 from gantrymq.message import batch as batches
 from gantrymq.message import properties as names
-from gantrymq.message import record
+from gantrymq.message import record, sysflag
 from gantrymq.message.model import MessageExt
 from store import recovery
 from store.checkpoint import AbortMarker, Checkpoint, StoreLock
@@ -31,7 +31,7 @@ from store.consume_queue_table import ConsumeQueueTable
 from store.delay import DELAY_MARK, DelayLevels
 from store.errors import StoreNotRunning
 from store.flush import LogFlusher, QueueFlusher
-from store.index_service import IndexService
+from store.index_service import PENDING_MAX, IndexService, Pending
 from store.reader import StoreReader
 from store.results import (
     ConsumeQueueUnit,
@@ -53,11 +53,14 @@ ArrivalListener = Callable[[str, int, int, int, int, bytes], None]
 
 TAGS_CACHED_MAX = 16384
 GAP_UNITS_MAX = 1_000_000  # a hole in a queue wider than this is no hole but a damaged record
-BLANK_BYTES = record.BLANK.size
-RECORD_FIXED_BYTES = 75  # besides hosts, body, topic and properties
-V6_BITS = 0x30
-TRANSACTION_MASK = 0xC
-TRANSACTION_HIDDEN = (0x4, 0xC)  # prepared and rolled back: in the log, in no queue
+PROPERTIES_BYTES_MAX = names.PROPERTIES_BYTES_MAX
+MESSAGE_MAGIC = record.MESSAGE_MAGIC
+V6_BITS = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
+TRANSACTION_MASK = sysflag.TRANSACTION_MASK
+TRANSACTION_HIDDEN = (
+    sysflag.TRANSACTION_PREPARED,
+    sysflag.TRANSACTION_ROLLBACK,
+)  # prepared and rolled back: in the log, in no queue
 _TAGS = names.TAGS.encode()
 _TAGS_MARK = _TAGS + b"\x01"
 _PUT_OK = PutMessageStatus.PUT_OK
@@ -105,7 +108,14 @@ class MessageStore:
             self._log, self._checkpoint, config, self.stats, self._executor, self._sync_failed
         )
         self._queue_flusher = QueueFlusher(
-            self._log, self._queues, self._index, self._checkpoint, config, self._executor, self._queue_state
+            self._log,
+            self._queues,
+            self._index,
+            self._checkpoint,
+            config,
+            self._executor,
+            self._put_pending,
+            self._queue_state,
         )
         self._cleaner = Cleaner(config, self._log, self._queues, self._index, self._executor, self._disk_full)
         self._message_bytes_max = config.message_bytes_max
@@ -160,6 +170,7 @@ class MessageStore:
         if not self._loaded:
             raise StoreNotRunning("load() comes before start()")
         self._catch_up()
+        self._put_pending()
         self._log.store_timestamp = max(self._log.store_timestamp, self._checkpoint.physic_ms)
         self._checkpoint.save()
         self._abort.create()
@@ -215,7 +226,7 @@ class MessageStore:
         properties_bytes = len(properties)
         host_bytes = len(born_host) + len(store_host)
         size = 74 + host_bytes + body_bytes + len(slot.encoded) + properties_bytes
-        if properties_bytes > 32767:
+        if properties_bytes > PROPERTIES_BYTES_MAX:
             return self._failed(PutMessageStatus.PROPERTIES_SIZE_EXCEEDED)
         log = self._log
         if body_bytes > self._message_bytes_max or size > log.record_bytes_max:
@@ -237,8 +248,8 @@ class MessageStore:
         position = end - size
         if host_bytes == 16:
             head = _pack_head(
-                size, -626843481, _crc32(body) & 0x7FFFFFFF, message.queue_id, message.flag, queue_offset, position,
-                sys_flag & -49, message.born_timestamp, born_host, timestamp, store_host, message.reconsume_times,
+                size, MESSAGE_MAGIC, _crc32(body) & 0x7FFFFFFF, message.queue_id, message.flag, queue_offset, position,
+                sys_flag & ~V6_BITS, message.born_timestamp, born_host, timestamp, store_host, message.reconsume_times,
                 message.prepared_transaction_offset, body_bytes,
             )  # fmt: skip
         else:
@@ -264,10 +275,10 @@ class MessageStore:
                 queue.dirty = True
                 self._queues.dirty.append(queue)
         if self._index_enable:
-            try:
-                self._index.put(slot, properties, position, timestamp)
-            except OSError as exc:
-                self._index_failed(exc)
+            pending = self._index.pending
+            pending.append((slot, properties, position, timestamp))
+            if len(pending) >= PENDING_MAX:
+                self._put_pending()
         if queue is not None and self.arrival_listener is not None:
             self.arrival_listener(slot.topic, message.queue_id, queue_offset + 1, tags_code, timestamp, properties)
         elapsed = self._clock() - now
@@ -287,81 +298,55 @@ class MessageStore:
             or (DELAY_MARK in batch.properties and self.delay_levels.level_of(batch.properties) > 0)
         ):
             return self._failed(PutMessageStatus.MESSAGE_ILLEGAL)
-        items, total = self._split_batch(slot, batch)
-        if not items or total > self._log.record_bytes_max:
-            return self._failed(PutMessageStatus.MESSAGE_ILLEGAL)
-        if total < 0:
-            return self._failed(PutMessageStatus.PROPERTIES_SIZE_EXCEEDED)
         log = self._log
         now = self._clock()
         timestamp = int(now * 1000)
-        if log.position + total > log.limit and not log.make_room(total):
-            return self._failed(PutMessageStatus.CREATE_MAPED_FILE_FAILED)
-        if log.position + total > log.prepare_at:
+        queue = slot.queues.get(batch.queue_id) or self._queues.make(slot, batch.queue_id)
+        first_position, first_offset = log.position, queue.next_index
+        built = self._build_batch(slot, batch, first_offset, first_position, timestamp)
+        if built is None:
+            return self._failed(PutMessageStatus.PROPERTIES_SIZE_EXCEEDED)
+        total = built.end - first_position
+        if not total or total > log.record_bytes_max:
+            return self._failed(PutMessageStatus.MESSAGE_ILLEGAL)
+        if built.end > log.limit:
+            if not log.make_room(total):
+                return self._failed(PutMessageStatus.CREATE_MAPED_FILE_FAILED)
+            if log.position != first_position:  # the next file: the records have to say other positions
+                first_position = log.position
+                built = self._build_batch(slot, batch, first_offset, first_position, timestamp)
+                assert built is not None
+        if built.end > log.prepare_at:
             log.request_prepare()
-        queue_id = batch.queue_id
-        queue = slot.queues.get(queue_id) or self._queues.make(slot, queue_id)
-        first_position = position = log.position
-        first_offset = queue_offset = queue.next_index
-        v4 = len(batch.born_host) + len(batch.store_host) == 16
-        sys_flag = batch.sys_flag & -49
-        born_timestamp, born_host, store_host = batch.born_timestamp, batch.born_host, batch.store_host
-        reconsume_times, prepared = batch.reconsume_times, batch.prepared_transaction_offset
-        encoded = slot.encoded
-        parts: list[bytes | memoryview] = []
-        offsets: list[int] = []
-        for size, flag, body, properties in items:
-            if v4:
-                head = _pack_head(
-                    size, -626843481, _crc32(body) & 0x7FFFFFFF, queue_id, flag, queue_offset, position, sys_flag,
-                    born_timestamp, born_host, timestamp, store_host, reconsume_times, prepared, len(body),
-                )  # fmt: skip
-            else:
-                single = StoreMessage(
-                    batch.topic, queue_id, body, properties, flag, sys_flag, born_timestamp, born_host, store_host,
-                    reconsume_times, prepared,
-                )  # fmt: skip
-                head = _head_with_v6(single, size, queue_offset, position, timestamp)
-            parts += (head, body, encoded, _pack_length(len(properties)), properties)
-            offsets.append(position)
-            position += size
-            queue_offset += 1
         at = first_position - log.base
-        log.map[at : at + total] = b"".join(parts)  # type: ignore[index]  # make_room has seen to the map
-        log.position = self._dispatched = position
+        log.map[at : at + total] = b"".join(built.parts)  # type: ignore[index]  # make_room has seen to the map
+        log.position = self._dispatched = built.end
         log.store_timestamp = timestamp
-        self.stats.put_times += len(items)
+        count = len(built.offsets)
+        self.stats.put_times += count
         self.stats.put_bytes += total
 
-        units: list[bytes] = []
-        codes: list[int] = []
-        tags_code_of, index_put = self._tags_code, self._index.put
-        try:
-            for offset, (size, _flag, _body, properties) in zip(offsets, items, strict=True):
-                tags_code = tags_code_of(slot, properties, timestamp)
-                codes.append(tags_code)
-                units.append(_pack_unit(offset, size, tags_code))
-                if self._index_enable:
-                    index_put(slot, properties, offset, timestamp)
-        except OSError as exc:
-            self._index_failed(exc)
-            for offset, (size, _flag, _body, properties) in list(zip(offsets, items, strict=True))[len(units) :]:
-                codes.append(tags_code_of(slot, properties, timestamp))
-                units.append(_pack_unit(offset, size, codes[-1]))
-        queue.tail += b"".join(units)
-        queue.next_index = queue_offset
-        queue.max_physical_offset = position
+        queue.tail += b"".join(built.units)
+        queue.next_index = first_offset + count
+        queue.max_physical_offset = built.end
         if not queue.dirty:
             queue.dirty = True
             self._queues.dirty.append(queue)
+        if self._index_enable:
+            pending = self._index.pending
+            pending += built.pending
+            if len(pending) >= PENDING_MAX:
+                self._put_pending()
         listener = self.arrival_listener
         if listener is not None:
-            for number, item in enumerate(items, 1):
-                listener(slot.topic, queue_id, first_offset + number, codes[number - 1], timestamp, item[3])
+            topic, queue_id, queue_offset = slot.topic, batch.queue_id, first_offset
+            for code, (_slot, properties, _offset, _timestamp) in zip(built.codes, built.pending, strict=True):
+                queue_offset += 1
+                listener(topic, queue_id, queue_offset, code, timestamp, properties)
         elapsed = self._clock() - now
         if elapsed >= 0.001:
             self._note_slow(elapsed)
-        return PutMessageResult(_PUT_OK, first_position, total, first_offset, timestamp, len(items), tuple(offsets))
+        return PutMessageResult(_PUT_OK, first_position, total, first_offset, timestamp, count, tuple(built.offsets))
 
     def when_flushed(self, end_offset: int, callback: Callable[[bool], None]) -> None:
         """Call back on the loop once the disk has the log up to there: True, or False after the timeout."""
@@ -400,6 +385,7 @@ class MessageStore:
 
     def query_message(self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
         """Return records by unique key or key; equal hashes of other keys may be among them."""
+        self._put_pending()
         return self._reader.query_message(topic, key, max_messages, begin_ms, end_ms)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
@@ -525,48 +511,87 @@ class MessageStore:
             code = self._tags_codes[tag] = names.string_hash_code(tag.decode("utf-8", "replace"))
         return code
 
-    def _index_failed(self, error: OSError) -> None:
-        """The message is stored but can't be found by key; no more until there is space for the index."""
-        self._index_enable = False
-        logger.error("key index can't grow", extra={"event": "index_error", "error": str(error)})
-        self.set_flag(RunningFlags.INDEX_ERROR, True)
+    def _put_pending(self) -> None:
+        """Index what is pending. When the disk is full, messages are stored but not found by key until it has space."""
+        try:
+            self._index.put_pending()
+        except OSError as exc:
+            self._index_enable = False
+            logger.error("key index can't grow", extra={"event": "index_error", "error": str(exc)})
+            self.set_flag(RunningFlags.INDEX_ERROR, True)
 
-    def _split_batch(
-        self, slot: TopicSlot, batch: StoreBatch
-    ) -> tuple[list[tuple[int, int, bytes | memoryview, bytes]], int]:
-        """Return (record size, flag, body, properties) of each message, and the sum of the sizes.
+    def _build_batch(
+        self, slot: TopicSlot, batch: StoreBatch, queue_offset: int, position: int, timestamp: int
+    ) -> _BuiltBatch | None:
+        """Make records and units of a batch's messages, to stand at `position`; nothing is changed.
 
-        The sum is -1 when own and common properties together are longer than a record can say: RocketMQ stores such a
-        record and cannot read it, nor anything behind it, ever again.
+        None when own and common properties together are longer than a record can say: RocketMQ stores such a record and
+        can read neither it nor anything behind it ever again. RecordError when the body is no batch.
         """
         body = batch.body if isinstance(batch.body, bytes) else bytes(batch.body)
-        common = batch.properties
-        fixed = 74 + len(batch.born_host) + len(batch.store_host) + len(slot.encoded)
-        items: list[tuple[int, int, bytes | memoryview, bytes]] = []
-        position, end, total = 0, len(body), 0
-        while position < end:
-            if end - position < batches.FIXED_BYTES:
-                raise RecordError("batch body ends inside a message", position=position)
-            _total, _magic, _crc, flag, body_bytes = _unpack_batch_head(body, position)
-            start = position + 20
-            stop = start + body_bytes
-            if body_bytes < 0 or stop + 2 > end:
-                raise RecordError("batch body ends inside a message's body", position=position)
-            properties_bytes = (body[stop] << 8) + body[stop + 1]
-            position = stop + 2 + properties_bytes
-            if properties_bytes > 32767 or position > end:
-                raise RecordError("batch body ends inside a message's properties", position=start)
-            properties = body[stop + 2 : position]
+        common, encoded = batch.properties, slot.encoded
+        separated = b"\x02" + common
+        queue_id, born_timestamp, born_host, store_host = (
+            batch.queue_id, batch.born_timestamp, batch.born_host, batch.store_host,
+        )  # fmt: skip
+        sys_flag, reconsume, prepared = batch.sys_flag & ~V6_BITS, batch.reconsume_times, 0
+        v4 = len(born_host) + len(store_host) == 16
+        fixed = 74 + len(born_host) + len(store_host) + len(encoded)
+        is_plain, code_of, tags_codes = not slot.is_schedule, self._tags_code, self._tags_codes
+        built = _BuiltBatch()
+        parts, units, codes, offsets, pending = built.parts, built.units, built.codes, built.offsets, built.pending
+        at, end = 0, len(body)
+        while at < end:
+            start = at + 20
+            try:
+                _total, _magic, _crc, flag, body_bytes = _unpack_batch_head(body, at)
+                stop = start + body_bytes
+                properties_bytes = (body[stop] << 8) + body[stop + 1]
+            except (struct.error, IndexError) as exc:
+                raise RecordError("batch body ends inside a message", position=at) from exc
+            at = stop + 2 + properties_bytes
+            if body_bytes < 0 or properties_bytes > PROPERTIES_BYTES_MAX or at > end:
+                raise RecordError("batch body says lengths it does not have", position=start - 20)
+            properties = body[stop + 2 : at]
             if common:
-                if properties and not properties.endswith(b"\x02"):
-                    properties += b"\x02"
-                properties += common
-                if len(properties) > 32767:
-                    return items or [(0, 0, b"", b"")], -1
-            size = fixed + body_bytes + len(properties)
-            total += size
-            items.append((size, flag, body[start:stop], properties))
-        return items, total
+                properties += separated if properties_bytes and body[at - 1] != 2 else common
+                properties_bytes = len(properties)
+                if properties_bytes > PROPERTIES_BYTES_MAX:
+                    return None
+            content = body[start:stop]
+            size = fixed + body_bytes + properties_bytes
+            if v4:
+                head = _pack_head(
+                    size, MESSAGE_MAGIC, _crc32(content) & 0x7FFFFFFF, queue_id, flag, queue_offset, position, sys_flag,
+                    born_timestamp, born_host, timestamp, store_host, reconsume, prepared, body_bytes,
+                )  # fmt: skip
+            else:
+                single = StoreMessage(
+                    slot.topic, queue_id, content, properties, flag, sys_flag, born_timestamp, born_host, store_host,
+                    reconsume, prepared,
+                )  # fmt: skip
+                head = _head_with_v6(single, size, queue_offset, position, timestamp)
+            parts += (head, content, encoded, _pack_length(properties_bytes), properties)
+            code: int | None = None
+            if is_plain:
+                tag_at = properties.rfind(_TAGS_MARK)
+                if tag_at < 0:
+                    code = 0
+                elif not tag_at or properties[tag_at - 1] == 2:
+                    tag_stop = properties.find(b"\x02", tag_at)
+                    code = tags_codes.get(
+                        properties[tag_at + 5 : tag_stop] if tag_stop > 0 else properties[tag_at + 5 :]
+                    )
+            if code is None:
+                code = code_of(slot, properties, timestamp)
+            codes.append(code)
+            units.append(_pack_unit(position, size, code))
+            offsets.append(position)
+            pending.append((slot, properties, position, timestamp))
+            position += size
+            queue_offset += 1
+        built.end = position
+        return built
 
     def _redispatch(self, fields: record.RecordFields, physical_offset: int) -> None:
         """Feed queue and index from a record that is already in the log; both skip what they have."""
@@ -590,10 +615,9 @@ class MessageStore:
                     queue.dirty = True
                     self._queues.dirty.append(queue)
         if self._index_enable:
-            try:
-                self._index.put(slot, fields.properties, physical_offset, fields.store_timestamp)
-            except OSError as exc:
-                self._index_failed(exc)
+            self._index.pending.append((slot, fields.properties, physical_offset, fields.store_timestamp))
+            if len(self._index.pending) >= PENDING_MAX:
+                self._put_pending()
         self._log.store_timestamp = fields.store_timestamp
 
     def _catch_up(self) -> None:
@@ -644,6 +668,20 @@ class MessageStore:
         while True:
             self.stats.sample(self._clock())
             await asyncio.sleep(1)
+
+
+class _BuiltBatch:
+    """The records of a batch, ready to be joined, with all that dispatch needs of them."""
+
+    __slots__ = ("codes", "end", "offsets", "parts", "pending", "units")
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.units: list[bytes] = []
+        self.codes: list[int] = []
+        self.offsets: list[int] = []
+        self.pending: list[Pending] = []
+        self.end = 0
 
 
 def _head_with_v6(message: StoreMessage, size: int, queue_offset: int, position: int, timestamp: int) -> bytes:
