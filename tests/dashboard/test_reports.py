@@ -1,0 +1,283 @@
+"""The Reports pages and the schedule: asking, running, showing, downloading; who may; what a restart finds."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import dataclasses
+import io
+import json
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.test import AsyncClient
+
+from appliance.reports.install import install_state
+from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
+from dashboard.report_models import ReportPlan, ReportRun
+from dashboard.reports_schedule import ReportSchedule, claim_next, enqueue, enqueue_due, ensure_plan
+from dashboard.views.reports import WAITING_MAX
+from tests.appliance.reports.stores import NOON, Record, write_log
+from tests.conftest import missing
+from tests.dashboard.conftest import Client
+
+ROOT = Path(__file__).parents[2]
+NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
+NASTY = "</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def data(tmp_path: Path, settings: Any, transactional_db: None) -> Path:
+    """A data folder of the test's own."""
+    settings.APPLIANCE = dataclasses.replace(django_settings.APPLIANCE, data=tmp_path)
+    return tmp_path
+
+
+def result_of(run: ReportRun, data: Path) -> RunFolder:
+    """The files that a finished run leaves."""
+    folder = RunFolder.in_data(data, run.run_id)
+    folder.path.mkdir(parents=True)
+    row = {"hour": "2026-11-21T12:00:00Z", "topic": NASTY, "kind": "normal"}
+    numbers = {"messages": 1234, "stored_bytes": 2048, "body_bytes": 1024}
+    page = {
+        "begin_ms": NOON, "end_ms": NOON + HOUR_MS, "topic_count": 1, "row_count": 1, **numbers,
+        "busiest_hour": {"hour": row["hour"], "messages": 1234}, "topics": [{**row, **numbers, "hours": 1}],
+        "rows": [{**row, **numbers}], "notes": ["broker-a: 7 bytes of the log were deleted"],
+        "chart": {"hours": [row["hour"]], "series": [{"topic": NASTY, "messages": [1234]}]},
+    }  # fmt: skip
+    write_json(folder.path / "page.json", page)
+    folder.result("csv").write_text('"hour","topic"\n"2026-11-21T12:00:00Z","\'=evil"\n')
+    return folder
+
+
+async def finished_run(data: Path) -> ReportRun:
+    run = await enqueue("traffic", 1, requested_by=None, now=NOW)
+    result_of(run, data)
+    run.state, run.rows, run.ingested_rows = ReportRun.State.SUCCEEDED, 1, 1234
+    run.started_at, run.finished_at = NOW, NOW + timedelta(seconds=13)
+    await run.asave()
+    return run
+
+
+async def text_of(client: AsyncClient, address: str) -> str:
+    response = await client.get(address)
+    assert response.status_code == 200, response.content
+    return response.content.decode()
+
+
+async def test_an_empty_page_teaches_what_to_do(data: Path, log_in: Client) -> None:
+    page = await text_of(await log_in("operator"), "/reports/")
+    assert "No report yet" in page and "Run now" in page
+    assert f"gantry report traffic --data {data}" in page
+
+
+async def test_a_reader_looks_but_neither_starts_nor_schedules(data: Path, log_in: Client) -> None:
+    client = await log_in("reader")
+    run = await finished_run(data)
+    assert "Run now" not in await text_of(client, "/reports/")
+    await text_of(client, f"/reports/runs/{run.run_id}")
+    for address in ("/reports/run", "/reports/schedule"):
+        assert (await client.post(address, {"days": "1", "interval_minutes": "15"})).status_code == 403
+    assert await ReportRun.objects.acount() == 1
+
+
+async def test_nothing_is_started_by_get_or_without_login(data: Path, log_in: Client) -> None:
+    client = await log_in("operator")
+    for address in ("/reports/run", "/reports/schedule"):
+        assert (await client.get(address)).status_code == 405
+    for address in ("/reports/", "/reports/runs", f"/reports/runs/{new_run_id()}"):
+        assert (await AsyncClient().get(address)).status_code in (302, 401)
+    assert await ReportRun.objects.acount() == 0
+
+
+async def test_run_now_puts_a_run_in_the_queue(data: Path, log_in: Client) -> None:
+    client = await log_in("operator")
+    assert (await client.post("/reports/run", {"days": "7"})).status_code == 302
+    run = await ReportRun.objects.select_related("requested_by").aget()
+    assert run.requested_by is not None
+    assert (run.state, run.requested_by.username) == ("queued", "operator")
+    assert run.end_ms - run.begin_ms == 7 * 24 * HOUR_MS
+    assert run.end_ms - time.time() * 1000 <= HOUR_MS
+    page = await text_of(client, "/reports/")
+    assert "Waiting" in page and "was=live" in page
+
+
+@pytest.mark.parametrize("days", ["", "3", "1; DROP TABLE x", "-1"])
+async def test_a_range_that_is_not_offered_is_refused(data: Path, log_in: Client, days: str) -> None:
+    assert (await (await log_in("operator")).post("/reports/run", {"days": days})).status_code == 400
+    assert await ReportRun.objects.acount() == 0
+
+
+async def test_clicking_on_does_not_fill_the_queue(data: Path, log_in: Client) -> None:
+    client = await log_in("operator")
+    for _ in range(WAITING_MAX + 2):
+        await client.post("/reports/run", {"days": "1"})
+    assert await ReportRun.objects.acount() == WAITING_MAX
+
+
+async def test_the_schedule_can_be_changed_and_switched_off(data: Path, log_in: Client) -> None:
+    client = await log_in("operator")
+    await client.post("/reports/schedule", {"interval_minutes": "15", "days": "30"})
+    plan = await ReportPlan.objects.aget()
+    assert (plan.interval_minutes, plan.days) == (15, 30)
+    assert timedelta(minutes=14) < plan.next_run_at - datetime.now(UTC) <= timedelta(minutes=15)
+    await client.post("/reports/schedule", {"interval_minutes": "0", "days": "30"})
+    assert "Off." in await text_of(client, "/reports/")
+    assert (await client.post("/reports/schedule", {"interval_minutes": "1", "days": "1"})).status_code == 400
+
+
+async def test_a_result_is_shown_with_its_chart_and_strange_names_stay_inert(data: Path, log_in: Client) -> None:
+    client, run = await log_in("reader"), await finished_run(data)
+    for address in ("/reports/", f"/reports/runs/{run.run_id}"):
+        response = await client.get(address)
+        page = response.content.decode()
+        assert "1\u202f234" in page and "7 bytes of the log were deleted" in page
+        assert "<img" not in page and "plotly/plotly.min.js" in page
+        assert "'unsafe-inline'" not in response["Content-Security-Policy"]
+        figure = page.split('id="traffic-figure" type="application/json">')[1].split("</script>")[0]
+        assert json.loads(figure)["data"][0]["name"] == NASTY
+
+
+async def test_the_csv_is_downloaded_as_it_was_written(data: Path, log_in: Client) -> None:
+    client, run = await log_in("reader"), await finished_run(data)
+    response = await client.get(f"/reports/runs/{run.run_id}/traffic.csv")
+    assert response.status_code == 200
+    body = b"".join([chunk async for chunk in response]).decode()  # type: ignore[attr-defined]
+    assert list(csv.reader(io.StringIO(body)))[1] == ["2026-11-21T12:00:00Z", "'=evil"]
+    assert response["Content-Disposition"] == f'attachment; filename="traffic-{run.run_id}.csv"'
+    for address in ("traffic.exe", "traffic.parquet", "../secret_key"):
+        assert (await client.get(f"/reports/runs/{run.run_id}/{address}")).status_code == 404
+    assert (await client.get("/reports/runs/..%2f..%2fdashboard")).status_code == 404
+
+
+async def test_the_list_asks_for_a_new_page_once_nothing_is_going_on_any_more(data: Path, log_in: Client) -> None:
+    client = await log_in("reader")
+    run = await enqueue("traffic", 1, requested_by=None)
+    folder = RunFolder.in_data(data, run.run_id)
+    await claim_next()
+    folder.path.mkdir(parents=True)
+    folder.write_progress("ingest", "Reading the commit log of broker-a", 5000)
+    response = await client.get("/reports/runs?was=live", headers={"HX-Request": "true"})
+    assert "Reading the commit log of broker-a, 5\u202f000 messages so far" in response.content.decode()
+    assert "HX-Refresh" not in response
+    await ReportRun.objects.aupdate(state=ReportRun.State.FAILED, error="it broke")
+    for address in ("/reports/runs?was=live", f"/reports/runs/{run.run_id}?was=live"):
+        assert (await client.get(address, headers={"HX-Request": "true"}))["HX-Refresh"] == "true"
+    assert "it broke" in await text_of(client, "/reports/")
+
+
+async def test_while_the_stack_is_being_installed_the_page_says_so_and_runs_wait(data: Path, log_in: Client) -> None:
+    (data / "reports").mkdir()
+    write_json(
+        data / "reports" / "install.json",
+        {"state": "installing", "step": "pyspark 4.2.1", "done": 1, "total": 4, "started_at": 1, "error": None},
+    )
+    page = await text_of(await log_in("reader"), "/reports/")
+    assert "still being installed" in page and "step 2 of 4" in page and "pyspark 4.2.1" in page
+    await enqueue("traffic", 1, requested_by=None)
+    assert not await ReportSchedule(data=data).step()
+    assert (await ReportRun.objects.aget()).state == "queued"
+
+
+async def test_a_due_plan_runs_once_however_many_slots_were_missed(data: Path) -> None:
+    plan = await ensure_plan()
+    plan.next_run_at = NOW - timedelta(days=3)
+    await plan.asave()
+    await asyncio.gather(enqueue_due(NOW), enqueue_due(NOW))
+    assert await ReportRun.objects.acount() == 1
+    await plan.arefresh_from_db()
+    assert plan.next_run_at == NOW + timedelta(minutes=60)
+    await enqueue_due(NOW + timedelta(minutes=59))
+    await enqueue_due(NOW + timedelta(minutes=61))  # the first one is still waiting: no second behind it
+    assert await ReportRun.objects.acount() == 1
+
+
+async def test_of_two_who_claim_a_run_one_gets_it(data: Path) -> None:
+    await enqueue("traffic", 1, requested_by=None)
+    claimed = await asyncio.gather(claim_next(), claim_next())
+    assert sorted(run is None for run in claimed) == [False, True]
+
+
+async def test_a_process_that_ends_without_a_status_is_a_failed_run_with_its_last_words(data: Path) -> None:
+    _need_stack(data)
+    await enqueue("traffic", 1, requested_by=None)
+    schedule = ReportSchedule(data=data, command=[sys.executable, "-c", "raise SystemExit('no such luck')"])
+    assert await schedule.step()
+    run = await ReportRun.objects.aget()
+    assert (run.state, run.error) == ("failed", "no such luck")
+
+
+async def test_a_stopped_schedule_stops_its_run(data: Path) -> None:
+    _need_stack(data)
+    await enqueue("traffic", 1, requested_by=None)
+    beat = data / "beat"
+    code = (
+        f"import pathlib, time\nwhile True: pathlib.Path({str(beat)!r}).write_text(str(time.time())); time.sleep(0.02)"
+    )
+    task = asyncio.create_task(ReportSchedule(data=data, command=[sys.executable, "-c", code]).step())
+    while not beat.exists():
+        await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    last = beat.read_text()
+    await asyncio.sleep(0.1)
+    assert beat.read_text() == last
+    run = await ReportRun.objects.aget()
+    assert (run.state, "stopped during this run" in run.error) == ("cancelled", True)
+
+
+async def test_after_a_restart_runs_left_open_get_their_status(data: Path) -> None:
+    ended, lost = [await enqueue("traffic", 1, requested_by=None, now=NOW) for _ in range(2)]
+    await ReportRun.objects.aupdate(state=ReportRun.State.RUNNING, started_at=NOW)
+    folder = RunFolder.in_data(data, ended.run_id)
+    folder.path.mkdir(parents=True)
+    folder.write_status(RunStatus(state="succeeded", started_at=1, finished_at=2, exit_code=0, rows=5))
+    await ReportSchedule(data=data).close_orphans()
+    await ended.arefresh_from_db()
+    await lost.arefresh_from_db()
+    assert (ended.state, ended.rows) == ("succeeded", 5)
+    assert (lost.state, "stopped during this run" in lost.error) == ("cancelled", True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(150)
+async def test_a_run_asked_for_by_button_is_computed_by_spark_and_shown(data: Path, log_in: Client) -> None:
+    _need_stack(data)
+    now_ms = int(time.time() * 1000)
+    folder = data / "brokers" / "broker-a"
+    write_log(folder / "store" / "commitlog", [Record(topic="orders", stored_at=now_ms - 60_000)] * 321)
+    (folder / "broker.properties").write_text("brokerName=broker-a\n")
+    client = await log_in("operator")
+    await client.post("/reports/run", {"days": "1"})
+    assert await ReportSchedule(data=data).step()
+    run = await ReportRun.objects.aget()
+    assert (run.state, run.rows, run.ingested_rows, run.error) == ("succeeded", 1, 321, "")
+    page = await text_of(client, f"/reports/runs/{run.run_id}")
+    assert "orders" in page and "321" in page
+    response = await client.get(f"/reports/runs/{run.run_id}/traffic.csv")
+    body = b"".join([chunk async for chunk in response]).decode()  # type: ignore[attr-defined]
+    assert list(csv.reader(io.StringIO(body)))[1][1:4] == ["orders", "normal", "321"]
+
+
+def test_the_web_process_loads_neither_spark_nor_arrow_nor_numpy() -> None:
+    code = (
+        "import django, sys; django.setup(); import dashboard.asgi, dashboard.reports_schedule, dashboard.urls;"
+        "print([name for name in ('pyspark', 'pyarrow', 'numpy', 'plotly') if name in sys.modules])"
+    )
+    environment = {"DJANGO_SETTINGS_MODULE": "dashboard.settings", "GANTRY_DATA": str(django_settings.APPLIANCE.data)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def _need_stack(data: Path) -> None:
+    if not install_state(data).is_ready:
+        missing("pyspark", "the report stack is not installed")
