@@ -102,7 +102,8 @@ class Peer(abc.ABC):
     def _launch_namesrv(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         self._namesrv_port = self._namesrv_port or free_ports()
-        properties = self._write("namesrv.properties", {"listenPort": str(self._namesrv_port)})
+        settings = {"listenPort": str(self._namesrv_port), "kvConfigPath": str(self.home / "kvConfig.json")}
+        properties = self._write("namesrv.properties", settings)
         self._namesrv = Process(
             "namesrv", self._namesrv_command(properties), self.home / "namesrv.log", env=self._env()
         )
