@@ -117,6 +117,7 @@ class AccessMiddleware:
         markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        request.get_host()  # raises for a name that is not ours: 400, before anything is looked up
         return await self.get_response(request)
 
     async def process_view(

@@ -53,21 +53,30 @@ def spans(queues: Iterable[QueueRow], limit: int, before: Mapping[str, int], onl
     return found
 
 
-def newest_first(message: MessageExt) -> tuple[int, int, str, int]:
-    """Sort key: store time down, then queue offset down; the rest only makes the order steady."""
-    return -message.store_timestamp, -message.queue_offset, message.broker_name, message.queue_id
+def newest_first(message: MessageExt) -> tuple[int, int, str]:
+    """Sort key: store time down; within a millisecond the commit log's order, which one broker keeps over its queues."""
+    return -message.store_timestamp, -message.physical_offset, message.broker_name
 
 
-def merge(reads: Sequence[Read], limit: int) -> tuple[list[MessageExt], dict[str, int] | None]:
-    """The `limit` newest of what was read, and the cursor of what is older; None when nothing is."""
+def merge(reads: Sequence[Read], limit: int) -> tuple[list[MessageExt], dict[str, int]]:
+    """The `limit` newest of what was read, and for each queue read the offset below which nothing was shown."""
     shown = heapq.nsmallest(limit, (message for read in reads for message in read.messages), key=newest_first)
     lowest: dict[str, int] = {}
     for message in shown:
         key = f"{message.broker_name}.{message.queue_id}"
         lowest[key] = min(lowest.get(key, message.queue_offset), message.queue_offset)
-    cursor = {read.span.key: lowest.get(read.span.key, read.span.end) for read in reads}
-    has_older = any(cursor[read.span.key] > read.span.min_offset for read in reads)
-    return shown, cursor if has_older and shown else None
+    return shown, {read.span.key: lowest.get(read.span.key, read.span.end) for read in reads}
+
+
+def next_cursor(
+    queues: Iterable[QueueRow], before: Mapping[str, int], reached: Mapping[str, int]
+) -> dict[str, int] | None:
+    """Where the next older page begins in every queue, None when there is none. Queues that are done stay done."""
+    cursor, has_older = {}, False
+    for queue in queues:
+        cursor[queue.key] = reached.get(queue.key, min(before.get(queue.key, queue.max_offset), queue.max_offset))
+        has_older = has_older or (queue.key in reached and cursor[queue.key] > queue.min_offset)
+    return cursor if has_older else None
 
 
 def write_cursor(cursor: Mapping[str, int]) -> str:

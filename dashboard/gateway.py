@@ -330,7 +330,8 @@ class Gateway:
                 return browse.Read(span, messages)
 
         reads = await asyncio.gather(*(read(span) for span in spans))
-        messages, older = browse.merge(reads, limit)
+        messages, reached = browse.merge(reads, limit)
+        older = browse.next_cursor(detail.queues, before or {}, reached) if messages else None
         return MessagePage(
             messages=tuple(messages),
             older=browse.write_cursor(older) if older else None,

@@ -83,6 +83,7 @@ DATABASES = {
             "transaction_mode": "IMMEDIATE",
             "timeout": 10,
         },
+        "TEST": {"NAME": APPLIANCE.dashboard_folder / "test.sqlite3"},  # a file, as in life: threads share it
     }
 }
 

@@ -6,8 +6,8 @@ import importlib.util
 
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from dashboard import static_files
-from dashboard.api import api, document
+from dashboard import api, static_files
+from dashboard.api import document
 from dashboard.live.sockets import LiveSocket
 from dashboard.views import errors, first_run, health, messages, overview, preferences, session, tokens, topics
 

@@ -1,0 +1,110 @@
+"""What the dashboard's tests share: a real cluster on the session's loop, accounts of each role, and a logged-in client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from django.test import AsyncClient
+
+from dashboard.gateway import Gateway, use_gateway
+from dashboard.live.board import board
+from dashboard.models import Role, User
+from gantrymq.message.model import Message
+from tests.harness import ServingCluster, serving
+
+PASSWORD = "a long way from 1234"
+Client = Callable[..., Awaitable[AsyncClient]]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServingCluster]:
+    """A name server and a broker, running on the loop that the tests of this folder run on."""
+    async with serving(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gateway(cluster: ServingCluster) -> AsyncIterator[Gateway]:
+    """The process's gateway, pointed at that cluster."""
+    instance = Gateway(cluster.namesrv_address)
+    use_gateway(instance)
+    yield instance
+    use_gateway(None)
+    await instance.close()
+
+
+@pytest.fixture(autouse=True)
+def _empty_board() -> Iterator[None]:
+    board.clear()
+    yield
+    board.clear()
+
+
+@pytest.fixture
+def make_user(transactional_db: None) -> Callable[..., User]:
+    """Accounts by role; the hash of the one password is made once."""
+
+    def make(role: str = Role.ADMIN, username: str | None = None) -> User:
+        user = User(username=username or role, role=role, password=_password_hash())
+        user.save()
+        return user
+
+    return make
+
+
+@pytest.fixture
+def admin(make_user: Callable[..., User]) -> User:
+    """An administrator called admin; the password is PASSWORD."""
+    return make_user()
+
+
+@pytest.fixture
+def log_in(make_user: Callable[..., User]) -> Client:
+    """`client = await log_in("reader")`: a client with a session of that role."""
+    users = {role: make_user(role) for role in (Role.ADMIN, Role.OPERATOR, Role.READER)}
+
+    async def client_of(role: str = Role.ADMIN, **options: Any) -> AsyncClient:
+        client = AsyncClient(**options)
+        await client.aforce_login(users[Role(role)])
+        session = await client.asession()
+        await session.aupdate({"started_at": int(time.time()), "touched_at": int(time.time())})
+        await session.asave()
+        return client
+
+    return client_of
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def make_topic(gateway: Gateway) -> Callable[..., Awaitable[str]]:
+    """A topic of its own for each test, with messages in it if asked."""
+
+    async def make(name: str, *, queues: int = 4, messages: list[Message] | None = None) -> str:
+        await gateway.create_topic(name, queues=queues)
+        for message in messages or []:
+            await gateway.send(message)
+        return name
+
+    return make
+
+
+_known_hash = ""
+
+
+def _password_hash() -> str:
+    global _known_hash
+    if not _known_hash:
+        from django.contrib.auth.hashers import make_password
+
+        _known_hash = make_password(PASSWORD)
+    return _known_hash
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All async tests here share the session's loop, on which the cluster runs."""
+    for item in items:
+        if "tests/dashboard" in item.path.as_posix() and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)

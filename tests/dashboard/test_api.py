@@ -1,0 +1,168 @@
+"""REST: the same services as the pages, for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import AsyncClient
+from django.utils import timezone
+
+from dashboard.gateway import Gateway, use_gateway
+from dashboard.live.sampler import Sampler
+from dashboard.models import ApiToken, Role, User
+from dashboard.tokens import create_token
+from gantrymq.message.model import Message
+from tests.dashboard.conftest import Client
+
+Topic = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+def users(make_user: Callable[..., User]) -> dict[str, User]:
+    return {role.value: make_user(role) for role in Role}
+
+
+class Api:
+    """Calls with one token."""
+
+    def __init__(self, secret: str) -> None:
+        self._client, self._headers = AsyncClient(), {"authorization": f"Bearer {secret}"}
+
+    async def call(self, method: str, address: str, body: Any = None) -> tuple[int, Any]:
+        options: dict[str, Any] = {"headers": self._headers}
+        if body is not None:
+            options |= {"data": json.dumps(body), "content_type": "application/json"}
+        response = await getattr(self._client, method)("/api/v1" + address, **options)
+        return response.status_code, json.loads(response.content) if response.content else None
+
+
+async def api_for(user: User, scope: str = "write") -> Api:
+    _, secret = await create_token(user, "test", scope, 7)
+    return Api(secret)
+
+
+async def test_a_topic_lives_and_dies_over_rest(users: dict[str, User], gateway: Gateway) -> None:
+    api = await api_for(users["operator"])
+    status, made = await api.call("post", "/topics", {"name": "rest-topic", "queues": 2})
+    assert (status, made["name"], made["write_queues"], made["perm"]) == (201, "rest-topic", 2, "read, write")
+    await gateway.send(Message("rest-topic", b"x"))
+    status, seen = await api.call("get", "/topics/rest-topic")
+    assert (status, seen["stored_messages"], len(seen["queues"])) == (200, 1, 2)
+    status, listed = await api.call("get", "/topics?q=rest-topic")
+    assert (status, listed["total"], listed["topics"][0]["stored_messages"]) == (200, 1, 1)
+    status, changed = await api.call("put", "/topics/rest-topic", {"queues": 5})
+    assert (status, changed["write_queues"], changed["read_queues"], changed["perm"]) == (200, 5, 5, "read, write")
+    assert await api.call("delete", "/topics/rest-topic") == (204, None)
+    assert (await api.call("get", "/topics/rest-topic"))[0] == 404
+    assert (await api.call("delete", "/topics/rest-topic"))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"name": "a/b"}, "name"),
+        ({"name": "ok", "queues": 0}, "queues"),
+        ({"name": "ok", "perm": "root"}, "perm"),
+        ({"queues": 3}, "name"),
+        ({"name": "ok", "queues": "many"}, "queues"),
+    ],
+)
+async def test_what_is_wrong_is_named_by_field(
+    body: dict[str, Any], field: str, users: dict[str, User], gateway: Gateway
+) -> None:
+    status, answer = await (await api_for(users["operator"])).call("post", "/topics", body)
+    assert status == 422
+    assert field in answer["fields"]
+
+
+async def test_a_topic_is_not_made_twice_and_the_clusters_own_stay(users: dict[str, User], make_topic: Topic) -> None:
+    api = await api_for(users["operator"])
+    await make_topic("rest-twice")
+    assert (await api.call("post", "/topics", {"name": "rest-twice"}))[0] == 409
+    assert (await api.call("delete", "/topics/TBW102"))[0] == 409
+    assert (await api.call("put", "/topics/TBW102", {"queues": 1}))[0] == 409
+
+
+async def test_a_read_token_reads_and_no_more(users: dict[str, User], make_topic: Topic) -> None:
+    await make_topic("rest-read")
+    api = await api_for(users["admin"], scope="read")
+    assert (await api.call("get", "/topics"))[0] == 200
+    for method, address, body in (
+        ("post", "/topics", {"name": "no"}),
+        ("put", "/topics/rest-read", {"queues": 1}),
+        ("delete", "/topics/rest-read", None),
+    ):
+        assert (await api.call(method, address, body))[0] == 403
+    assert (await api.call("get", "/topics/rest-read"))[0] == 200
+
+
+async def test_a_token_never_may_more_than_its_account(users: dict[str, User], make_topic: Topic) -> None:
+    await make_topic("rest-account")
+    api = await api_for(users["reader"], scope="write")
+    assert (await api.call("get", "/topics"))[0] == 200
+    assert (await api.call("delete", "/topics/rest-account"))[0] == 403
+    await User.objects.filter(pk=users["reader"].pk).aupdate(is_active=False)
+    assert (await api.call("get", "/topics"))[0] == 401
+
+
+async def test_without_a_living_token_there_is_401(users: dict[str, User], gateway: Gateway) -> None:
+    for secret in ("", "gmq_wrong"):
+        assert (await Api(secret).call("get", "/topics"))[0] == 401
+    api = await api_for(users["admin"])
+    await ApiToken.objects.aupdate(expires_at=timezone.now() - timedelta(seconds=1))
+    assert (await api.call("get", "/topics"))[0] == 401
+
+
+async def test_the_cluster_says_what_the_overview_says(users: dict[str, User], gateway: Gateway) -> None:
+    api = await api_for(users["reader"], scope="read")
+    assert (await api.call("get", "/cluster"))[0] == 503
+    sampler = Sampler(gateway)
+    await sampler.sample()
+    await sampler.sample()
+    status, seen = await api.call("get", "/cluster")
+    assert (status, seen["level"]) == (200, "good")
+    [broker] = seen["brokers"]
+    assert broker["is_answering"] and {lane["name"] for lane in broker["lanes"]} == {
+        "send",
+        "pull",
+        "query",
+        "transaction",
+    }
+    assert seen["in_rate"] is not None
+
+
+async def test_a_silent_cluster_is_503_and_not_an_empty_list(users: dict[str, User]) -> None:
+    use_gateway(Gateway("127.0.0.1:9"))
+    status, answer = await (await api_for(users["reader"])).call("get", "/topics")
+    use_gateway(None)
+    assert status == 503
+    assert "name server" in answer["detail"]
+
+
+async def test_the_document_describes_every_operation(log_in: Client, users_token: str) -> None:
+    for client, headers in ((await log_in("reader"), {}), (AsyncClient(), {"authorization": f"Bearer {users_token}"})):
+        answer = await client.get("/api/v1/openapi.json", headers=headers)
+        document = answer.json()
+        assert set(document["paths"]) == {"/api/v1/topics", "/api/v1/topics/{name}", "/api/v1/cluster"}
+        assert set(document["paths"]["/api/v1/topics/{name}"]) == {"get", "put", "delete"}
+        secret_words = [
+            word for word in ("password", "secret", "token_hash") if word in answer.content.decode().lower()
+        ]
+        assert secret_words == []
+
+
+@pytest.fixture
+def users_token(log_in: Client) -> str:
+    from asgiref.sync import async_to_sync
+
+    return async_to_sync(create_token)(User.objects.get(role=Role.READER), "doc", "read", 7)[1]
+
+
+async def test_the_page_of_the_document_loads_from_here_only(log_in: Client) -> None:
+    page = (await (await log_in("reader")).get("/api/v1/docs")).content.decode()
+    assert "swagger-ui-bundle.js" in page
+    assert "http://" not in page and "https://" not in page

@@ -1,0 +1,190 @@
+"""The live socket: who may open it, what it sends, where its limits are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from channels.testing import WebsocketCommunicator
+from django.test import AsyncClient
+
+from dashboard.asgi import application
+from dashboard.gateway import Gateway
+from dashboard.live import sockets
+from dashboard.live.sampler import Sampler
+from dashboard.live.tail import topic_tail
+from dashboard.models import User
+from gantrymq.message.model import Message
+from tests.dashboard.conftest import Client
+
+Topic = Callable[..., Awaitable[str]]
+HOST = b"localhost:8080"
+
+
+def communicator(client: AsyncClient | None, origin: bytes | None = b"http://localhost:8080") -> WebsocketCommunicator:
+    headers = [(b"host", HOST)]
+    if origin is not None:
+        headers.append((b"origin", origin))
+    if client is not None:
+        cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
+        headers.append((b"cookie", cookies.encode()))
+    return WebsocketCommunicator(application, "/live", headers=headers)
+
+
+@asynccontextmanager
+async def connected(client: AsyncClient) -> AsyncIterator[WebsocketCommunicator]:
+    socket = communicator(client)
+    is_open, _ = await socket.connect()
+    assert is_open
+    try:
+        yield socket
+    finally:
+        await socket.disconnect()
+
+
+async def frame_of(
+    socket: WebsocketCommunicator, channel: str, holds: str = "", timeout: float = 4.0
+) -> dict[str, Any]:
+    """The next frame of a channel that holds a key."""
+    async with asyncio.timeout(timeout):
+        while True:
+            for frame in json.loads(await socket.receive_from(timeout)).get("frames", []):
+                if frame["channel"] == channel and (not holds or holds in frame):
+                    return dict(frame)
+
+
+@pytest.mark.parametrize(
+    "origin", [None, b"http://evil.example", b"http://localhost:9999", b"null", b"http://localhost"]
+)
+async def test_a_foreign_page_can_not_open_it(origin: bytes | None, log_in: Client) -> None:
+    is_open, _ = await communicator(await log_in("admin"), origin).connect()
+    assert not is_open
+
+
+async def test_a_host_that_is_not_ours_is_refused_even_if_the_origin_agrees(log_in: Client) -> None:
+    client = await log_in("admin")
+    cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
+    headers = [(b"host", b"evil.example"), (b"origin", b"http://evil.example"), (b"cookie", cookies.encode())]
+    is_open, _ = await WebsocketCommunicator(application, "/live", headers=headers).connect()
+    assert not is_open
+
+
+async def test_without_a_session_it_stays_closed(transactional_db: None) -> None:
+    is_open, _ = await communicator(None).connect()
+    assert not is_open
+
+
+async def test_it_sends_everything_first_and_then_each_second(log_in: Client, gateway: Gateway) -> None:
+    sampler = Sampler(gateway)
+    await sampler.sample()
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["overview"]}))
+        first = await frame_of(socket, "overview")
+        assert first["all"] and len(first["points"]) == 1 and first["sentence"].startswith("All good")
+        await sampler.sample()
+        later = await frame_of(socket, "overview")
+        assert "all" not in later and len(later["points"]) == 1
+        text, at, _ = later["figures"]["cluster.in"]
+        assert text == "0" and at is not None
+
+
+async def test_a_message_that_arrives_is_pushed_as_a_row(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
+    await make_topic("pushed", messages=[Message("pushed", b"before")])
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["topic:pushed"]}))
+        start = await frame_of(socket, "topic:pushed", "rows")
+        assert start["all"] and "before" in start["rows"][0]
+        await topic_tail.look(gateway, "pushed")
+        await gateway.send(Message("pushed", b"<b>after</b>"))
+        await topic_tail.look(gateway, "pushed")
+        frame = await frame_of(socket, "topic:pushed", "rows")
+        [row] = frame["rows"]
+        assert "&lt;b&gt;after&lt;/b&gt;" in row and "before" not in row
+        assert frame["figures"]["topic.stored"][0] == "2"
+
+
+async def test_a_flood_is_sampled_and_counted(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
+    await make_topic("flood", queues=1)
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["topic:flood"]}))
+        await frame_of(socket, "topic:flood")
+        await topic_tail.look(gateway, "flood")
+        for number in range(60):
+            await gateway.send(Message("flood", str(number).encode()))
+        await topic_tail.look(gateway, "flood")
+        frame = await frame_of(socket, "topic:flood", "rows")
+        assert len(frame["rows"]) == 25 and frame["more"] == 35
+        assert "<code>59</code>" in frame["rows"][0]
+
+
+async def test_frames_come_at_most_four_a_second(log_in: Client, gateway: Gateway) -> None:
+    sampler = Sampler(gateway)
+    await sampler.sample()
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["overview"]}))
+        await frame_of(socket, "overview")
+        for _ in range(20):
+            await sampler.sample()
+        texts = []
+        while not await socket.receive_nothing(0.6):
+            texts.append(await socket.receive_from())
+        assert len(texts) <= 4
+        points = [point for text in texts for frame in json.loads(text)["frames"] for point in frame["points"]]
+        assert len(points) == 20
+
+
+async def test_what_is_not_there_is_refused_by_name(log_in: Client, gateway: Gateway) -> None:
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["secrets"]}))
+        assert json.loads(await socket.receive_from()) == {"channel": "secrets", "error": "not allowed"}
+        for wrong in ("no json", "[]", '{"subscribe": "overview"}', '{"subscribe": [1]}'):
+            await socket.send_to(wrong)
+            assert json.loads(await socket.receive_from())["error"] == "not understood"
+
+
+@pytest.mark.parametrize("flood", ["x" * 5000, None])
+async def test_too_much_ends_it(flood: str | None, log_in: Client) -> None:
+    socket = communicator(await log_in("reader"))
+    await socket.connect()
+    if flood:
+        await socket.send_to(flood)
+    else:
+        for _ in range(sockets.TEXTS_IN_TEN_SECONDS_MAX + 1):
+            await socket.send_to("{}")
+    assert (await socket.receive_output())["code"] == sockets.CLOSE_TOO_MUCH
+
+
+async def test_one_account_may_not_open_sockets_without_end(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "SOCKETS_OF_ONE_ACCOUNT_MAX", 2)
+    client = await log_in("reader")
+    async with connected(client), connected(client):
+        is_open, _ = await communicator(client).connect()
+        assert not is_open
+    async with connected(client):
+        pass
+
+
+async def test_log_out_and_a_changed_role_end_it(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "RECHECK_S", 0.05)
+    left, demoted = await log_in("reader"), await log_in("operator")
+    for client in (left, demoted):
+        socket = communicator(client)
+        await socket.connect()
+        if client is left:
+            await client.post("/logout")
+        else:
+            await User.objects.filter(role="operator").aupdate(role="reader")
+        assert (await socket.receive_output(3))["code"] == sockets.CLOSE_NO_SESSION
+
+
+async def test_nothing_is_watched_after_the_last_socket_left(log_in: Client, make_topic: Topic) -> None:
+    await make_topic("left")
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["topic:left"]}))
+        await frame_of(socket, "topic:left")
+        assert "left" in topic_tail._watchers
+    assert "left" not in topic_tail._watchers
