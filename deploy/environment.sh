@@ -48,7 +48,7 @@ install_lock() {
     else
         local cache=()
         if [ "$name" = reports ]; then cache=(--no-cache-dir); fi # Spark alone would leave a gigabyte in pip's cache
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${cache[@]}" --require-hashes -r "$lock"
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check ${cache[@]+"${cache[@]}"} --require-hashes -r "$lock"
     fi
     cp "$lock" "$installed"
     say "Installed in $((SECONDS - started)) s"
