@@ -14,7 +14,7 @@ from collections.abc import Callable
 logger = logging.getLogger(__name__)
 
 ALLOCATE_AHEAD_BYTES = 64 << 20  # few, large extents
-TOUCH_AHEAD_BYTES = 8 << 20  # touched pages count as dirty: what is flushed before it is used is written twice
+WARM_AHEAD_BYTES = 16 << 20  # clean pages: the kernel may take them back
 
 
 class Allocator:

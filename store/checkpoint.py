@@ -100,4 +100,9 @@ class StoreLock:
             _held.discard(self._path)
 
 
+def is_held_here(path: Path) -> bool:
+    """Say if this process holds the lock. Who asks must not open the file then: closing it would end the lock."""
+    return path.absolute() in _held
+
+
 _held: set[Path] = set()

@@ -14,7 +14,7 @@ import struct
 import threading
 
 from gantrymq.message import record, sysflag
-from store.allocate import ALLOCATE_AHEAD_BYTES, TOUCH_AHEAD_BYTES, Allocator
+from store.allocate import ALLOCATE_AHEAD_BYTES, WARM_AHEAD_BYTES, Allocator
 from store.config import MessageStoreConfig
 from store.mapped_file import MappedFile
 from store.mapped_file_queue import MappedFileQueue
@@ -45,6 +45,7 @@ class CommitLog:
         self._lock = threading.Lock()  # make_room on the loop against prepare on the allocator's thread
         self._allocator = Allocator(self.prepare)
         self._out_of_space = False
+        self._warm_to = 0
 
     def load(self) -> None:
         self.queue.load()
@@ -91,19 +92,21 @@ class CommitLog:
                 return
             position = self.position
             try:
-                self._allocate(current, position + TOUCH_AHEAD_BYTES)
+                self._allocate(current, position + WARM_AHEAD_BYTES)
                 if self._next is None and current.end - position < ALLOCATE_AHEAD_BYTES:
-                    following = MappedFile(self.queue.path_of(current.end), self.file_bytes)
-                    following.allocate(ALLOCATE_AHEAD_BYTES)
-                    self._next = following
+                    made = MappedFile(self.queue.path_of(current.end), self.file_bytes)
+                    made.allocate(ALLOCATE_AHEAD_BYTES)
+                    self._next = made
             except OSError as exc:
                 self._report_no_space(exc)
-        start = position - current.base
-        current.touch(start, min(start + TOUCH_AHEAD_BYTES, current.allocated_end))
-        following_file = self._next
-        if following_file is not None and current.end - position < TOUCH_AHEAD_BYTES:
-            following_file.touch(0, min(TOUCH_AHEAD_BYTES, following_file.allocated_end))
-        self.prepare_at = position + TOUCH_AHEAD_BYTES // 2
+            following = self._next
+        self.prepare_at = position + WARM_AHEAD_BYTES // 2
+        ahead = position + WARM_AHEAD_BYTES
+        start = max(position, self._warm_to)
+        current.warm(start - current.base, ahead - current.base)
+        if following is not None and ahead > following.base:
+            following.warm(max(start - following.base, 0), ahead - following.base)
+        self._warm_to = ahead
 
     def read(self, physical_offset: int, size_bytes: int) -> memoryview | None:
         """Return bytes of the log, None when they are deleted, not written yet, or not in one file."""
@@ -172,7 +175,7 @@ class CommitLog:
         if following is None:
             base = current.end if current is not None else self.position - self.position % self.file_bytes
             following = MappedFile(self.queue.path_of(base), self.file_bytes)
-            following.allocate(min(TOUCH_AHEAD_BYTES, self.file_bytes))
+            following.allocate(min(WARM_AHEAD_BYTES, self.file_bytes))
         if current is not None and self.position < current.end:
             start = self.position - current.base
             current.allocate(start + record.BLANK.size)

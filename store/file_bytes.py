@@ -1,4 +1,4 @@
-"""The few things a file needs that Python lacks or does with the interpreter locked: allocate, zero, touch, write all.
+"""The few things a file needs that Python lacks or does with the interpreter locked: allocate, zero, warm, write all.
 
 Each may block on the disk, so a running store calls them from threads; ctypes releases the interpreter meanwhile.
 """
@@ -12,11 +12,10 @@ import mmap
 import os
 from pathlib import Path
 
-PAGE_BYTES = mmap.PAGESIZE
+READ_THROUGH_BYTES = 1 << 20
 _FALLOC_KEEP_SIZE = 1
 _FALLOC_PUNCH_HOLE = 2
 _MADV_DONTNEED = 4
-_MADV_POPULATE_WRITE = 23  # Linux 5.14; older kernels answer EINVAL and the pages come by fault, as ever
 _ZEROS = bytes(1 << 20)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -78,10 +77,17 @@ def map_address(mapping: mmap.mmap) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(mapping))
 
 
-def touch_for_write(address: int, start: int, end: int) -> bool:
-    """Bring the pages of a mapped range in, ready to be written. False where the kernel can't."""
-    start -= start % PAGE_BYTES
-    return bool(_libc.madvise(address + start, end - start, _MADV_POPULATE_WRITE) == 0)
+def read_through(fd: int, start: int, end: int) -> None:
+    """Read a range and throw it away: what counts is that the page cache has its pages afterwards.
+
+    MADV_POPULATE_WRITE would map them too, but makes them dirty: flushed before they are used, they are written twice.
+    """
+    buffer = memoryview(bytearray(min(READ_THROUGH_BYTES, max(end - start, 0))))
+    while start < end:
+        read = os.preadv(fd, [buffer[: end - start]], start)
+        if not read:
+            return
+        start += read
 
 
 def release_pages(address: int, size_bytes: int) -> None:

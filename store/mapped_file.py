@@ -54,18 +54,22 @@ class MappedFile:
             self._fd = file_bytes.create_sized(self.path, self.size)
         if self._map is None:
             self._open()
+        assert self._map is not None
+        # Without this a fault on a cold page reads ahead, which on ext4 can mean one folio of 8 MiB: 20 ms on the loop.
+        self._map.madvise(mmap.MADV_RANDOM)
 
     def allocate(self, end: int) -> None:
         """Own disk blocks up to `end`. OSError when the disk has none."""
-        self.open_for_write()
         end = min(end, self.size)
         if end > self.allocated_end:
+            self.open_for_write()
             file_bytes.allocate_range(self._fd, self.allocated_end, end)
             self.allocated_end = end
 
-    def touch(self, start: int, end: int) -> None:
-        """Bring in the pages of an allocated range, so that the writer meets no page fault."""
-        file_bytes.touch_for_write(self._address, start, min(end, self.size))
+    def warm(self, start: int, end: int) -> None:
+        """Have pages for an allocated range in the page cache, so that the writer only needs to map them."""
+        if self._fd >= 0:
+            file_bytes.read_through(self._fd, start, min(end, self.allocated_end))
 
     def sync(self) -> None:
         """Wait until the disk has what was written so far. Never mmap.flush: it keeps the interpreter locked."""
@@ -91,6 +95,7 @@ class MappedFile:
             os.close(self._fd)
             self._fd = -1
         if self._map is not None:
+            self._map.madvise(mmap.MADV_NORMAL)  # from now on it is only read, mostly in order
             file_bytes.release_pages(self._address, self.size)
 
     def modified_at(self) -> float:

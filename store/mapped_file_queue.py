@@ -45,13 +45,6 @@ class MappedFileQueue:
         index = (physical_offset - files[0].base) // self.file_bytes_each
         return files[index] if 0 <= index < len(files) else None
 
-    def append_new(self, base: int) -> MappedFile:
-        """Create the file that starts at `base`, behind all others."""
-        file = MappedFile(self.path_of(base), self.file_bytes_each)
-        file.open_for_write()
-        self.files.append(file)
-        return file
-
     def path_of(self, base: int) -> Path:
         return self.folder / f"{base:0{NAME_DIGITS}d}"
 

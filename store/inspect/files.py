@@ -1,0 +1,113 @@
+"""Files of a store, opened for reading only, with their holes left alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from store.descriptors import DescriptorCache
+from store.inspect.findings import Findings, Level
+
+CHUNK_BYTES = 1 << 20
+
+
+class NumberedFile(NamedTuple):
+    """A file named by the offset of its first byte."""
+
+    path: Path
+    base: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.base + self.size
+
+
+def numbered_files(folders: list[Path], digits: int, findings: Findings | None = None) -> list[NumberedFile]:
+    """Return the files with names of so many digits, oldest first. Strangers become findings: they stop RocketMQ."""
+    found = []
+    for folder in folders:
+        if not folder.is_dir():
+            continue
+        for path in sorted(folder.iterdir()):
+            if path.name.isdecimal() and len(path.name) == digits and path.is_file():
+                found.append(NumberedFile(path, int(path.name), path.stat().st_size))
+            elif findings is not None:
+                text = "does not belong here; Apache RocketMQ would not start with it"
+                findings.add(Level.WARNING, "stray_file", path, -1, text)
+    return sorted(found, key=lambda file: file.base)
+
+
+def check_run(files: list[NumberedFile], findings: Findings, what: str) -> None:
+    """Compare the sizes of a run of files with each other, and the names with the sizes."""
+    if not files:
+        return
+    size = files[0].size
+    for file in files:
+        if file.size != size:
+            text = f"is {file.size} bytes long, the {what}'s first file {size}"
+            findings.add(Level.ERROR, "file_size", file.path, -1, text)
+        elif size and file.base % size:
+            findings.add(Level.ERROR, "file_name", file.path, -1, f"its name is no multiple of its size {size}")
+    for before, after in pairwise(files):
+        if before.size == size and after.base > before.end:
+            text = f"{after.base - before.end} bytes are missing between {before.path.name} and this file"
+            findings.add(Level.ERROR, "files_missing", after.path, -1, text)
+
+
+def data_ranges(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a file that own disk blocks; on file systems that can't tell, everything is one range."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        end = min(end, os.fstat(fd).st_size)
+        while start < end:
+            try:
+                begin = os.lseek(fd, start, os.SEEK_DATA)
+            except OSError as exc:
+                if exc.errno == errno.ENXIO:
+                    return  # nothing but a hole
+                yield start, end
+                return
+            if begin >= end:
+                return
+            start = min(os.lseek(fd, begin, os.SEEK_HOLE), end)
+            yield begin, start
+    finally:
+        os.close(fd)
+
+
+def data_chunks(reader: DescriptorCache, path: Path, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, bytes) of what is not a hole, in pieces of at most CHUNK_BYTES."""
+    for begin, stop in data_ranges(path, start, end):
+        position = begin
+        while position < stop:
+            data = reader.read(path, min(CHUNK_BYTES, stop - position), position)
+            if not data:
+                return
+            yield position, data
+            position += len(data)
+
+
+def first_data(reader: DescriptorCache, path: Path, start: int, end: int) -> int:
+    """Return where the first byte stands that is not zero, -1 when there is none."""
+    for position, data in data_chunks(reader, path, start, end):
+        rest = data.lstrip(b"\0")
+        if rest:
+            return position + len(data) - len(rest)
+    return -1
+
+
+def last_data(reader: DescriptorCache, path: Path, start: int, end: int) -> int:
+    """Return where the last byte stands that is not zero, -1 when there is none."""
+    for begin, stop in reversed(list(data_ranges(path, start, end))):
+        while stop > begin:
+            position = max(begin, stop - CHUNK_BYTES)
+            rest = reader.read(path, stop - position, position).rstrip(b"\0")
+            if rest:
+                return position + len(rest) - 1
+            stop = position
+    return -1
