@@ -6,6 +6,10 @@
 The result lies in DATA/reports/runs/RUN as traffic.json, traffic.csv and traffic.parquet. One run is one process; it
 ends when the run has ended, with exit code 0 when it succeeded, 1 when it failed, 124 when it took too long, 130 when
 it was stopped.
+
+The lake is plain Parquet, so other tools read it too, without Spark:
+
+  duckdb -c "SELECT topic, count(*) FROM 'DATA/reports/lake/*/data/*/*.parquet' GROUP BY topic"
 """
 
 from __future__ import annotations

@@ -125,9 +125,16 @@ def main(arguments: list[str]) -> int:
         return 1
     except Exception as failure:
         logger.exception("report crashed", extra={"event": "report_crashed"})
-        _write_failure(folder, f"{type(failure).__name__}: {str(failure).splitlines()[0] if str(failure) else ''}")
+        _write_failure(folder, reason_of(failure))
         return 1
     return 0
+
+
+def reason_of(failure: Exception) -> str:
+    """One line that says what happened. py4j's first line only names the call; the JVM's reason follows a colon."""
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    from_java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return f"{type(failure).__name__}: {(from_java or lines or ['no reason given'])[0]}"
 
 
 def _write_failure(folder: RunFolder, error: str) -> None:
