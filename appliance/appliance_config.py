@@ -163,7 +163,7 @@ _FIELDS = {item.name: item for item in dataclasses.fields(ApplianceConfig)}
 def describe(name: str) -> str:
     """The sentence about one setting, with its default."""
     item = _FIELDS[name]
-    shown = "DATA of the checkout" if name == "data" else item.default
+    shown = "data/ in the checkout" if name == "data" else item.default
     return f"{item.metadata['doc']} (default: {shown})" if shown != "" else item.metadata["doc"]
 
 
