@@ -225,7 +225,7 @@ class BrokerOuterApi:
 
     async def _await_loss(self, link: NamesrvLink, connection: ClientConnection) -> None:
         with contextlib.suppress(GantryError):
-            await connection.wait_closed()
+            await connection.wait_lost()
         if link.connection is connection:
             link.connection = None
             link.is_registered = False

@@ -120,8 +120,12 @@ class ClientConnection(asyncio.Protocol):
         self._transport.close()
         self._fail_all()
 
+    async def wait_lost(self) -> None:
+        """Wait as long as the connection lives, whoever ends it; does nothing to it."""
+        await asyncio.shield(self._closed)
+
     async def wait_closed(self) -> None:
-        """Wait until what was written is out and the socket closed; a peer that does not read is cut off."""
+        """After `close`: wait until all is written and the socket closed; a peer that does not read is cut off."""
         try:
             async with asyncio.timeout(CLOSE_WAIT_S):
                 await asyncio.shield(self._closed)
