@@ -19,6 +19,7 @@ COMMANDS = {
     "namesrv": "run one name server",
     "broker": "run one broker",
     "report": "compute a historical report with Spark",
+    "store": "look into a store folder, verify it, repair it",
     "bench": "measure this broker, and Apache RocketMQ beside it",
     "install-reports": "install the report stack (Spark, and a Java)",
     "version": "print the version",

@@ -64,6 +64,8 @@ ROOMS = {
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "psutil", "uvloop")),
+    "appliance.cli.store": Room(("gantrymq", "store", "appliance"), ("orjson",)),
+    "appliance.cli.store_output": Room(("gantrymq", "store", "appliance"), ("orjson",)),
     "appliance.__main__": Room(("gantrymq.errors", "appliance")),
     "dashboard": Room(
         ("gantrymq", "dashboard", *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),

@@ -1,0 +1,108 @@
+"""What lies where in a store folder, and whether its broker runs, stopped, or died."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from gantrymq.message.properties import string_hash_code
+from store.checkpoint import Checkpoint
+from store.descriptors import DescriptorCache
+from store.errors import StoreError
+from store.inspect.ext_reader import ExtReader
+from store.inspect.files import numbered_files
+from store.inspect.findings import Findings, Level
+from store.inspect.index_reader import IndexReader, IndexShape, index_shape
+from store.inspect.lock import LockHolder, lock_holder
+from store.inspect.log_reader import LogReader
+from store.inspect.queue_reader import QueueReader
+
+LOG_DIGITS = 20
+INDEX_DIGITS = 17
+OPEN_FILES_MAX = 256
+MANY_QUEUES = 4096
+
+
+class NoStoreFolder(StoreError):
+    """The folder holds neither a commit log nor consume queues."""
+
+
+class StoreState(enum.Enum):
+    LIVE = "live"  # its lock is held
+    STOPPED = "stopped"
+    CRASHED = "crashed"  # the abort marker is there and nobody holds the lock
+
+
+class StoreFolder(AbstractContextManager["StoreFolder"]):
+    """A store folder opened for looking. With `is_ours` the caller itself holds the lock, for a repair.
+
+    Files of queues and index are listed before the log's, so that a live log has what they name.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        commit_logs: Sequence[Path] = (),
+        index_slots: int | None = None,
+        index_entries: int | None = None,
+        is_ours: bool = False,
+    ) -> None:
+        self.root = root
+        self.commit_logs = list(commit_logs) or [root / "commitlog"]
+        self.reader = DescriptorCache(OPEN_FILES_MAX)
+        self.findings = Findings()  # about names; those about contents belong to who asks
+        if not any(folder.is_dir() for folder in [*self.commit_logs, root / "consumequeue"]):
+            raise NoStoreFolder(f"{root} is no store: it has neither commitlog nor consumequeue")
+        self.lock_holder: LockHolder | None = None if is_ours else lock_holder(root / "lock")
+        self.has_abort_marker = (root / "abort").exists()
+        self.checkpoint = Checkpoint(root / "checkpoint")
+        self.checkpoint.load()
+        index_files = numbered_files([root / "index"], INDEX_DIGITS, self.findings)
+        self.index_shape: IndexShape | None = index_shape(index_files, index_slots, index_entries, self.reader)
+        self.index_files = index_files
+        self.queues = self._find_queues()
+        self.log = LogReader(numbered_files(self.commit_logs, LOG_DIGITS, self.findings), self.reader)
+
+    @property
+    def state(self) -> StoreState:
+        if self.lock_holder is not None:
+            return StoreState.LIVE
+        return StoreState.CRASHED if self.has_abort_marker else StoreState.STOPPED
+
+    @property
+    def log_file_bytes(self) -> int:
+        return self.log.files[0].size if self.log.files else 0
+
+    def indexes(self) -> list[IndexReader]:
+        """The index files, oldest first; none when their number of slots can't be told."""
+        shape = self.index_shape
+        return [] if shape is None else [IndexReader(file, shape, self.reader) for file in self.index_files]
+
+    def extension_of(self, queue: QueueReader) -> ExtReader:
+        return ExtReader(self.root / "consumequeue_ext" / queue.topic / str(queue.queue_id), self.reader)
+
+    def __exit__(self, *_exc: object) -> None:
+        self.reader.close()
+
+    def _find_queues(self) -> dict[tuple[str, int], QueueReader]:
+        queues = {}
+        top = self.root / "consumequeue"
+        for topic_folder in sorted(top.iterdir()) if top.is_dir() else ():
+            for folder in sorted(topic_folder.iterdir()) if topic_folder.is_dir() else ():
+                if folder.name.isdecimal() and folder.is_dir():
+                    queue = QueueReader(folder, topic_folder.name, int(folder.name), self.reader)
+                    queues[queue.topic, queue.queue_id] = queue
+                else:
+                    self.findings.add(Level.WARNING, "stray_file", folder, -1, "is no queue's folder")
+        for queue in queues.values():
+            queue.block_units = 256 if len(queues) <= MANY_QUEUES else 32
+        return queues
+
+
+def index_hash(topic: str, key: str) -> int:
+    """Return the hash of `topic#key` as the index has it."""
+    code = abs(string_hash_code(f"{topic}#{key}"))
+    return code if code < 1 << 31 else 0
