@@ -133,6 +133,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         """What arrived between the page and the socket: the newest messages, which the page merges by their place."""
         try:
             detail = await gateway().topic(topic)
+            topic_tail.begin_at(topic, detail.queues)
             page = await gateway().newest_messages(detail, limit=frames.ROWS_MAX)
         except GatewayError as exc:
             await self._refuse(channel, str(exc))

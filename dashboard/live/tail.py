@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from channels.layers import get_channel_layer
@@ -63,6 +64,11 @@ class TopicTail:
             raise TooManyWatched(topic)
         self._watchers[topic] += 1
 
+    def begin_at(self, topic: str, queues: Iterable[QueueRow]) -> None:
+        """The page shows everything up to here: whatever comes after it is news, however soon it comes."""
+        if topic in self._watchers and topic not in self._state:
+            self._state[topic] = _Watched({queue.key: queue.max_offset for queue in queues})
+
     def unwatch(self, topic: str) -> None:
         self._watchers[topic] -= 1
         if self._watchers[topic] <= 0:
@@ -87,9 +93,10 @@ class TopicTail:
     async def look(self, gateway: Gateway, topic: str) -> None:
         """One look at one topic: send what is new since the last."""
         queues = await gateway.topic_queues(topic, timeout_s=LOOK_TIMEOUT_S)
+        self.begin_at(topic, queues)
         known = self._state.get(topic)
         if known is None:
-            known = self._state.setdefault(topic, _Watched({queue.key: queue.max_offset for queue in queues}))
+            return  # nobody watches any more
         fresh, more = await self._fresh_messages(gateway, topic, queues, known)
         now = time.time()
         detail = TopicDetail(topic, "", (), queues, {}, now)
