@@ -23,7 +23,9 @@ def create_session(work_folder: Path, *, master: str, driver_memory: str, conf: 
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         # The newest batches are the point of a run: one that adds nothing is not needed.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={work_folder} -XX:+UseSerialGC",
+        # A run is mostly start-up: with the first compiler alone a small one costs 21 s of CPU time instead of 32, and
+        # one of two million messages 42 instead of 46.
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={work_folder} -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -23,7 +23,7 @@ ROUNDS = 300
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[MessageStore]:
     config = MessageStoreConfig(
-        root=tmp_path / "store", commit_log_file_bytes=1 << 20, index_slots=100, index_entries=100_000
+        root=tmp_path / "store", commit_log_file_bytes=1 << 18, index_slots=100, index_entries=100_000
     )
     opened = MessageStore(config)
     opened.load()
