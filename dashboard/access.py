@@ -1,9 +1,11 @@
 """Who may do what: permissions, the roles that hold them, and the guard that every request passes.
 
-A view declares its permission with `@requires(...)`; `AccessMiddleware` refuses a view that declares none, so a forgotten
-declaration closes a door instead of opening one. Pages, REST and sockets ask the same table (`ROLE_PERMISSIONS`).
+A view declares its permission with `@requires(...)`; `AccessMiddleware` refuses a view that declares none, so a
+forgotten declaration closes a door instead of opening one. Pages, REST and sockets ask the same table
+(`ROLE_PERMISSIONS`).
 
-A request speaks for a `Principal`: an account by its session cookie, or an account by an API token whose scope narrows it.
+A request speaks for a `Principal`: an account by its session cookie, or an account by an API token whose scope
+narrows it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Looking at messages newest first over many queues, without I/O: which spans to read, how to merge, where to go on.
 
-A queue can only be read upwards, so the newest `limit` of each are read and merged by store time. The cursor of the next
-older page names, for each queue, the offset below which nothing was shown: "broker-a.0:120,broker-a.1:118".
+A queue can only be read upwards, so the newest `limit` of each are read and merged by store time. The cursor of the
+next older page names, for each queue, the offset below which nothing was shown: "broker-a.0:120,broker-a.1:118".
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def spans(queues: Iterable[QueueRow], limit: int, before: Mapping[str, int], onl
 
 
 def newest_first(message: MessageExt) -> tuple[int, int, str]:
-    """Sort key: store time down; within a millisecond the commit log's order, which one broker keeps over its queues."""
+    """Sort key: store time down; within a millisecond the order of the commit log, which spans a broker's queues."""
     return -message.store_timestamp, -message.physical_offset, message.broker_name
 
 

@@ -53,8 +53,8 @@ def overview_figures(snapshot: Snapshot, verdict: Verdict | None = None) -> Figu
         value, at, why = snapshot.known_sum(name)
         figures.put(key, units.rate(value), at, why)
     stored = snapshot.stored
-    figures.put("cluster.stored", units.count(stored and stored.messages), stored and stored.at, snapshot.stored_why)
-    figures.put("cluster.topics", units.count(stored and stored.topics), stored and stored.at, snapshot.stored_why)
+    for key, number in (("stored", stored.messages if stored else None), ("topics", stored.topics if stored else None)):
+        figures.put(f"cluster.{key}", units.count(number), stored.at if stored else None, snapshot.stored_why)
     answering = sum(1 for broker in snapshot.brokers if broker.is_answering)
     figures.put("cluster.brokers", f"{answering} of {len(snapshot.brokers)}", snapshot.at, snapshot.namesrv_why)
     for broker in snapshot.brokers:
@@ -103,7 +103,7 @@ def list_figures(rows: Sequence[TopicRow], now: float) -> Figures:
         reading, prefix = row.figures, f"row.{row.name}"
         value = reading.value if reading is not None else None
         at, why = (reading.at, reading.why) if reading is not None else (None, None)
-        figures.put(f"{prefix}.stored", units.count(value and value.stored), at, why)
+        figures.put(f"{prefix}.stored", units.count(value.stored if value else None), at, why)
         in_rate = value.in_rate if value is not None else None
         figures.put(f"{prefix}.in", units.rate(in_rate), at, why or "known at the next reading")
         written = value.last_write_ms if value is not None else 0

@@ -31,7 +31,10 @@ def admin_exists() -> bool:
 
 
 def issue_setup_token() -> str | None:
-    """A fresh token for /first-run?token=…, None when an administrator exists. Blocking; the database must be migrated."""
+    """A fresh token for /first-run?token=…, None when an administrator exists.
+
+    Blocking; the database must be migrated.
+    """
     with transaction.atomic():
         if admin_exists():
             return None

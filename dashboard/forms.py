@@ -156,7 +156,7 @@ class LoginForm(CalmForm):
     """Name and password."""
 
     username = forms.CharField(label="Name", max_length=64, widget=forms.TextInput(
-        attrs={"autocomplete": "username", "autofocus": True, "autocapitalize": "none", "spellcheck": "false"}))  # fmt: skip
+        attrs={"autocomplete": "username", "autofocus": True, "autocapitalize": "none"}))  # fmt: skip
     password = forms.CharField(label="Password", max_length=1024, strip=False, widget=forms.PasswordInput(
         attrs={"autocomplete": "current-password"}))  # fmt: skip
 

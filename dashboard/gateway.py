@@ -3,7 +3,8 @@
 Every call has a deadline. Brokers are asked side by side, and one that fails becomes a `Trouble` beside the others'
 answers: a dead broker never fails a page. A call that had to reach a particular broker raises a `GatewayError`.
 
-The AdminClient lives on one event loop. The process has one loop, so there is one client; a second loop (tests) gets its own.
+The AdminClient lives on one event loop. The process has one loop, so there is one client; a second loop (tests) gets
+its own.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ class Gateway:
     # ---- topics: reading
 
     async def topics(self) -> TopicListing:
-        """All topics of all answering brokers, by name; figures only where they are known already (see `with_figures`)."""
+        """All topics of all brokers, by name; figures only where they are known already (see `with_figures`)."""
         cluster = await self.cluster()
         tables, troubles = await self._topic_tables(cluster)
         if cluster.why:
@@ -202,7 +203,7 @@ class Gateway:
         )
 
     async def topic_queues(self, name: str, *, timeout_s: float = CALL_TIMEOUT_S) -> tuple[QueueRow, ...]:
-        """Only the queues' extents; what the live tail asks each half second. Raises BrokerUnreachable: half is wrong."""
+        """Only the queues' extents, for the live tail. Raises BrokerUnreachable: half of the queues would be wrong."""
         cluster = await self.cluster(timeout_s=timeout_s, max_age_s=5.0)
         stats, troubles = await self._ask_brokers(
             cluster.brokers, lambda admin, broker: admin.topic_stats(broker.address, name), timeout_s
@@ -400,10 +401,10 @@ class Gateway:
         for broker, table in tables:
             self._tables[broker.name] = (now, table)
         for index, trouble in enumerate(troubles):
-            broker = cluster.named(trouble.what)
-            if broker is not None and broker.name in self._tables:
-                read_at, table = self._tables[broker.name]
-                tables.append((broker, table))
+            silent = cluster.named(trouble.what)
+            if silent is not None and silent.name in self._tables:
+                read_at, table = self._tables[silent.name]
+                tables.append((silent, table))
                 age = units.ago(read_at, now)
                 troubles[index] = replace(trouble, reason=f"{trouble.reason}; its topics as they were {age}")
         return tables, troubles

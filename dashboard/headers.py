@@ -1,6 +1,7 @@
 """The security headers of every answer. Scripts and styles come from our own origin only, never inline.
 
-A view whose page needs more sets `response.csp_extra = {"style-src": "'unsafe-inline'"}`; the addition is visible there.
+A view whose page needs more sets `response.csp_extra = {"style-src": "'unsafe-inline'"}`; the addition is visible
+there.
 """
 
 from __future__ import annotations

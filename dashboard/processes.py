@@ -89,8 +89,8 @@ def _facts(
         why = f"process {pid}: {type(exc).__name__}"
         return ProcessFacts(name, role, pid, state, restarts, started_at, address, None, None, now, why)
     cpu_ratio = None if is_new else cpu_percent / 100
-    why = "measured from the next second on" if is_new else None
-    return ProcessFacts(name, role, pid, state, restarts, started_at, address, cpu_ratio, rss_bytes, now, why)
+    note = "measured from the next second on" if is_new else None
+    return ProcessFacts(name, role, pid, state, restarts, started_at, address, cpu_ratio, rss_bytes, now, note)
 
 
 def _forget_all_but(pids: set[int]) -> None:

@@ -1,7 +1,7 @@
 """Django's settings, built from the appliance's own configuration (`ApplianceConfig`, the same GANTRY_* environment).
 
-Nothing here is meant to be edited by an operator: what can be chosen is chosen in gantry.toml, the environment or on the
-command line of `gantry up`. DEBUG is always off; the process serves its own static files (`static_files`).
+Nothing here is meant to be edited by an operator: what can be chosen is chosen in gantry.toml, the environment or on
+the command line of `gantry up`. DEBUG is always off; the process serves its own static files (`static_files`).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, ValidationError
 
@@ -18,7 +19,8 @@ VERSION = "1.0.0"
 api = NinjaAPI(
     title="GantryMQ",
     version=VERSION,
-    description="Topics and the state of the cluster. Send `Authorization: Bearer gmq_…`; tokens are made in the dashboard.",
+    description="Topics and the state of the cluster. "
+    "Send `Authorization: Bearer gmq_…`; tokens are made in the dashboard.",
     docs_url=None,  # served by document.py, behind the log-in
     openapi_url=None,
     urls_namespace="api",
@@ -60,10 +62,11 @@ def _forbidden(request: HttpRequest, exc: Any) -> HttpResponse:
 def _guarded_urls() -> Any:
     """REST views as the pages' guard sees them: open, because each operation checks its own token (see test_access)."""
     patterns, *names = api.urls  # asked once: each asking makes new views
-    shown = [pattern for pattern in patterns if pattern.name != "api-root"]
+    shown = [pattern for pattern in patterns if isinstance(pattern, URLPattern) and pattern.name != "api-root"]
     for pattern in shown:
-        requires(Permission.OPEN)(pattern.callback)
-        pattern.callback.checks_itself = True
+        view: Any = pattern.callback
+        requires(Permission.OPEN)(view)
+        view.checks_itself = True
     return (shown, *names)
 
 

@@ -15,7 +15,11 @@ from dashboard.live.board import board
 router = Router()
 
 
-@router.get("", response={200: ClusterOut, 401: Problem, 403: Problem, 503: Problem}, auth=Token(Permission.CLUSTER_READ),
+REFUSALS = {401: Problem, 403: Problem, 503: Problem}
+READ = Token(Permission.CLUSTER_READ)
+
+
+@router.get("", response={200: ClusterOut} | REFUSALS, auth=READ,
             summary="The state of the cluster", operation_id="get_cluster")  # fmt: skip
 async def get_cluster(request: HttpRequest) -> ClusterOut:
     snapshot = board.snapshot

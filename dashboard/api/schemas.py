@@ -147,25 +147,20 @@ class BrokerOut(Schema):
 
     @classmethod
     def of(cls, state: BrokerState) -> BrokerOut:
-        base = {
-            "name": state.name, "address": state.address, "is_answering": state.is_answering, "why": state.why
-        }  # fmt: skip
+        out = cls(name=state.name, address=state.address, is_answering=state.is_answering, why=state.why)
         facts = state.facts
         if facts is None:
-            return cls(**base)
-        return cls(
-            **base,
-            at=datetime.fromtimestamp(facts.at, UTC),
-            version=facts.version,
-            in_rate=facts.in_rate,
-            out_rate=facts.out_rate,
-            disk_ratio=facts.disk_ratio,
-            commit_log_bytes=facts.commit_log_bytes,
-            lanes=[
-                LaneOut(name=lane.name, size=lane.size, capacity=lane.capacity, head_wait_ms=lane.head_wait_ms)
-                for lane in facts.lanes
-            ],
-        )
+            return out
+        out.at = datetime.fromtimestamp(facts.at, UTC)
+        out.version = facts.version
+        out.in_rate, out.out_rate = facts.in_rate, facts.out_rate
+        out.disk_ratio = facts.disk_ratio
+        out.commit_log_bytes = facts.commit_log_bytes
+        out.lanes = [
+            LaneOut(name=lane.name, size=lane.size, capacity=lane.capacity, head_wait_ms=lane.head_wait_ms)
+            for lane in facts.lanes
+        ]
+        return out
 
 
 class ProcessOut(Schema):

@@ -1,4 +1,5 @@
-"""What is known now: the newest snapshot of the cluster and the last fifteen minutes. Written by the sampler, read by all.
+"""What is known now: the newest snapshot of the cluster and the last fifteen minutes. Written by the sampler, read by
+all.
 
 A value carries the moment it was read. What could not be read this second keeps its old value and its old moment, so
 that it can be shown greyed with its age; after FORGET_AFTER_S it becomes unknown, with the reason.

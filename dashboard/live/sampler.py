@@ -1,8 +1,9 @@
-"""The sampler: asks the cluster each second, keeps the board, tells the sockets, writes a minute's mean to the database.
+"""The sampler: asks the cluster each second, keeps the board, tells the sockets, writes a minute's mean to the
+database.
 
-One round may take at most ROUND_TIMEOUT_S; a slow broker costs its own facts only. Rates are differences of the brokers'
-counters: a counter that went back (a restart) gives no rate rather than a wrong one. The number of stored messages needs a
-call for each topic, so topics are read in turn, at most TOPICS_A_SECOND.
+One round may take at most ROUND_TIMEOUT_S; a slow broker costs its own facts only. Rates are differences of the
+brokers' counters: a counter that went back (a restart) gives no rate rather than a wrong one. The number of stored
+messages needs a call for each topic, so topics are read in turn, at most TOPICS_A_SECOND.
 """
 
 from __future__ import annotations

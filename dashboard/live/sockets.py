@@ -1,8 +1,9 @@
 """The dashboard's websocket. One per tab: subscribe to what the page shows, receive frames, at most four a second.
 
-The page sends {"subscribe": ["overview", "topic:NAME"]} and {"unsubscribe": [...]}. Each subscription is checked against
-the account's permissions by itself. The session is looked at again every few seconds, so a log-out, a closed account or
-a changed role ends the socket. Everything is bounded: sockets of an account, subscriptions, size and rate of what comes in.
+The page sends {"subscribe": ["overview", "topic:NAME"]} and {"unsubscribe": [...]}. Each subscription is checked
+against the account's permissions by itself. The session is looked at again every few seconds, so a log-out, a closed
+account or a changed role ends the socket. Everything is bounded: sockets of an account, subscriptions, size and rate
+of what comes in.
 """
 
 from __future__ import annotations

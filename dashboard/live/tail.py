@@ -1,7 +1,7 @@
 """The live tail of topics: looks at a topic twice a second as long as somebody watches it, and sends what is new.
 
-However many sockets watch a topic, it is read once. A busy topic is sampled: at most ROWS_MAX messages a look are shown,
-the rest is counted and the page says so.
+However many sockets watch a topic, it is read once. A busy topic is sampled: at most ROWS_MAX messages a look are
+shown, the rest is counted and the page says so.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def bar(figures: Figures | None, label: str, *key: object, marks: str = "") -> d
 
 
 def bar_level(ratio: float | None, marks: list[int]) -> str:
-    """How far along its marks a bar is: unknown, ok, warn (past the first), bad (past the second); plain without any."""
+    """How far along its marks a bar is: unknown, ok, warn (past the first), bad (past the second); plain without."""
     if ratio is None:
         return "unknown"
     if not marks:
@@ -71,7 +71,8 @@ _ICONS = {
     "api": '<path d="m8 7-5 5 5 5M16 7l5 5-5 5M13.5 5l-3 14"/>',
     "plus": '<path d="M12 5v14M5 12h14"/>',
     "search": '<circle cx="11" cy="11" r="6.5"/><path d="m16 16 4.5 4.5"/>',
-    "copy": '<rect x="8" y="8" width="12" height="12" rx="2"/><path d="M16 8V6a2 2 0 0 0-2-2H6a2 2 0 0 0-2 2v8a2 2 0 0 0 2 2h2"/>',
+    "copy": '<rect x="8" y="8" width="12" height="12" rx="2"/>'
+    '<path d="M16 8V6a2 2 0 0 0-2-2H6a2 2 0 0 0-2 2v8a2 2 0 0 0 2 2h2"/>',
     "check": '<path d="m5 12.5 4.5 4.5L19 7.5"/>',
     "warn": '<path d="M12 4 2.8 20h18.4L12 4ZM12 10v4.5M12 17.2v.3"/>',
     "theme": '<circle cx="12" cy="12" r="8"/><path d="M12 4v16a8 8 0 0 0 0-16Z" fill="currentColor" stroke="none"/>',
@@ -145,4 +146,4 @@ def clock(seconds: float) -> str:
 def as_json(value: Any) -> SafeString:
     """A value for a <script type="application/json">; what could end the element is escaped."""
     text = json.dumps(value, separators=(",", ":"))
-    return mark_safe(text.translate({ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}))  # noqa: S308
+    return mark_safe(text.translate({ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}))

@@ -1,4 +1,6 @@
-"""What the dashboard's tests share: a real cluster on the session's loop, accounts of each role, and a logged-in client."""
+"""What the dashboard's tests share: a real cluster on the session's loop, accounts of each role, and a logged-in
+client.
+"""
 
 from __future__ import annotations
 
