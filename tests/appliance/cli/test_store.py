@@ -1,0 +1,109 @@
+"""`gantry store`: output for people and for programs, exit codes, and nothing touched by a look."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from appliance.__main__ import main
+from tests.store.golden import unpack
+from tests.store.inspect.conftest import log_file, overwrite, snapshot
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return unpack("clean_broker", tmp_path).root
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main(["store", *(str(argument) for argument in arguments)])
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def test_check_says_sound_with_exit_code_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _err = run(capsys, "check", folder)
+    assert code == 0
+    assert out.splitlines()[-1] == "sound"
+    assert "18 units" in out
+
+
+def test_a_crashed_store_is_worth_a_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _err = run(capsys, "check", unpack("crash_abort", tmp_path).root, "--json")
+    assert code == 1
+    assert json.loads(out)["findings"][0]["code"] == "abort_marker"
+
+
+def test_damage_is_exit_code_2_and_names_the_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "commitlog" / ("0" * 20)
+    overwrite(path, 90, b"\xff")
+    code, out, _err = run(capsys, "verify", folder)
+    assert code == 2
+    assert f"error    {path}:0  damage at offset 0" in out
+    code, out, _err = run(capsys, "verify", folder, "--json")
+    document = json.loads(out)
+    assert (code, document["worst"]) == (2, "error")
+    assert document["findings"][0]["position"] == 0
+
+
+def test_a_folder_that_is_no_store_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _out, err = run(capsys, "check", tmp_path)
+    assert code == 2
+    assert "is no store" in err
+
+
+def test_records_come_as_json_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = snapshot(folder)
+    code, out, _err = run(capsys, "dump", folder, "--topic", "TopicTest", "--key", "k1", "--body", "--json")
+    (row,) = [json.loads(line) for line in out.splitlines()]
+    assert (code, row["body"], row["physicalOffset"]) == (0, "hello", 0)
+    assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        ("records", "physicalOffset=224"),
+        ("units", "tagsCode=2598920"),
+        ("index", "keyHash=1143482846"),
+        ("checkpoint", "state=stopped"),
+        ("config", '"readQueueNums"'),
+    ],
+)
+def test_each_content_is_readable(folder: Path, capsys: pytest.CaptureFixture[str], what: str, expected: str) -> None:
+    code, out, _err = run(capsys, "dump", folder, what)
+    assert code == 0
+    assert expected in out
+
+
+def test_a_limit_ends_the_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _code, out, _err = run(capsys, "dump", folder, "units", "--limit", "3")
+    assert len(out.splitlines()) == 3
+
+
+def test_config_tables_are_read_as_a_broker_reads_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _code, out, _err = run(capsys, "dump", folder, "config", "--json")
+    tables = {table["file"]: table["content"] for table in map(json.loads, out.splitlines())}
+    assert tables["consumerOffset.json"]["offsetTable"]["TopicTest@CG1"]["0"] == 2
+
+
+def test_a_repair_is_only_planned_without_yes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = unpack("ipv6_delay", tmp_path)
+    overwrite(log_file(config), 600, b"rest of a torn record")
+    before = snapshot(tmp_path)
+    code, out, _err = run(capsys, "repair", config.root)
+    assert code == 1
+    assert "nothing was changed" in out
+    assert snapshot(tmp_path) == before
+    code, out, _err = run(capsys, "repair", config.root, "--yes")
+    assert code == 0
+    assert out.splitlines()[-1] == "sound"
+    assert len(list(tmp_path.glob("*.cut-*/commitlog/*.from-507"))) == 1
+
+
+def test_the_index_needs_a_topic_for_a_key(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _out, err = run(capsys, "dump", folder, "index", "--key", "k1")
+    assert code == 2
+    assert "--topic" in err
