@@ -36,6 +36,7 @@ class ConsumeQueue:
         "dirty",
         "file_units",
         "folder",
+        "is_torn",
         "max_physical_offset",
         "min_index",
         "next_index",
@@ -61,6 +62,7 @@ class ConsumeQueue:
         self.written_index = 0  # units below it are in the files
         self.max_physical_offset = 0  # end of the last message
         self.dirty = False
+        self.is_torn = False  # load found a file where no unit stands
         self._descriptors = descriptors
 
     def append(self, physical_offset: int, size_bytes: int, tags_code: int) -> None:
@@ -156,6 +158,7 @@ class ConsumeQueue:
         self.next_index = self.tail_index = self.written_index = end
         self._note_end()
         if self.bases and self.bases[-1] >= end:
+            self.is_torn = True  # a file comes into being with its first unit: that one is gone, maybe others
             self.cut(end)
 
     def cut(self, index: int) -> None:

@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 KEEP_UNITS = 2048  # recent units of a busy queue stay in memory: consumers near its end need no file
 KEEP_QUEUES = 512  # for so many queues
+QUEUE_ID_MAX = 0x7FFFFFFF
+FILE_SYSTEMS_OWN = "lost+found"  # where the folder is a disk's root; only the administrator may look into it
 
 WriteJob = tuple[ConsumeQueue, int, bytes]
 
@@ -38,11 +40,12 @@ class ConsumeQueueTable:
         if not self._folder.is_dir():
             return
         for topic_folder in sorted(self._folder.iterdir()):
-            if not topic_folder.is_dir() or not is_storable(topic_folder.name):
+            is_topic = topic_folder.name != FILE_SYSTEMS_OWN and is_storable(topic_folder.name)
+            if not is_topic or not topic_folder.is_dir():
                 logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(topic_folder)})
                 continue
             for queue_folder in topic_folder.iterdir():
-                if queue_folder.name.isdecimal() and queue_folder.is_dir():
+                if _is_queue_id(queue_folder.name) and queue_folder.is_dir():
                     self.queue(topic_folder.name, int(queue_folder.name)).load()
                 else:
                     logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(queue_folder)})
@@ -137,6 +140,11 @@ class ConsumeQueueTable:
     def _forget(self, queue: ConsumeQueue) -> None:
         queue.forget_files(list(queue.bases))
         self._warm.pop(queue, None)
+
+
+def _is_queue_id(name: str) -> bool:
+    """Say if a folder of this name is one that a queue is written to: `7`, but not `007`."""
+    return name.isascii() and name.isdecimal() and str(int(name)) == name and int(name) <= QUEUE_ID_MAX
 
 
 def write_jobs(jobs: list[WriteJob]) -> list[Path]:

@@ -25,6 +25,7 @@ from store.mapped_file import MappedFile
 logger = logging.getLogger(__name__)
 
 FILES_TRUSTED_AFTER = 3  # RocketMQ looks at the last three files of each kind
+LOOK_BYTES = 1 << 20  # zeros for as long are the end of the log, not a page that the disk lost
 
 Dispatch = Callable[[record.RecordFields, int], None]
 
@@ -40,8 +41,7 @@ def recover(
     check_crc: bool,
 ) -> int:
     """Make log, queues and index agree; return the offset up to which queues have been fed."""
-    for queue in queues:
-        _cut_to_provable_end(queue, log)
+    torn = {queue: queue.next_index for queue in queues if _cut_to_provable_end(queue, log) or queue.is_torn}
     if clean:
         start = _clean_start(log, queues, check_crc)
         end = find_end(log, start, check_crc=check_crc)
@@ -56,10 +56,37 @@ def recover(
     for queue in queues:
         if queue.max_physical_offset > end:
             queue.cut_physical(end)
+    _refill({queue: index for queue, index in torn.items() if clean or _was_passed(queue, index)}, log, dispatch)
+    for queue in queues:
         if not clean:
             queue.erase_behind_end()
         queue.correct_min(max(log.min_offset, 0))
     return max(dispatched, max(log.min_offset, 0))
+
+
+def _was_passed(queue: ConsumeQueue, index: int) -> bool:
+    """Say if a crash's dispatch began behind the messages whose units were lost from `index` on."""
+    unit = queue.unit_at(index)
+    return queue.next_index > index and (unit is None or unit.size_bytes == FILLER_SIZE)
+
+
+def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, dispatch: Dispatch) -> None:
+    """Give each queue again what the log has for it from the index on at which units were lost.
+
+    Other queues get nothing: what the log has for them may be messages of deleted topics.
+    """
+    if not torn:
+        return
+    for queue, index in torn.items():
+        queue.cut(index)
+    wanted = {(queue.topic.encode(), queue.queue_id) for queue in torn}
+
+    def dispatch_wanted(fields: record.RecordFields, position: int) -> None:
+        if (fields.topic, fields.queue_id) in wanted:
+            dispatch(fields, position)
+
+    start = max(min(queue.max_physical_offset for queue in torn), log.min_offset)
+    find_end(log, start, check_crc=False, on_record=dispatch_wanted)
 
 
 def find_end(log: CommitLog, start: int, *, check_crc: bool, on_record: Dispatch | None = None) -> int:
@@ -136,12 +163,16 @@ def _crash_start(log: CommitLog, checkpoint: Checkpoint) -> int:
     return files[0].base if files else 0
 
 
-def _cut_to_provable_end(queue: ConsumeQueue, log: CommitLog) -> None:
-    """Drop units from the queue's end until the last one names a message of this queue and index in the log."""
+def _cut_to_provable_end(queue: ConsumeQueue, log: CommitLog) -> bool:
+    """Drop units from the queue's end until the last one names a message of this queue and index in the log.
+
+    Return whether there were any to drop.
+    """
     index = queue.next_index
     while index > queue.first_index and not _unit_is_proved(queue, index - 1, log):
         index -= 1
-    if index < queue.next_index:
+    is_cut = index < queue.next_index
+    if is_cut:
         logger.warning(
             "consume queue units without their message dropped",
             extra={
@@ -152,6 +183,7 @@ def _cut_to_provable_end(queue: ConsumeQueue, log: CommitLog) -> None:
             },
         )
         queue.cut(index)
+    return is_cut
 
 
 def _unit_is_proved(queue: ConsumeQueue, index: int, log: CommitLog) -> bool:
@@ -179,14 +211,15 @@ def _unit_is_proved(queue: ConsumeQueue, index: int, log: CommitLog) -> bool:
 def _report_cut(log: CommitLog, end: int) -> None:
     """Say so when something that is not nothing gets erased; loudly when whole records stand behind the damage."""
     file = log.queue.find(end)
-    if file is None or end == file.base:
+    if file is None:
         return
     position = end - file.base
-    rest = bytes(file.view[position : position + 4096])
-    if not any(rest) or _ends_with_blank(file, end):
+    files_behind = sum(1 for later in log.queue.files if later.base > end and any(records_of(later, 0, check_crc=True)))
+    is_empty = not bytes(file.view[position : position + LOOK_BYTES]).strip(b"\0")
+    if not files_behind and (is_empty or _ends_with_blank(file, end)):
         return
     survivors = _records_behind(file, position)
-    report = logger.error if survivors else logger.warning
+    report = logger.error if survivors or files_behind else logger.warning
     report(
         "commit log cut",
         extra={
@@ -195,6 +228,7 @@ def _report_cut(log: CommitLog, end: int) -> None:
             "position": position,
             "physical_offset": end,
             "whole_records_behind": survivors,
+            "files_with_records_behind": files_behind,
         },
     )
 
