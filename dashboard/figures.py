@@ -117,7 +117,7 @@ def list_figures(rows: Sequence[TopicRow], now: float) -> Figures:
 def _broker(figures: Figures, broker: BrokerState, now: float) -> None:
     prefix, facts, why = f"broker.{broker.name}", broker.facts, broker.why
     if facts is None:
-        for name in ("in", "out", "disk", "log", "behind", "uptime"):
+        for name in ("in", "out", "disk", "disk.full", "log", "behind", "uptime"):
             figures.put(f"{prefix}.{name}", units.UNKNOWN, None, why)
         figures.bars[f"{prefix}.disk"] = None
         return
@@ -126,6 +126,7 @@ def _broker(figures: Figures, broker: BrokerState, now: float) -> None:
     figures.put(f"{prefix}.out", units.rate(facts.out_rate), facts.at, first_second if facts.out_rate is None else why)
     figures.put(f"{prefix}.disk", units.percent(facts.disk_ratio), facts.at, why or "the broker does not say")
     figures.bars[f"{prefix}.disk"] = facts.disk_ratio
+    figures.put(f"{prefix}.disk.full", _full_in(facts), facts.at, why or _why_no_forecast(facts))
     figures.put(f"{prefix}.log", units.size(facts.commit_log_bytes), facts.at, why)
     figures.put(f"{prefix}.behind", units.size(facts.behind_bytes), facts.at, why)
     uptime = None if facts.boot_ms is None else facts.at - facts.boot_ms / 1000
@@ -138,6 +139,15 @@ def _broker(figures: Figures, broker: BrokerState, now: float) -> None:
         figures.put(f"{key}.wait", units.milliseconds(lane.head_wait_ms), facts.at, silent)
         is_known = lane.size is not None and lane.capacity
         figures.bars[key] = lane.size / lane.capacity if is_known else None  # type: ignore[operator]
+
+
+def _full_in(facts: BrokerFacts) -> str:
+    """When the broker will refuse writes, if its disk goes on filling up as it does now."""
+    return units.UNKNOWN if facts.disk_full_in_s is None else f"full in {units.duration(round(facts.disk_full_in_s))}"
+
+
+def _why_no_forecast(facts: BrokerFacts) -> str:
+    return "known after a minute" if facts.disk_growth is None else "the disk is not filling up"
 
 
 def _process(figures: Figures, process: ProcessFacts) -> None:

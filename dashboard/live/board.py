@@ -55,6 +55,8 @@ class BrokerFacts:
     out_rate: float | None = None
     disk_ratio: float | None = None  # of the partition, 0…1
     disk_text: str = ""
+    disk_growth: float | None = None  # bytes/s, all that lies on the partition; only our brokers say
+    disk_full_in_s: float | None = None  # until writes are refused; None when unknown or not filling up
     commit_log_bytes: int | None = None
     behind_bytes: int | None = None
     lanes: tuple[Lane, ...] = ()

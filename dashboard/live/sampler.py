@@ -181,6 +181,8 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         get_total=get_total,
         disk_ratio=ratio if ratio is not None and 0 <= ratio <= 1 else None,
         disk_text=info.get("commitLogDirCapacity", ""),
+        disk_growth=_float(info, "diskGrowthBytesPerSecond"),
+        disk_full_in_s=_float(info, "diskSecondsToFull"),
         commit_log_bytes=last - max(first, 0) if first is not None and last is not None else None,
         behind_bytes=_int(info, "dispatchBehindBytes"),
         lanes=tuple(Lane(name, _int(info, s), _int(info, c), _float(info, w)) for name, s, c, w in LANES),

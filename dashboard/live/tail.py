@@ -17,8 +17,9 @@ from channels.layers import get_channel_layer
 from django.template.loader import render_to_string
 
 from dashboard.browse import newest_first
+from dashboard.cluster_calls import Failure
 from dashboard.figures import topic_figures
-from dashboard.gateway import Failure, Gateway
+from dashboard.gateway import Gateway
 from dashboard.live import frames
 from dashboard.message_rows import MessageLine
 from dashboard.rows import QueueRow, TopicDetail
