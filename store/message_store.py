@@ -14,7 +14,7 @@ import shutil
 import struct
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from gantrymq.errors import RecordError
@@ -49,7 +49,8 @@ from store.topic_slot import TopicSlot
 
 logger = logging.getLogger(__name__)
 
-ArrivalListener = Callable[[str, int, int, int, int, bytes], None]
+# (topic, queue id, queue offset of the first message, tags codes of all): once for each put, single or batch
+ArrivalListener = Callable[[str, int, int, Sequence[int]], None]
 
 TAGS_CACHED_MAX = 16384
 GAP_UNITS_MAX = 1_000_000  # a hole in a queue wider than this is no hole but a damaged record
@@ -280,7 +281,7 @@ class MessageStore:
             if len(pending) >= PENDING_MAX:
                 self._put_pending()
         if queue is not None and self.arrival_listener is not None:
-            self.arrival_listener(slot.topic, message.queue_id, queue_offset + 1, tags_code, timestamp, properties)
+            self.arrival_listener(slot.topic, message.queue_id, queue_offset, (tags_code,))
         elapsed = self._clock() - now
         if elapsed >= 0.001:
             self._note_slow(elapsed)
@@ -337,12 +338,8 @@ class MessageStore:
             pending += built.pending
             if len(pending) >= PENDING_MAX:
                 self._put_pending()
-        listener = self.arrival_listener
-        if listener is not None:
-            topic, queue_id, queue_offset = slot.topic, batch.queue_id, first_offset
-            for code, (_slot, properties, _offset, _timestamp) in zip(built.codes, built.pending, strict=True):
-                queue_offset += 1
-                listener(topic, queue_id, queue_offset, code, timestamp, properties)
+        if self.arrival_listener is not None:
+            self.arrival_listener(slot.topic, batch.queue_id, first_offset, built.codes)
         elapsed = self._clock() - now
         if elapsed >= 0.001:
             self._note_slow(elapsed)

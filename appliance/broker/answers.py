@@ -17,6 +17,8 @@ from gantrymq.remoting.command import JSON, LANGUAGE, RemotingCommand
 
 Request = RemotingCommand | SendRequest
 
+BATCH_SIZES_KEPT = 256  # templates for so many different sizes of batches
+
 _FRAME = struct.Struct(">iI")  # total, header encoding (0: JSON) and header length
 _TAIL = f'"flag":1,"language":"{LANGUAGE}","opaque":%d'
 _END = f'"serializeTypeCurrentRPC":"JSON","version":{PROTOCOL_VERSION}}}'
@@ -29,6 +31,7 @@ class SendAnswers:
         """store_host: packed address of this broker, 8 or 20 bytes; message ids begin with it."""
         self._common: Mapping[str, str] = {"MSG_REGION": region_id, "TRACE_ON": "true" if trace_on else "false"}
         self._id_prefix = store_host.hex().upper()
+        self._ids_templates: dict[int, str] = {}
         fields = orjson.dumps(self._common).decode().replace("%", "%%")[:-1]
         self._template = (
             f'{{"code":0,"extFields":{fields},"msgId":"{self._id_prefix}%016X","queueId":"%d","queueOffset":"%d"}},'
@@ -51,14 +54,22 @@ class SendAnswers:
         code: int = 0,
     ) -> bytes:
         """The same for a batch: ids joined by commas, the queue offset is the first message's."""
-        prefix = self._id_prefix
         fields = {
             **self._common,
-            "msgId": ",".join([f"{prefix}{offset:016X}" for offset in physical_offsets]),
+            "msgId": self._ids_template(len(physical_offsets)) % physical_offsets,
             "queueId": str(queue_id),
             "queueOffset": str(queue_offset),
         }
         return request.reply(code, None, fields).encode()
+
+    def _ids_template(self, count: int) -> str:
+        """`count` message ids joined by commas, each short of its offset."""
+        template = self._ids_templates.get(count)
+        if template is None:
+            template = ",".join([f"{self._id_prefix}%016X"] * count)
+            if len(self._ids_templates) < BATCH_SIZES_KEPT:
+                self._ids_templates[count] = template
+        return template
 
     def refused(self, request: Request, code: int, remark: str) -> bytes:
         """The frame that says why nothing was stored."""

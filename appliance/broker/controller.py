@@ -14,7 +14,7 @@ import contextlib
 import gc
 import logging
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from types import TracebackType
 from typing import Self
 
@@ -146,7 +146,7 @@ class BrokerController:
         await asyncio.to_thread(self._load)
         stack.callback(self.store.close)
         self.store.start()
-        self.store.arrival_listener = self._message_arrived
+        self.store.arrival_listener = self._messages_arrived
         self.schedule.on_delivered = self._count_delivered
         stack.push_async_callback(self.lanes.close)
         await self._listen(stack)
@@ -215,12 +215,10 @@ class BrokerController:
 
     # -- what parts tell each other -----------------------------------------------------------------------------------
 
-    def _message_arrived(
-        self, topic: str, queue_id: int, max_offset: int, tags_code: int, store_timestamp: int, properties: bytes
-    ) -> None:
+    def _messages_arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:
         if topic == SCHEDULE_TOPIC:
             self.schedule.message_arrived(queue_id)
-        self.hold.message_arrived(topic, queue_id, max_offset, tags_code)
+        self.hold.messages_arrived(topic, queue_id, first_offset, tags_codes)
 
     def _connection_closed(self, connection: ServerConnection) -> None:
         self.producers.connection_closed(connection)

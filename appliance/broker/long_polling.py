@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from appliance.broker.filter import is_wanted
@@ -44,14 +44,16 @@ class PullRequestHold:
         """Let a pull wait."""
         self._held.setdefault((topic, queue_id), []).append(pull)
 
-    def message_arrived(self, topic: str, queue_id: int, max_offset: int, tags_code: int) -> None:
-        """A message was dispatched; the queue now ends before `max_offset`. Called for every message: hot."""
+    def messages_arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:
+        """Messages were stored in a queue from `first_offset` on. Called for every put: hot."""
         waiting = self._held.get((topic, queue_id))
         if waiting is None:
             return
+        end = first_offset + len(tags_codes)
         kept = []
         for pull in waiting:
-            if max_offset > pull.wanted_offset and is_wanted(pull.tag_filter, tags_code):
+            new = tags_codes[max(pull.wanted_offset - first_offset, 0) :] if end > pull.wanted_offset else ()
+            if any(is_wanted(pull.tag_filter, code) for code in new):
                 self._wake(pull)
             else:
                 kept.append(pull)

@@ -33,14 +33,14 @@ class Answered:
 async def test_a_pull_wakes_when_its_message_arrives_and_not_before() -> None:
     answered = Answered()
     first, second = answered.park(5), answered.park(6)
-    answered.hold.message_arrived("t", 0, 5, 0)
+    answered.hold.messages_arrived("t", 0, 4, (0,))
     await asyncio.sleep(0)
     assert answered.opaques == []
-    answered.hold.message_arrived("t", 1, 6, 0)  # another queue
-    answered.hold.message_arrived("t", 0, 6, 0)
+    answered.hold.messages_arrived("t", 1, 5, (0,))  # another queue
+    answered.hold.messages_arrived("t", 0, 5, (0,))
     await asyncio.sleep(0)
     assert answered.opaques == [first]
-    answered.hold.message_arrived("t", 0, 7, 0)
+    answered.hold.messages_arrived("t", 0, 6, (0,))
     await asyncio.sleep(0)
     assert answered.opaques == [first, second]
     assert answered.hold.held_count == 0
@@ -49,10 +49,10 @@ async def test_a_pull_wakes_when_its_message_arrives_and_not_before() -> None:
 async def test_a_message_with_another_tag_wakes_nobody() -> None:
     answered = Answered()
     answered.park(0, wanted=frozenset({7}))
-    answered.hold.message_arrived("t", 0, 1, 8)
+    answered.hold.messages_arrived("t", 0, 0, (8, 9))
     await asyncio.sleep(0)
     assert answered.opaques == []
-    answered.hold.message_arrived("t", 0, 2, 7)
+    answered.hold.messages_arrived("t", 0, 2, (8, 7))
     await asyncio.sleep(0)
     assert len(answered.opaques) == 1
 
