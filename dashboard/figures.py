@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dashboard import units
 from dashboard.checks import Verdict, judge
-from dashboard.live.board import FRESH_S, BrokerState, Snapshot
+from dashboard.live.board import FRESH_S, BrokerFacts, BrokerState, Snapshot
 from dashboard.processes import ProcessFacts
 from dashboard.rows import TopicDetail, TopicRow
 

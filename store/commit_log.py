@@ -32,7 +32,7 @@ class CommitLog:
     def __init__(self, config: MessageStoreConfig) -> None:
         self.file_bytes = config.commit_log_file_bytes
         self.record_bytes_max = self.file_bytes - record.BLANK.size
-        self.queue = MappedFileQueue(config.commit_log_folder, self.file_bytes)
+        self.queue = MappedFileQueue(config.commit_log_folders, self.file_bytes, config.read_only_commit_log_folders)
         self.position = 0
         self.base = 0
         self.limit = 0  # nothing may be written before make_room has looked
@@ -54,6 +54,13 @@ class CommitLog:
     def min_offset(self) -> int:
         """Where the oldest kept file starts; -1 when there is none."""
         return self.queue.files[0].base if self.queue.files else -1
+
+    @property
+    def allocated_ahead_bytes(self) -> int:
+        """Disk blocks that the log owns and has not written yet."""
+        current, following = self._current, self._next
+        ahead = max(current.base + current.allocated_end - self.position, 0) if current is not None else 0
+        return ahead + (following.allocated_end if following is not None else 0)
 
     def start_at(self, position: int) -> None:
         """Recovery is over: the log ends here. What lies behind is erased, and the disk knows before this returns."""
@@ -94,9 +101,7 @@ class CommitLog:
             try:
                 self._allocate(current, position + WARM_AHEAD_BYTES)
                 if self._next is None and current.end - position < ALLOCATE_AHEAD_BYTES:
-                    made = MappedFile(self.queue.path_of(current.end), self.file_bytes)
-                    made.allocate(ALLOCATE_AHEAD_BYTES)
-                    self._next = made
+                    self._next = self.queue.create(current.end, ALLOCATE_AHEAD_BYTES)
             except OSError as exc:
                 self._report_no_space(exc)
             following = self._next
@@ -174,8 +179,7 @@ class CommitLog:
         following = self._next
         if following is None:
             base = current.end if current is not None else self.position - self.position % self.file_bytes
-            following = MappedFile(self.queue.path_of(base), self.file_bytes)
-            following.allocate(min(WARM_AHEAD_BYTES, self.file_bytes))
+            following = self.queue.create(base, min(WARM_AHEAD_BYTES, self.file_bytes))
         if current is not None and self.position < current.end:
             start = self.position - current.base
             current.allocate(start + record.BLANK.size)
@@ -192,6 +196,10 @@ class CommitLog:
         if not self._out_of_space:
             logger.error(
                 "commit log can't grow",
-                extra={"event": "commit_log_no_space", "folder": str(self.queue.folder), "error": str(error)},
+                extra={
+                    "event": "commit_log_no_space",
+                    "folder": ",".join(map(str, self.queue.folders)),
+                    "error": str(error),
+                },
             )
         self._out_of_space = True

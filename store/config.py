@@ -15,6 +15,7 @@ from gantrymq.errors import ConfigError
 
 PAGE_BYTES = 4096
 CONSUME_QUEUE_UNIT_BYTES = 20
+EXT_FILE_BYTES_MIN = 64  # one unit with RocketMQ's bit map, and the end mark
 
 
 def setting(default: Any = dataclasses.MISSING, *, rocketmq: str, doc: str) -> Any:
@@ -28,7 +29,12 @@ class MessageStoreConfig:
 
     root: Path = setting(Path.home() / "store", rocketmq="storePathRootDir", doc="folder of this store")
     commit_log: Path | None = setting(
-        None, rocketmq="storePathCommitLog", doc="folder of the commit log; empty: <root>/commitlog"
+        None,
+        rocketmq="storePathCommitLog",
+        doc="folder of the commit log, or several with ','; empty: <root>/commitlog",
+    )
+    read_only_commit_log: str = setting(
+        "", rocketmq="readOnlyCommitLogStorePaths", doc="more folders with ',': read, cleaned, given no new file"
     )
     commit_log_file_bytes: int = setting(1 << 30, rocketmq="mappedFileSizeCommitLog", doc="bytes of each file")
     consume_queue_file_bytes: int = setting(
@@ -46,11 +52,38 @@ class MessageStoreConfig:
     index_enable: bool = setting(True, rocketmq="messageIndexEnable", doc="keep the key index")
     index_slots: int = setting(5_000_000, rocketmq="maxHashSlotNum", doc="hash slots of an index file")
     index_entries: int = setting(20_000_000, rocketmq="maxIndexNum", doc="entries of an index file")
+    consume_queue_ext_enable: bool = setting(
+        False, rocketmq="enableConsumeQueueExt", doc="keep store time and filter bits of each message beside its unit"
+    )
+    consume_queue_ext_file_bytes: int = setting(
+        48 << 20, rocketmq="mappedFileSizeConsumeQueueExt", doc="bytes of each file of the extension"
+    )
+    warm_files_enable: bool = setting(
+        False, rocketmq="warmMapedFileEnable", doc="own and warm the whole next commit log file before it is needed"
+    )
+    transient_pool_enable: bool = setting(
+        False,
+        rocketmq="transientStorePoolEnable",
+        doc="declined: an append costs microseconds without the pool, and with it a crash loses what was acknowledged",
+    )
     check_crc_on_recover: bool = setting(True, rocketmq="checkCRCOnRecover", doc="verify bodies while recovering")
     file_reserved_hours: int = setting(72, rocketmq="fileReservedTime", doc="age at which a file may go, hours")
     delete_when: str = setting("04", rocketmq="deleteWhen", doc="local hours of deletion, separated by ;")
     clean_interval_ms: int = setting(10_000, rocketmq="cleanResourceInterval", doc="between cleaning rounds, ms")
-    disk_max_used_percent: int = setting(75, rocketmq="diskMaxUsedSpaceRatio", doc="cleaning starts above, percent")
+    delete_log_files_pause_ms: int = setting(
+        100, rocketmq="deleteCommitLogFilesInterval", doc="after each deleted commit log file, ms"
+    )
+    delete_queue_files_pause_ms: int = setting(
+        100, rocketmq="deleteConsumeQueueFilesInterval", doc="after each queue that lost files, ms"
+    )
+    disk_max_used_percent: int = setting(
+        75, rocketmq="diskMaxUsedSpaceRatio", doc="cleaning starts above, percent, 10 … 95"
+    )
+    store_bytes_max: int = setting(
+        0,
+        rocketmq="maxStoreBytes",
+        doc="bytes the commit log may hold before its oldest files go, young or not; 0: no limit (not RocketMQ's)",
+    )
     clean_forcibly_enable: bool = setting(
         True, rocketmq="cleanFileForciblyEnable", doc="delete young files too when the disk is nearly full"
     )
@@ -88,11 +121,43 @@ class MessageStoreConfig:
             raise ConfigError(f"mappedFileSizeConsumeQueue={self.consume_queue_file_bytes}: too small for one unit")
         if self.flush_disk_type not in ("ASYNC_FLUSH", "SYNC_FLUSH"):
             raise ConfigError(f"flushDiskType={self.flush_disk_type}: use ASYNC_FLUSH or SYNC_FLUSH")
+        if self.consume_queue_ext_file_bytes < EXT_FILE_BYTES_MIN:
+            raise ConfigError(
+                f"mappedFileSizeConsumeQueueExt={self.consume_queue_ext_file_bytes}: use {EXT_FILE_BYTES_MIN} or more"
+            )
+        if self.store_bytes_max < 0:
+            raise ConfigError(f"maxStoreBytes={self.store_bytes_max}: use 0 for no limit, or a number of bytes")
+        if not all(word.strip().isdecimal() and int(word) < 24 for word in self.delete_when.split(";") if word.strip()):
+            raise ConfigError(f"deleteWhen={self.delete_when}: use hours from 00 to 23, separated by ;")
 
     @property
     def commit_log_folder(self) -> Path:
-        return self.commit_log or self.root / "commitlog"
+        """The folder of the commit log, the first one when there are several."""
+        return self.commit_log_folders[0]
+
+    @property
+    def commit_log_folders(self) -> tuple[Path, ...]:
+        """All folders that hold files of the commit log, those that get new ones first."""
+        writable = _split_paths(str(self.commit_log or "")) or [self.root / "commitlog"]
+        return tuple(dict.fromkeys(writable + self.read_only_commit_log_folders))
+
+    @property
+    def read_only_commit_log_folders(self) -> list[Path]:
+        return _split_paths(self.read_only_commit_log)
+
+    @property
+    def delete_hours(self) -> frozenset[int]:
+        return frozenset(int(word) for word in self.delete_when.split(";") if word.strip())
+
+    @property
+    def clean_ratio(self) -> float:
+        return min(max(self.disk_max_used_percent, 10), 95) / 100
 
     @property
     def is_sync_flush(self) -> bool:
         return self.flush_disk_type == "SYNC_FLUSH"
+
+
+def _split_paths(text: str) -> list[Path]:
+    """RocketMQ's way to name several folders; blanks around a name don't count."""
+    return [Path(word.strip()).expanduser() for word in text.split(",") if word.strip()]

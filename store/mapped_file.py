@@ -105,6 +105,8 @@ class MappedFile:
     def delete(self) -> None:
         """Remove the name; readers keep their bytes until they let go."""
         self.path.unlink(missing_ok=True)
+        if self._map is not None:
+            file_bytes.release_pages(self._address, self.size)  # a GiB of pages; unmapping would keep the interpreter
         self.close()
 
     def close(self) -> None:

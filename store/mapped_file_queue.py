@@ -1,7 +1,7 @@
 """A run of mapped files as one space of physical offsets: load, find, append, cut, delete.
 
-The files may lie in several folders, on several disks. RocketMQ chooses the folder of a new file by turns, by the file's
-number; here, a folder that can't take it is passed over.
+The files may lie in several folders, on several disks. RocketMQ chooses the folder of a new file by turns, by the
+file's number; here, a folder that can't take it is passed over.
 """
 
 from __future__ import annotations
@@ -31,11 +31,9 @@ class MappedFileQueue:
         self._read_only = frozenset(read_only)
 
     def load(self) -> None:
-        """Take in what the folders hold. Strangers are named in the log and left alone; a wrong size is an error.
-
-        Java's broker refuses to start for a stranger as for a wrong size, and leaves empty files behind as we may.
-        """
+        """Take in what the folders hold. Strangers are named in the log and left alone; a wrong size is an error."""
         self.files = []
+        paths: list[Path] = []
         folders = [folder for folder in self.folders if folder.is_dir()]
         if folders:
             for folder in set(self.folders).difference(folders):
@@ -44,10 +42,11 @@ class MappedFileQueue:
             if not (path.name.isdecimal() and len(path.name) == NAME_DIGITS and path.is_file()):
                 logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(path)})
                 continue
-            if path.stat().st_size == 0:
-                logger.warning("empty file removed", extra={"event": "empty_file", "path": str(path)})
-                path.unlink()  # a crash came between making the file and giving it its length
-                continue
+            paths.append(path)
+        if paths and paths[-1].stat().st_size == 0:  # a crash came between making the file and giving it its length
+            logger.warning("empty file removed", extra={"event": "empty_file", "path": str(paths[-1])})
+            paths.pop().unlink()
+        for path in paths:
             self._check_size(path)
             self.files.append(MappedFile(path, self.file_bytes_each))
         for before, after in zip(self.files, self.files[1:], strict=False):

@@ -16,6 +16,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from gantrymq.errors import RecordError
 from gantrymq.message import batch as batches
@@ -29,6 +30,7 @@ from store.config import MessageStoreConfig
 from store.consume_queue import UNIT
 from store.consume_queue_table import ConsumeQueueTable
 from store.delay import DELAY_MARK, DelayLevels
+from store.disk_space import DiskForecast, disk_ratio
 from store.errors import StoreNotRunning
 from store.flush import LogFlusher, QueueFlusher
 from store.index_service import PENDING_MAX, IndexService, Pending
@@ -43,7 +45,7 @@ from store.results import (
     StoreMessage,
     TagFilter,
 )
-from store.retention import Cleaner, disk_ratio
+from store.retention import Cleaner
 from store.stats import StoreStatsService
 from store.topic_slot import TopicSlot
 
@@ -469,11 +471,19 @@ class MessageStore:
         return self._serving and not self.flags & RunningFlags.NOT_READABLE
 
     def disk_ratio(self) -> float:
-        """Return how full the commit log's disk is, 0.0 … 1.0."""
-        return disk_ratio(self.config.commit_log_folder)
+        """Return how full the commit log's disk is, 0.0 … 1.0; of several the one with most room. -1.0: not known."""
+        return min((ratio for ratio in self.disk_ratios().values() if ratio >= 0), default=-1.0)
+
+    def disk_ratios(self) -> dict[Path, float]:
+        """Return how full the disk of each commit-log folder is."""
+        return {folder: disk_ratio(folder) for folder in self.config.commit_log_folders}
 
     def consume_queue_disk_ratio(self) -> float:
         return disk_ratio(self.config.root / "consumequeue")
+
+    def disk_forecast(self) -> DiskForecast:
+        """Return how fast the disk fills up and when it will be full at that rate."""
+        return self._cleaner.forecast()
 
     def is_page_cache_busy(self) -> bool:
         """Say if an append has just taken too long: the disk can't keep up, senders should wait."""

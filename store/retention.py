@@ -1,15 +1,13 @@
-"""Deleting what is too old or does not fit: by age at a set hour, by disk use at any time, by an operator's order.
+"""Deleting what is too old or does not fit: by age at a set hour, by disk use or size at any time, or when told to.
 
 A commit-log file goes by its modification time, never the last one; consume-queue and index files follow when all their
-messages are gone. Deciding is quick and happens on the loop; removing names happens on a thread.
+messages are gone. Deciding is quick and happens on the loop; looking at disks and removing names happens on a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -18,28 +16,25 @@ from pathlib import Path
 from store.commit_log import CommitLog
 from store.config import MessageStoreConfig
 from store.consume_queue_table import ConsumeQueueTable
+from store.disk_space import (
+    FORCIBLY_RATIO,
+    WARNING_RATIO,
+    DiskForecast,
+    DiskForecaster,
+    DiskSpace,
+    disk_ratio,
+    joint_space,
+)
 from store.index_service import IndexService
 from store.mapped_file import MappedFile
 
 logger = logging.getLogger(__name__)
 
-WARNING_RATIO = 0.90  # rocketmq.broker.diskSpaceWarningLevelRatio: writes are refused above
-FORCIBLY_RATIO = 0.85  # rocketmq.broker.diskSpaceCleanForciblyRatio: age no longer protects a file above
 FILES_PER_ROUND = 10
 MANUAL_ROUNDS = 20
 FIRST_ROUND_AFTER_S = 60.0
 CHECK_SPACE_EVERY_S = 10.0
-QUEUES_PER_TURN = 100
-
-
-def disk_ratio(path: Path) -> float:
-    """Return how full the path's file system is, as RocketMQ counts: 0.0 … 1.0. A path to come counts as its parent."""
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    stat = os.statvfs(path)
-    used = stat.f_blocks - stat.f_bfree
-    total = used + stat.f_bavail
-    return math.ceil(100 * used / total) / 100 if total else 0.0
+TURN_S = 0.001  # so long the loop may be kept at a time
 
 
 class Cleaner:
@@ -60,78 +55,163 @@ class Cleaner:
         self._index = index
         self._executor = executor
         self._on_disk_full = on_disk_full
-        self._hours = {int(hour) for hour in config.delete_when.split(";") if hour.strip()}
-        self._max_ratio = min(max(config.disk_max_used_percent, 10), 95) / 100
+        self._forecaster = DiskForecaster(config.clean_ratio)
         self._manual_rounds = 0
+        self._wake = asyncio.Event()
         self._cleaned_to = -1
+        self._is_blind = False
 
     def delete_soon(self) -> None:
-        """An operator wants expired files gone now, whatever the hour."""
+        """An operator wants expired files gone now, whatever the hour: in the next 20 rounds, the first at once."""
         self._manual_rounds = MANUAL_ROUNDS
+        self._wake.set()
 
     def check_space(self) -> float:
-        """Look at the disk, raise or lower the disk-full flag, return the ratio."""
-        ratio = disk_ratio(self._config.commit_log_folder)
-        self._on_disk_full(ratio > WARNING_RATIO)
-        return ratio
+        """Look at the disks, raise or lower the disk-full flag, return the ratio that decides. Blocks."""
+        return self._note_space(*self._look())
+
+    def forecast(self) -> DiskForecast:
+        return self._forecaster.forecast()
 
     async def run(self) -> None:
-        """Check the space every 10 s, clean every clean_interval_ms."""
+        """Check the space every 10 s, clean every clean_interval_ms. What fails is reported and tried again."""
+        loop = asyncio.get_running_loop()
         next_round = time.monotonic() + FIRST_ROUND_AFTER_S
         while True:
-            ratio = self.check_space()
+            ratio = self._note_space(*await loop.run_in_executor(self._executor, self._look))
             now = time.monotonic()
-            if now >= next_round:
+            if now >= next_round or self._wake.is_set():
+                self._wake.clear()
                 next_round = now + self._config.clean_interval_ms / 1000
-                await self.clean(time.time(), ratio)
-            await asyncio.sleep(min(CHECK_SPACE_EVERY_S, max(next_round - time.monotonic(), 0.1)))
+                try:
+                    await self.clean(time.time(), ratio)
+                except OSError as exc:
+                    logger.error("cleaning failed", extra={"event": "cleaning_failed", "error": str(exc)})
+            try:
+                async with asyncio.timeout(min(CHECK_SPACE_EVERY_S, max(next_round - time.monotonic(), 0.1))):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
 
     async def clean(self, now: float, ratio: float) -> int:
         """One round at wall-clock time `now`, with the disk that full; return how many log files went."""
-        doomed = self.expired_log_files(now, ratio)
-        loop = asyncio.get_running_loop()
-        for file in doomed:
-            logger.info(
-                "commit log file deleted",
-                extra={"event": "commit_log_file_deleted", "path": str(file.path), "disk_ratio": ratio},
-            )
-            await loop.run_in_executor(self._executor, file.delete)
-            await asyncio.sleep(0.1)  # as RocketMQ: one at a time spares the disk
+        deleted = await self._clean_log(now, ratio)
         min_offset = self._log.min_offset
         if min_offset > self._cleaned_to:
             self._cleaned_to = min_offset
             await self._clean_queues(min_offset)
+            loop = asyncio.get_running_loop()
             for index_file in self._index.take_expired(min_offset):
                 await loop.run_in_executor(self._executor, index_file.delete)
-        return len(doomed)
+        return deleted
 
-    def expired_log_files(self, now: float, ratio: float) -> list[MappedFile]:
-        """Take the files that may go out of the log and return them."""
+    # -- space ---------------------------------------------------------------------------------------------------
+
+    def _look(self) -> tuple[float, DiskSpace | None]:
+        """Return the ratio that decides, -1.0 when a disk does not answer, and what all disks have together.
+
+        Of several commit-log folders the one with the most room counts, as new files go there; the consume queues must
+        have room as well. A folder nearly full gets no new file as long as another has room.
+        """
+        folders = self._config.commit_log_folders
+        ratios = {folder: disk_ratio(folder) for folder in folders}
+        self._log.queue.full_folders = {folder for folder, ratio in ratios.items() if not 0 <= ratio <= FORCIBLY_RATIO}
+        known = [ratio for ratio in ratios.values() if ratio >= 0]
+        queue_ratio = disk_ratio(self._config.root / "consumequeue")
+        if not known or queue_ratio < 0:
+            return -1.0, None
+        try:
+            space = joint_space(folders)
+        except OSError:
+            return max(min(known), queue_ratio), None
+        ahead = self._log.allocated_ahead_bytes
+        return max(min(known), queue_ratio), DiskSpace(max(space.used_bytes - ahead, 0), space.total_bytes)
+
+    def _note_space(self, ratio: float, space: DiskSpace | None) -> float:
+        if (ratio < 0) != self._is_blind:
+            self._is_blind = ratio < 0
+            logger.log(
+                logging.ERROR if self._is_blind else logging.INFO,
+                "a disk does not answer" if self._is_blind else "all disks answer again",
+                extra={"event": "disk_silent" if self._is_blind else "disk_back", "folder": str(self._config.root)},
+            )
+        if ratio >= 0:  # what can't be seen is no reason to refuse: a write will tell
+            self._on_disk_full(ratio > WARNING_RATIO)
+        if space is not None:
+            self._forecaster.note(time.monotonic(), space)
+        return ratio
+
+    # -- commit log ----------------------------------------------------------------------------------------------
+
+    async def _clean_log(self, now: float, ratio: float) -> int:
+        """Delete up to ten files, the oldest first, one at a time. The first that resists ends the round."""
         manual = self._manual_rounds > 0
-        if manual:
-            self._manual_rounds -= 1
-        immediately = self._config.clean_forcibly_enable and ratio > FORCIBLY_RATIO
-        is_hour = time.localtime(now).tm_hour in self._hours
-        if not (manual or is_hour or ratio > self._max_ratio):
-            return []
+        self._manual_rounds -= manual
+        at_once = self._config.clean_forcibly_enable and ratio > FORCIBLY_RATIO
+        is_hour = time.localtime(now).tm_hour in self._config.delete_hours
+        by_age = manual or is_hour or not 0 <= ratio <= self._config.clean_ratio
         files = self._log.queue.files
-        doomed: list[MappedFile] = []
-        for file in files[:-1][:FILES_PER_ROUND]:
-            if not immediately and now < file.modified_at() + self._config.file_reserved_hours * 3600:
+        loop = asyncio.get_running_loop()
+        deleted = 0
+        while deleted < FILES_PER_ROUND and len(files) > 1:
+            file = files[0]
+            reason = self._reason_to_delete(file, now, by_age=by_age, at_once=by_age and at_once)
+            if not reason:
                 break
-            doomed.append(file)
-        del files[: len(doomed)]
-        return doomed
+            del files[0]  # from here on no reader finds it
+            try:
+                await loop.run_in_executor(self._executor, file.delete)
+            except OSError as exc:
+                files.insert(0, file)
+                logger.error(
+                    "commit log file can't be deleted",
+                    extra={"event": "commit_log_file_stuck", "path": str(file.path), "error": str(exc)},
+                )
+                break
+            deleted += 1
+            logger.info(
+                "commit log file deleted",
+                extra={
+                    "event": "commit_log_file_deleted",
+                    "path": str(file.path),
+                    "reason": reason,
+                    "disk_ratio": ratio,
+                },
+            )
+            await asyncio.sleep(self._config.delete_log_files_pause_ms / 1000)  # one at a time spares the disk
+        return deleted
+
+    def _reason_to_delete(self, file: MappedFile, now: float, *, by_age: bool, at_once: bool) -> str:
+        """Return why the oldest file may go, "" when it stays. One that is not on disk yet always stays."""
+        if file.end > self._log.flushed_offset:
+            return ""
+        size_max = self._config.store_bytes_max
+        if size_max and self._log.position - file.base > size_max:
+            return "size"
+        if at_once:
+            return "disk"
+        try:
+            age_s = now - file.modified_at()
+        except FileNotFoundError:
+            return "gone"  # somebody else deleted it
+        return "age" if by_age and age_s >= self._config.file_reserved_hours * 3600 else ""
+
+    # -- queues --------------------------------------------------------------------------------------------------
 
     async def _clean_queues(self, min_offset: int) -> None:
         loop = asyncio.get_running_loop()
-        for number, queue in enumerate(self._queues):
+        turn_ends = time.perf_counter() + TURN_S
+        for queue in self._queues:
             paths = queue.forget_files(queue.expired_files(min_offset))
+            queue.correct_min(min_offset)
             if paths:
                 await loop.run_in_executor(self._executor, _unlink_all, paths)
-            queue.correct_min(min_offset)
-            if number % QUEUES_PER_TURN == 0:
+                await asyncio.sleep(self._config.delete_queue_files_pause_ms / 1000)
+            elif time.perf_counter() < turn_ends:
+                continue
+            else:
                 await asyncio.sleep(0)
+            turn_ends = time.perf_counter() + TURN_S
 
 
 def _unlink_all(paths: list[Path]) -> None:

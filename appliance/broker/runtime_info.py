@@ -1,7 +1,8 @@
 """What GET_BROKER_RUNTIME_INFO (28) tells: RocketMQ's keys with this broker's values, all as text.
 
 Tools and the dashboard split the rates at spaces and parse every part, so all three windows always have a number; a
-window that is not full yet counts as 0.0. One key is ours: EndTransactionQueueHeadWaitTimeMills.
+window that is not full yet counts as 0.0. Ours are EndTransactionQueueHeadWaitTimeMills and
+the forecast: diskGrowth…, diskNext…, diskSeconds….
 """
 
 from __future__ import annotations
@@ -116,15 +117,27 @@ def _disks(broker: BrokerController) -> dict[str, str]:
     store, config = broker.store, broker.store_config
     usage = shutil.disk_usage(config.root)  # the controller made it, for its tables
     root_ratio = usage.used / usage.total
-    log_ratio, queue_ratio = (
-        str(ratio if ratio >= 0 else root_ratio) for ratio in (store.disk_ratio(), store.consume_queue_disk_ratio())
-    )
+    log_ratios = {folder: ratio if ratio >= 0 else root_ratio for folder, ratio in store.disk_ratios().items()}
+    queue_ratio = store.consume_queue_disk_ratio()
     return {
-        "commitLogDiskRatio": log_ratio,
-        f"commitLogDiskRatio_{config.commit_log_folder}": log_ratio,
-        "consumeQueueDiskRatio": queue_ratio,
+        "commitLogDiskRatio": str(min(log_ratios.values())),
+        **{f"commitLogDiskRatio_{folder}": str(ratio) for folder, ratio in log_ratios.items()},
+        "consumeQueueDiskRatio": str(queue_ratio if queue_ratio >= 0 else root_ratio),
+        **_disk_forecast(broker),
         "commitLogDirCapacity": f"Total : {readable_bytes(usage.total)}, Free : {readable_bytes(usage.free)}.",
     }
+
+
+def _disk_forecast(broker: BrokerController) -> dict[str, str]:
+    """Keys of ours: how fast the disk fills up, and when it will be full. What is not known is left out."""
+    forecast = broker.store.disk_forecast()
+    values = {
+        "diskGrowthBytesPerSecond": forecast.bytes_per_second,
+        "diskNextMarkRatio": forecast.next_mark,
+        "diskSecondsToNextMark": forecast.seconds_to_next_mark,
+        "diskSecondsToFull": forecast.seconds_to_full,
+    }
+    return {key: str(round(value, 2)) for key, value in values.items() if value is not None}
 
 
 def _lanes(broker: BrokerController) -> dict[str, str]:

@@ -1,0 +1,107 @@
+"""How full a disk is, as RocketMQ counts it, and when it will be full if it fills up as it does now.
+
+The forecast looks at what the whole file system has in use, not at what this store writes: other programs fill a disk
+too, and what cleaning takes away has to count. Disk blocks that the store only owns in advance don't count as used.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+CLEAN_RATIO_DEFAULT = 0.75
+FORCIBLY_RATIO = 0.85  # rocketmq.broker.diskSpaceCleanForciblyRatio: age no longer protects a file above
+WARNING_RATIO = 0.90  # rocketmq.broker.diskSpaceWarningLevelRatio: writes are refused above
+WINDOW_S = 1800.0
+WINDOW_MIN_S = 60.0  # less says nothing
+FOREVER_S = 10 * 365 * 86400.0  # a disk that would last so long is not filling up
+
+
+class DiskSpace(NamedTuple):
+    """Bytes in use and bytes there are; blocks reserved for the administrator are neither."""
+
+    used_bytes: int
+    total_bytes: int
+
+    @property
+    def ratio(self) -> float:
+        """RocketMQ's figure: hundredths, rounded up."""
+        return math.ceil(100 * self.used_bytes / self.total_bytes) / 100 if self.total_bytes else 0.0
+
+
+def disk_space(path: Path) -> DiskSpace:
+    """Look at the path's file system; a path to come counts as its parent. OSError when the disk does not answer."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    stat = os.statvfs(path)
+    used = stat.f_blocks - stat.f_bfree
+    return DiskSpace(used * stat.f_frsize, (used + stat.f_bavail) * stat.f_frsize)
+
+
+def disk_ratio(path: Path) -> float:
+    """Return how full the path's file system is, 0.0 … 1.0; -1.0 when its disk does not answer."""
+    try:
+        return disk_space(path).ratio
+    except OSError:
+        return -1.0
+
+
+def joint_space(paths: Iterable[Path]) -> DiskSpace:
+    """Add up the disks that the paths lie on, each once. OSError when one does not answer."""
+    disks: dict[int, DiskSpace] = {}
+    for path in paths:
+        while not path.exists() and path != path.parent:
+            path = path.parent
+        disks[path.stat().st_dev] = disk_space(path)
+    return DiskSpace(sum(disk.used_bytes for disk in disks.values()), sum(disk.total_bytes for disk in disks.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class DiskForecast:
+    """What is not known is None: the rate before a minute has passed, the times while the disk does not fill up."""
+
+    bytes_per_second: float | None = None
+    next_mark: float | None = None  # a ratio: cleaning starts, cleaning by force starts, writes are refused
+    seconds_to_next_mark: float | None = None
+    seconds_to_full: float | None = None  # until writes are refused
+
+
+class DiskForecaster:
+    """Remembers half an hour of readings. Time is an argument, seconds of any steady clock."""
+
+    def __init__(self, clean_ratio: float = CLEAN_RATIO_DEFAULT) -> None:
+        self._marks = sorted({clean_ratio, FORCIBLY_RATIO, WARNING_RATIO})
+        self._readings: deque[tuple[float, int]] = deque()
+        self._total_bytes = 0
+
+    def note(self, now: float, space: DiskSpace) -> None:
+        """Take a reading. Another total is another disk, which starts without a past."""
+        if space.total_bytes != self._total_bytes:
+            self._readings.clear()
+            self._total_bytes = space.total_bytes
+        self._readings.append((now, space.used_bytes))
+        while len(self._readings) > 2 and now - self._readings[1][0] >= WINDOW_S:
+            self._readings.popleft()
+
+    def forecast(self) -> DiskForecast:
+        """Go on from the last reading at the rate since the oldest."""
+        if not self._readings:
+            return DiskForecast()
+        (first_at, first_used), (last_at, used) = self._readings[0], self._readings[-1]
+        ratio = used / self._total_bytes if self._total_bytes else 0.0
+        mark = next((mark for mark in self._marks if ratio <= mark), None)
+        if last_at - first_at < WINDOW_MIN_S:
+            return DiskForecast(next_mark=mark)
+        rate = (used - first_used) / (last_at - first_at)
+        return DiskForecast(rate, mark, self._seconds_to(mark, used, rate), self._seconds_to(WARNING_RATIO, used, rate))
+
+    def _seconds_to(self, mark: float | None, used: int, rate: float) -> float | None:
+        if mark is None or rate <= 0:
+            return None
+        seconds = max(mark * self._total_bytes - used, 0) / rate
+        return seconds if seconds < FOREVER_S else None
