@@ -54,6 +54,8 @@ def check_run(files: list[NumberedFile], findings: Findings, what: str) -> None:
         elif size and file.base % size:
             findings.add(Level.ERROR, "file_name", file.path, -1, f"its name is no multiple of its size {size}")
     for before, after in pairwise(files):
+        if before.base == after.base:
+            findings.add(Level.ERROR, "file_twice", after.path, -1, f"is in another folder too: {before.path}")
         if before.size == size and after.base > before.end:
             text = f"{after.base - before.end} bytes are missing between {before.path.name} and this file"
             findings.add(Level.ERROR, "files_missing", after.path, -1, text)

@@ -12,7 +12,7 @@ from store.checkpoint import Checkpoint
 from store.descriptors import DescriptorCache
 from store.errors import StoreError
 from store.inspect.ext_reader import ExtReader
-from store.inspect.files import numbered_files
+from store.inspect.files import NumberedFile, numbered_files
 from store.inspect.findings import Findings, Level
 from store.inspect.index_reader import IndexReader, IndexShape, index_shape
 from store.inspect.lock import LockHolder, lock_holder
@@ -26,7 +26,7 @@ MANY_QUEUES = 4096
 
 
 class NoStoreFolder(StoreError):
-    """The folder holds neither a commit log nor consume queues."""
+    """The folder holds nothing that a broker would have made."""
 
 
 class StoreState(enum.Enum):
@@ -54,8 +54,9 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
         self.commit_logs = list(commit_logs) or [root / "commitlog"]
         self.reader = DescriptorCache(OPEN_FILES_MAX)
         self.findings = Findings()  # about names; those about contents belong to who asks
-        if not any(folder.is_dir() for folder in [*self.commit_logs, root / "consumequeue"]):
-            raise NoStoreFolder(f"{root} is no store: it has neither commitlog nor consumequeue")
+        signs = [*self.commit_logs, root / "consumequeue", root / "checkpoint"]  # an empty store has only the last
+        if not any(path.exists() for path in signs):
+            raise NoStoreFolder(f"{root} is no store: it has neither commitlog, consumequeue nor checkpoint")
         self.lock_holder: LockHolder | None = None if is_ours else lock_holder(root / "lock")
         self.has_abort_marker = (root / "abort").exists()
         self.checkpoint = Checkpoint(root / "checkpoint")
@@ -64,7 +65,7 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
         self.index_shape: IndexShape | None = index_shape(index_files, index_slots, index_entries, self.reader)
         self.index_files = index_files
         self.queues = self._find_queues()
-        self.log = LogReader(numbered_files(self.commit_logs, LOG_DIGITS, self.findings), self.reader)
+        self.log = LogReader(self._find_log_files(), self.reader)
 
     @property
     def state(self) -> StoreState:
@@ -86,6 +87,15 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
 
     def __exit__(self, *_exc: object) -> None:
         self.reader.close()
+
+    def _find_log_files(self) -> list[NumberedFile]:
+        """The log's files; one that a crash left without length at the end counts as not made."""
+        files = numbered_files(self.commit_logs, LOG_DIGITS, self.findings)
+        if files and not files[-1].size:
+            level = Level.NOTE if self.state is StoreState.LIVE else Level.WARNING
+            self.findings.add(level, "empty_file", files[-1].path, -1, "has no length: a crash came while it was made")
+            files.pop()
+        return files
 
     def _find_queues(self) -> dict[tuple[str, int], QueueReader]:
         queues = {}

@@ -53,7 +53,7 @@ def overwrite(path: Path, position: int, data: bytes) -> None:
 
 
 def log_file(config: MessageStoreConfig, base: int = 0) -> Path:
-    return config.commit_log_folder / f"{base:020d}"
+    return config.root / "commitlog" / f"{base:020d}"
 
 
 def queue_file(config: MessageStoreConfig, topic: str = "T", queue_id: int = 0, index: int = 0) -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 from store import MessageStoreConfig
 from store.inspect.check import CheckResult, check_store
-from store.inspect.findings import Level
+from store.inspect.findings import Finding, Level
 from store.inspect.folder import NoStoreFolder, StoreFolder
 from store.inspect.lock import lock_holder
 from tests.store.conftest import FakeClock, OpenStore, crash
@@ -91,6 +91,13 @@ def test_the_holder_of_a_lock_is_named_without_disturbing_it(tmp_path: Path) -> 
         process.stdin.close()
         process.wait()
     assert lock_holder(lock) is None
+
+
+def test_a_store_without_a_message_is_healthy(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    open_store(small).close()
+    assert list(check(small.root).findings) == [
+        Finding(Level.NOTE, "no_commit_log", str(small.root / "commitlog"), -1, "no commit log file")
+    ]
 
 
 def test_a_folder_without_a_store_is_refused_and_stays_empty(tmp_path: Path) -> None:

@@ -119,7 +119,8 @@ _DAMAGES: dict[str, tuple[Damage, str, str, int]] = {
     "queue file short": (lambda c: shorten(queue_file(c, index=200)), "file_size", f"/T/0/{200 * 20:020d}", -1),
     "log file short": (lambda c: shorten(log_file(c, 65536)), "file_size", f"{65536:020d}", -1),
     "log file gone": (lambda c: log_file(c, 65536).unlink(), "files_missing", f"{131072:020d}", -1),
-    "stray file": (lambda c: (c.commit_log_folder / "x.tmp").touch(), "stray_file", "x.tmp", -1),
+    "empty file": (lambda c: (c.root / "commitlog" / f"{196608:020d}").touch(), "empty_file", "196608", -1),
+    "stray file": (lambda c: (c.root / "commitlog" / "x.tmp").touch(), "stray_file", "x.tmp", -1),
     "index hash": (lambda c: overwrite(index_file(c), INDEX_ENTRY_AT + 5 * 20 + 1, b"\0\0"), "index_entry", "", 540),
     "index offset": (lambda c: overwrite(index_file(c), INDEX_ENTRY_AT + 5 * 20 + 11, b"\1"), "index_entry", "", 540),
     "index chain": (lambda c: overwrite(index_file(c), INDEX_ENTRY_AT + 5 * 20 + 19, b"\3"), "index_entry", "", 540),
@@ -139,7 +140,7 @@ def test_damage_is_found_with_its_file_and_position(stopped: MessageStoreConfig,
     assert found, [str(finding) for finding in result.findings]
     places = [(finding.path, finding.position) for finding in found]
     assert any(place.endswith(path) and position == at for place, at in places), places
-    assert result.findings.worst is (Level.WARNING if name == "stray file" else Level.ERROR)
+    assert result.findings.worst is (Level.WARNING if name in ("stray file", "empty file") else Level.ERROR)
 
 
 def test_records_behind_damage_are_still_verified(stopped: MessageStoreConfig) -> None:
