@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,14 @@ from tests.peers import ApachePeer
 REASON = "Apache RocketMQ, from Maven's jars, is the peer of this test"
 
 
-def make_apache_peer(home: Path, *, heap: str = "512m") -> ApachePeer:
+def make_apache_peer(
+    home: Path, *, heap: str = "512m", broker_properties: Mapping[str, str] | None = None
+) -> ApachePeer:
     """An ApachePeer that is not started yet; without java or Maven the test skips aloud, and fails in CI."""
     require_tool("java", REASON)
     require_tool("mvn", REASON)
     try:
-        return ApachePeer(home, heap=heap)
+        return ApachePeer(home, heap=heap, broker_properties=broker_properties)
     except ToolError as exc:
         missing("the jars of Apache RocketMQ", str(exc))
         raise
