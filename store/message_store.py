@@ -195,6 +195,7 @@ class MessageStore:
             return
         was_serving, self._serving, self._loaded = self._serving, False, False
         self._set_refusal()
+        self._executor.shutdown()  # a flush that outlived run(): two at once would close one descriptor twice
         try:
             if was_serving:
                 self._catch_up()
@@ -203,7 +204,6 @@ class MessageStore:
                 if not self.flags & ~RunningFlags.DISK_FULL:
                     self._abort.remove()
         finally:
-            self._executor.shutdown()
             self._log.close()
             self._queues.close()
             self._index.close()
