@@ -15,7 +15,7 @@ from gantrymq.message import sysflag
 from gantrymq.message.record import RecordFields
 from store.inspect.findings import Findings, Level
 from store.inspect.folder import StoreFolder, StoreState, index_hash
-from store.inspect.index_reader import IndexEntry, IndexReader
+from store.inspect.index_reader import IndexEntry, IndexReader, read_header
 from store.inspect.log_reader import LogRecord
 
 Placed = tuple[IndexReader, IndexEntry]
@@ -36,7 +36,8 @@ class IndexCheck:
         self._unindexed = 0  # before the index begins
         self._late = 0  # behind its end
         self._missing: list[int] = []  # inside
-        if folder.index_files and folder.index_shape is None:
+        is_empty = all(read_header(file, folder.reader).next_entry <= 1 for file in folder.index_files)
+        if folder.index_shape is None and not is_empty:
             text = "the number of slots can't be told from the files: index not verified; give --index-slots"
             findings.add(Level.WARNING, "index_shape", folder.index_files[-1].path, -1, text)
         self._walk = self._walk_all()

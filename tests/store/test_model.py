@@ -197,8 +197,13 @@ class StoreAndLists(RuleBasedStateMachine):
         assert result.records == len(self.log)
 
     def _die(self) -> None:
-        crash(self.store)
-        self.store = None
+        """Killed: nothing more is written. Descriptors are given back, since this process lives on."""
+        store, self.store = self.store, None
+        crash(store)
+        store._executor.shutdown()
+        for part in (store._log._next, store._log.queue, store._queues, store._index):
+            if part is not None:
+                part.close()
 
     def _of(self, queue: tuple[str, int]) -> list[Stored]:
         return [each for each in self.log if each.queue == queue]
@@ -208,5 +213,5 @@ class StoreAndLists(RuleBasedStateMachine):
         return b"%d:" % self.count + b"x" * size
 
 
-StoreAndLists.TestCase.settings = bounded(40, stateful_step_count=30)
+StoreAndLists.TestCase.settings = bounded(120, stateful_step_count=40)
 TestStoreAndLists = StoreAndLists.TestCase
