@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
 from django.shortcuts import render
+from django.urls import is_valid_path
 
 from dashboard.failures import GatewayError, TopicNotFound
 
@@ -41,7 +42,16 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if request.method in ("GET", "HEAD") and (path := _other_slash(request.path)) is not None:
+        query = request.META.get("QUERY_STRING")
+        return HttpResponsePermanentRedirect(f"{path}?{query}" if query else path)
     return _plain(request, 404, "Not found", "There is nothing at this address.")
+
+
+def _other_slash(path: str) -> str | None:
+    """The address that was meant when only the slash at the end is wrong; None when that is no page either."""
+    other = path.rstrip("/") if path.endswith("/") else f"{path}/"
+    return other if other.startswith("/") and not other.startswith("//") and is_valid_path(other) else None
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
