@@ -35,6 +35,7 @@ def check_store(folder: StoreFolder) -> CheckResult:
         findings.add(*finding)
     facts = [_state(folder, findings), _checkpoint(folder, findings)]
     ends = _queue_ends(folder, findings)
+    folder.look_at_log_again()
     facts += _commit_log(folder, findings, ends)
     facts += _queues(folder, ends)
     facts += _index(folder, findings)

@@ -38,7 +38,7 @@ class StoreState(enum.Enum):
 class StoreFolder(AbstractContextManager["StoreFolder"]):
     """A store folder opened for looking. With `is_ours` the caller itself holds the lock, for a repair.
 
-    Files of queues and index are listed before the log's, so that a live log has what they name.
+    How far the index goes is read before the log's files are listed, so that a live log has what it names.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
         index_files = numbered_files([root / "index"], INDEX_DIGITS, self.findings)
         self.index_shape: IndexShape | None = index_shape(index_files, index_slots, index_entries, self.reader)
         self.index_files = index_files
+        self._indexes = [IndexReader(file, self.index_shape, self.reader) for file in index_files if self.index_shape]
         self.queues = self._find_queues()
         self.log = LogReader(self._find_log_files(), self.reader)
 
@@ -79,8 +80,12 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
 
     def indexes(self) -> list[IndexReader]:
         """The index files, oldest first; none when their number of slots can't be told."""
-        shape = self.index_shape
-        return [] if shape is None else [IndexReader(file, shape, self.reader) for file in self.index_files]
+        return self._indexes
+
+    def look_at_log_again(self) -> None:
+        """A live log has grown since: take in the files that the queues, read meanwhile, may name."""
+        if self.state is StoreState.LIVE:
+            self.log = LogReader(self._find_log_files(), self.reader)
 
     def extension_of(self, queue: QueueReader) -> ExtReader:
         return ExtReader(self.root / "consumequeue_ext" / queue.topic / str(queue.queue_id), self.reader)

@@ -114,6 +114,9 @@ class LogReader:
                 index, position = index + 1, 0
                 continue
             broken = self._judge(index, position, last_ms, reason, is_repeated)
+            again = next(self._scan(file, position, check_crc=check_crc, window=HEAD_BYTES), None)
+            if not isinstance(again, str):
+                continue  # a live log: written between the two looks
             yield broken
             if broken.kind is not BreakKind.DAMAGE:
                 return

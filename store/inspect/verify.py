@@ -94,6 +94,7 @@ class _Verification:
         check_run(self._folder.log.files, self._findings, "commit log")
         for (topic, queue_id), queue in self._folder.queues.items():
             self._states[topic.encode(), queue_id] = self._read_queue(queue)
+        self._folder.look_at_log_again()
         end, last = self._read_log()
         for (topic_bytes, queue_id), state in self._states.items():
             self._judge_queue((topic_bytes.decode("utf-8", "replace"), queue_id), state)
@@ -275,7 +276,7 @@ class _Verification:
             )
             is_tail = index >= state.end
             self._findings.add(self._late if is_tail else Level.ERROR, "unit_missing", path, position, text)
-            if self._folder.state is not StoreState.LIVE:
+            if self._folder.state is StoreState.STOPPED or not is_tail:  # a start adds what a crash left out
                 self._bad_queues.add(key)
         if state.met != state.in_log:
             self._find_strangers(queue, key)
