@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import shutil
 import struct
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from tests.store.conftest import FakeClock, OpenStore, crash, message, small_con
 from tests.store.golden import GOLDEN_STORES, commit_log_records, unpack
 from tests.store.inspect.conftest import MESSAGES, fill, log_file, overwrite, queue_file, snapshot
 
+ROOT = Path(__file__).resolve().parents[3]
 INDEX_ENTRY_AT = 40 + 4 * 100  # of the small settings; entry 0
 
 
@@ -219,3 +223,22 @@ def index_file(config: MessageStoreConfig) -> Path:
 def shorten(path: Path) -> None:
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 20)
+
+
+def test_a_store_that_is_being_written_is_sound_each_time(tmp_path: Path) -> None:
+    """Messages by the ten thousand a second, files rolling several times: whatever the reader meets is no damage."""
+    root = tmp_path / "store"
+    command = [sys.executable, "-m", "tests.store.writer", str(root), "3", "async"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        told = threading.Thread(target=writer.stdout.read)
+        assert writer.stdout.readline()
+        told.start()  # its acknowledgements must not fill the pipe
+        try:
+            for _ in range(4):
+                result = verify(root)
+                assert worst_lines(result) == []
+                assert result.records > 0
+        finally:
+            writer.kill()
+            told.join()
