@@ -177,10 +177,31 @@ class ConsumeQueue:
         self.min_index = min(self.min_index, self.next_index)
         self._note_end()
 
+    def rewind(self, physical_start: int) -> None:
+        """Forget the units of messages at or behind `physical_start`: the log is about to say them again.
+
+        After a crash those in the files can't be believed: of what was not synced, a power cut leaves any part, and of
+        what a killed process wrote nobody knows that the disk has it. The files are left to `erase_behind_end`.
+        """
+        low, high = self.first_index, self.next_index
+        while low < high:
+            middle = (low + high) // 2
+            unit = self.unit_at(middle)
+            if unit is not None and (
+                unit.size_bytes == FILLER_SIZE or (unit.size_bytes > 0 and unit.physical_offset < physical_start)
+            ):
+                low = middle + 1
+            else:
+                high = middle
+        if low < self.next_index:
+            self.next_index = self.tail_index = self.written_index = low
+            self.min_index = min(self.min_index, low)
+            self.tail.clear()
+            self._note_end()
+
     def erase_behind_end(self) -> None:
-        """Zero what lies behind the last unit in the last file, and make that durable."""
-        if self.bases and self.written_index < self.bases[-1] + self.file_units:
-            self._zero(self.bases[-1], self.written_index)
+        """Zero the files behind the last unit they are known to have, and make that durable."""
+        self._cut_files(self.written_index)
 
     def cut_physical(self, physical_end: int) -> None:
         """Drop the units of messages at or behind the end of the commit log."""

@@ -213,7 +213,7 @@ class QueueFlusher:
         paths, self._unsynced = self._unsynced, set()
         try:
             sync_paths(paths)
-            for folder in {path.parent for path in paths if path.parent.exists()}:
+            for folder in {folder for path in paths for folder in path.parents[:3] if folder.exists()}:
                 file_bytes.sync_folder(folder)
             index_stamp = self._index.sync()
         except OSError:

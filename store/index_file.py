@@ -142,8 +142,9 @@ class IndexFile:
     def rebuild_below(self, physical_end: int) -> bool:
         """After a crash: keep the entries of messages before `physical_end` and link them anew.
 
-        The entries themselves must make sense: offsets never fall and every entry was written. False when they do not,
-        then the file can't be trusted at all.
+        The entries themselves must make sense: offsets never fall and every entry was written. What makes no sense at
+        the end was not synced and is cut off. False when entries to be kept stand behind it: then the file can't be
+        trusted at all.
         """
         self._allocate(self.count)
         heads = array("i", bytes(4 * self.slots))
@@ -153,7 +154,9 @@ class IndexFile:
             if physical_offset >= physical_end:
                 break
             if key_hash < 0 or physical_offset < last_offset or seconds < 0:
-                return False
+                if self._has_entries(number, last_offset, physical_end):
+                    return False
+                break
             slot = key_hash % self.slots
             ENTRY.pack_into(self._map, self._entries_at + 20 * number, key_hash, physical_offset, seconds, heads[slot])
             used += heads[slot] == 0
@@ -169,6 +172,10 @@ class IndexFile:
         HEADER.pack_into(self._map, 0, self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, used, number)
         self.sync()
         return True
+
+    def _has_entries(self, number: int, last_offset: int, physical_end: int) -> bool:
+        """Say if an entry from `number` on is of a message between the two offsets."""
+        return any(last_offset < self.entry(each)[1] < physical_end for each in range(number, self.count))
 
     def sync(self) -> None:
         """Wait until the disk has the entries. Blocks."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gantrymq.message import properties as names
+from store import file_bytes
 from store.config import MessageStoreConfig
 from store.index_file import Entry, IndexFile
 from store.topic_slot import HASH_MASK, TopicSlot
@@ -47,6 +48,7 @@ class IndexService:
         self._clock = clock
         self._prefix_hashes: dict[bytes, int] = {}
         self._active: IndexFile | None = None
+        self._named: IndexFile | None = None  # the newest file whose name the disk surely has
         self.files: list[IndexFile] = []
         self.pending: list[Pending] = []
 
@@ -139,6 +141,11 @@ class IndexService:
         for file in list(self.files):
             if file.dirty:
                 file.sync()
+        newest = self.files[-1] if self.files else None
+        if newest is not self._named:
+            file_bytes.sync_folder(self._folder)
+            file_bytes.sync_folder(self._folder.parent)
+            self._named = newest
         return stamp
 
     def take_expired(self, min_physical_offset: int) -> list[IndexFile]:

@@ -17,7 +17,7 @@ from store import file_bytes
 class MappedFile:
     """A run of `size` bytes starting at `base` of the log. Positions given to it count from the file's start."""
 
-    __slots__ = ("_address", "_fd", "_map", "_view", "allocated_end", "base", "path", "size")
+    __slots__ = ("_address", "_fd", "_is_named", "_map", "_view", "allocated_end", "base", "path", "size")
 
     def __init__(self, path: Path, size: int) -> None:
         self.path = path
@@ -25,6 +25,7 @@ class MappedFile:
         self.size = size
         self.allocated_end = 0
         self._fd = -1
+        self._is_named = False  # the disk surely has the name: once this process has synced the folder
         self._map: mmap.mmap | None = None
         self._view: memoryview | None = None
         self._address = 0
@@ -72,15 +73,22 @@ class MappedFile:
             file_bytes.read_through(self._fd, start, min(end, self.allocated_end))
 
     def sync(self) -> None:
-        """Wait until the disk has what was written so far. Never mmap.flush: it keeps the interpreter locked."""
+        """Wait until the disk has what was written so far, and the file's name.
+
+        Never mmap.flush: it keeps the interpreter locked.
+        """
         if self._fd >= 0:
             os.fdatasync(self._fd)
-            return
-        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            os.fdatasync(fd)
-        finally:
-            os.close(fd)
+        else:
+            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.fdatasync(fd)
+            finally:
+                os.close(fd)
+        if not self._is_named:
+            file_bytes.sync_folder(self.path.parent)
+            file_bytes.sync_folder(self.path.parent.parent)
+            self._is_named = True
 
     def zero_from(self, position: int) -> None:
         """Erase everything from `position` on and make that durable: a stale tail must not come back to life."""

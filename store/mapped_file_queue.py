@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from store.mapped_file import MappedFile
 logger = logging.getLogger(__name__)
 
 NAME_DIGITS = 20
+UNSYNCED_FILES_MAX = 3  # at the log's end a crash may leave files that have a name and no length yet
 
 
 class MappedFileQueue:
@@ -43,9 +45,10 @@ class MappedFileQueue:
                 logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(path)})
                 continue
             paths.append(path)
-        if paths and paths[-1].stat().st_size == 0:  # a crash came between making the file and giving it its length
-            logger.warning("empty file removed", extra={"event": "empty_file", "path": str(paths[-1])})
-            paths.pop().unlink()
+        for path in paths[-UNSYNCED_FILES_MAX:]:
+            if path.stat().st_size == 0:
+                logger.warning("empty file", extra={"event": "empty_file", "path": str(path)})
+                os.truncate(path, self.file_bytes_each)  # recovery removes what turns out to lie behind the log's end
         for path in paths:
             self._check_size(path)
             self.files.append(MappedFile(path, self.file_bytes_each))

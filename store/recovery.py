@@ -49,14 +49,20 @@ def recover(
     else:
         start = _crash_start(log, checkpoint)
         index.recover(start)
+        for queue in queues:
+            queue.rewind(start)
+        kept = {queue: queue.next_index for queue in queues}
         end = find_end(log, start, check_crc=check_crc, on_record=dispatch)
         dispatched = end
+        torn = {queue: kept.get(queue, 0) for queue in queues if _was_passed(queue, kept.get(queue, 0))}
     _report_cut(log, end)
     log.start_at(end)
+    if not clean:
+        _sync_from(start, log)
     for queue in queues:
         if queue.max_physical_offset > end:
             queue.cut_physical(end)
-    _refill({queue: index for queue, index in torn.items() if clean or _was_passed(queue, index)}, log, dispatch)
+    _refill(torn, log, dispatch)
     for queue in queues:
         if not clean:
             queue.erase_behind_end()
@@ -64,8 +70,15 @@ def recover(
     return max(dispatched, max(log.min_offset, 0))
 
 
+def _sync_from(start: int, log: CommitLog) -> None:
+    """Have the disk take what the last run wrote and perhaps did not sync: from now on it counts as flushed."""
+    for file in log.queue.files:
+        if file.end > start:
+            file.sync()
+
+
 def _was_passed(queue: ConsumeQueue, index: int) -> bool:
-    """Say if a crash's dispatch began behind the messages whose units were lost from `index` on."""
+    """Say if a crash's dispatch began behind messages whose units, from `index` on, are lost."""
     unit = queue.unit_at(index)
     return queue.next_index > index and (unit is None or unit.size_bytes == FILLER_SIZE)
 
