@@ -16,6 +16,7 @@ from pathlib import Path
 
 from store import file_bytes
 from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.consume_queue_ext import ADDRESS_MAX, ConsumeQueueExt
 from store.descriptors import DescriptorCache
 from store.results import ConsumeQueueUnit
 
@@ -24,6 +25,7 @@ FILLER_SIZE = 0x7FFFFFFF
 FILLER = UNIT.pack(0, FILLER_SIZE, 0)
 NAME_DIGITS = 20
 SCAN_UNITS = 4096
+EXT_LOOK_UNITS = 4096  # so many units may stand between one with an extension and the queue's end
 _pack_unit = UNIT.pack
 
 
@@ -34,6 +36,7 @@ class ConsumeQueue:
         "_descriptors",
         "bases",
         "dirty",
+        "ext",
         "file_units",
         "folder",
         "is_torn",
@@ -62,6 +65,7 @@ class ConsumeQueue:
         self.written_index = 0  # units below it are in the files
         self.max_physical_offset = 0  # end of the last message
         self.dirty = False
+        self.ext: ConsumeQueueExt | None = None
         self.is_torn = False  # load found a file where no unit stands
         self._descriptors = descriptors
 
@@ -160,6 +164,28 @@ class ConsumeQueue:
         if self.bases and self.bases[-1] >= end:
             self.is_torn = True  # a file comes into being with its first unit: that one is gone, maybe others
             self.cut(end)
+
+    def load_ext(self, *, repair: bool) -> None:
+        """Load the extension. With `repair`, end it behind the last unit that this queue refers to.
+
+        Units at the queue's end whose extension is lost go too; recovery brings them back from the log.
+        """
+        assert self.ext is not None
+        self.ext.load(only_read=not repair)
+        if not repair:
+            return
+        index = self.next_index
+        while (unit := self.unit_at(index - 1)) is not None and self.ext.is_lost(unit.tags_code):
+            index -= 1
+        if index < self.next_index:
+            self.is_torn = True
+            self.cut(index)
+        for before in range(index - 1, max(self.first_index, index - EXT_LOOK_UNITS) - 1, -1):
+            unit = self.unit_at(before)
+            if unit is not None and unit.tags_code <= ADDRESS_MAX:
+                self.ext.end_after(unit.tags_code)
+                return
+        self.ext.end_after_scan()
 
     def cut(self, index: int) -> None:
         """Drop all units from `index` on, and erase them on disk: a stale unit must not come back."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.config import MessageStoreConfig
 from store.consume_queue import ConsumeQueue
+from store.consume_queue_ext import ConsumeQueueExt
 from store.descriptors import DescriptorCache
 from store.topic_slot import TopicSlot, is_storable
 
@@ -33,6 +34,10 @@ class ConsumeQueueTable:
         self._folder = folder
         self._file_bytes = -(-config.consume_queue_file_bytes // UNIT_BYTES) * UNIT_BYTES
         self._descriptors = DescriptorCache()
+        self._ext_folder = folder.with_name("consumequeue_ext")
+        self._ext_bytes = config.consume_queue_ext_file_bytes
+        self._ext_enable = config.consume_queue_ext_enable
+        self._has_ext = self._ext_enable or self._ext_folder.is_dir()  # what is there is read, enabled or not
         self._warm: dict[ConsumeQueue, None] = {}  # those with written units in memory, oldest first
 
     def load(self) -> None:
@@ -46,7 +51,10 @@ class ConsumeQueueTable:
                 continue
             for queue_folder in topic_folder.iterdir():
                 if _is_queue_id(queue_folder.name) and queue_folder.is_dir():
-                    self.queue(topic_folder.name, int(queue_folder.name)).load()
+                    queue = self.queue(topic_folder.name, int(queue_folder.name))
+                    queue.load()
+                    if queue.ext is not None:
+                        queue.load_ext(repair=self._ext_enable)
                 else:
                     logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(queue_folder)})
 
@@ -71,6 +79,9 @@ class ConsumeQueueTable:
     def make(self, slot: TopicSlot, queue_id: int) -> ConsumeQueue:
         folder = self._folder / slot.topic / str(queue_id)
         queue = ConsumeQueue(folder, slot.topic, queue_id, self._file_bytes, self._descriptors)
+        if self._has_ext:
+            ext_folder = self._ext_folder / slot.topic / str(queue_id)
+            queue.ext = ConsumeQueueExt(ext_folder, self._ext_bytes, self._descriptors)
         slot.queues[queue_id] = queue
         return queue
 
@@ -78,23 +89,23 @@ class ConsumeQueueTable:
         for slot in list(self.slots.values()):
             yield from list(slot.queues.values())
 
-    def remove_topic(self, topic: str) -> Path | None:
-        """Forget a topic's queues; return the folder for the caller to delete."""
+    def remove_topic(self, topic: str) -> list[Path]:
+        """Forget a topic's queues; return their folders for the caller to delete."""
         slot = self.slots.pop(topic, None)
         if slot is None:
-            return None
+            return []
         for queue in slot.queues.values():
             self._forget(queue)
-        return self._folder / topic
+        return [self._folder / topic, *([self._ext_folder / topic] if self._has_ext else [])]
 
-    def remove_queue(self, queue: ConsumeQueue) -> Path:
-        """Forget one queue; return its folder for the caller to delete."""
+    def remove_queue(self, queue: ConsumeQueue) -> list[Path]:
+        """Forget one queue; return its folders for the caller to delete."""
         slot = self.slots[queue.topic]
         del slot.queues[queue.queue_id]
         if not slot.queues:
             del self.slots[queue.topic]
         self._forget(queue)
-        return queue.folder
+        return [queue.folder, *([queue.ext.folder] if queue.ext is not None else [])]
 
     # -- flushing ------------------------------------------------------------------------------------------------
 
@@ -114,7 +125,11 @@ class ConsumeQueueTable:
         for queue, index, data in jobs:
             if not self._is_live(queue):
                 shutil.rmtree(queue.folder, ignore_errors=True)  # deleted meanwhile; the writer brought it back
+                if queue.ext is not None:
+                    shutil.rmtree(queue.ext.folder, ignore_errors=True)
                 continue
+            if queue.ext is not None:
+                queue.ext.written()
             queue.written(index + len(data) // UNIT_BYTES, keep)
             if keep:
                 self._warm.pop(queue, None)
@@ -139,6 +154,8 @@ class ConsumeQueueTable:
 
     def _forget(self, queue: ConsumeQueue) -> None:
         queue.forget_files(list(queue.bases))
+        if queue.ext is not None:
+            queue.ext.close()
         self._warm.pop(queue, None)
 
 
@@ -151,6 +168,8 @@ def write_jobs(jobs: list[WriteJob]) -> list[Path]:
     """Write the units to their files; return the files. Blocks: for a thread."""
     paths: list[Path] = []
     for queue, index, data in jobs:
+        if queue.ext is not None:
+            paths += queue.ext.write_out()  # first: a unit on disk must not refer to nothing
         paths += queue.write_out(index, data)
     return paths
 

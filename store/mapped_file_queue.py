@@ -32,6 +32,11 @@ class MappedFileQueue:
         self.files: list[MappedFile] = []
         self._read_only = frozenset(read_only)
 
+    @property
+    def folder(self) -> Path:
+        """The first folder, by which people know the log."""
+        return self.folders[0]
+
     def load(self) -> None:
         """Take in what the folders hold. Strangers are named in the log and left alone; a wrong size is an error."""
         self.files = []

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-import shutil
 import struct
 import time
 import zlib
@@ -23,13 +22,16 @@ from gantrymq.message import batch as batches
 from gantrymq.message import properties as names
 from gantrymq.message import record, sysflag
 from gantrymq.message.model import MessageExt
+from gantrymq.message.topics import SCHEDULE_TOPIC
 from store import recovery
 from store.checkpoint import AbortMarker, Checkpoint, StoreLock
 from store.commit_log import CommitLog
 from store.config import MessageStoreConfig
-from store.consume_queue import UNIT
+from store.consume_queue import UNIT, ConsumeQueue
+from store.consume_queue_ext import ADDRESS_MAX
 from store.consume_queue_table import ConsumeQueueTable
 from store.delay import DELAY_MARK, DelayLevels
+from store.discard import Discard
 from store.disk_space import DiskForecast, disk_ratio
 from store.errors import StoreNotRunning
 from store.flush import LogFlusher, QueueFlusher
@@ -104,6 +106,8 @@ class MessageStore:
         self._queues = ConsumeQueueTable(root / "consumequeue", config)
         self._index = IndexService(root / "index", config, clock)
         self._index_enable = config.index_enable
+        self._ext_enable = config.consume_queue_ext_enable
+        self._discard = Discard(root / "deleted")
         self._slots = self._queues.slots
         self._reader = StoreReader(config, self._log, self._queues, self._index)
         self._executor = ThreadPoolExecutor(max_workers=4, thread_name_prefix="store")
@@ -137,6 +141,7 @@ class MessageStore:
         self._lock.acquire()
         try:
             clean = not self._abort.exists()
+            self._discard.empty()
             self._checkpoint.load()
             self._log.load()
             self._queues.load()
@@ -271,7 +276,10 @@ class MessageStore:
         tags_code = 0
         if queue is not None:
             tags_code = self._tags_code(slot, properties, timestamp)
-            queue.tail += _pack_unit(position, size, tags_code)
+            if self._ext_enable:
+                queue.tail += _pack_unit(position, size, _extended(queue, tags_code, timestamp))
+            else:
+                queue.tail += _pack_unit(position, size, tags_code)
             queue.next_index = queue_offset + 1
             queue.max_physical_offset = end
             if not queue.dirty:
@@ -329,6 +337,9 @@ class MessageStore:
         self.stats.put_times += count
         self.stats.put_bytes += total
 
+        if self._ext_enable:
+            plain = UNIT.iter_unpack(b"".join(built.units))
+            built.units = [_pack_unit(at, size, _extended(queue, code, timestamp)) for at, size, code in plain]
         queue.tail += b"".join(built.units)
         queue.next_index = first_offset + count
         queue.max_physical_offset = built.end
@@ -411,7 +422,10 @@ class MessageStore:
 
     def consume_queue_units(self, topic: str, queue_id: int, offset: int, count: int) -> list[ConsumeQueueUnit]:
         """Return units from a queue offset on; fewer than `count` where a file or the queue ends."""
-        return self._reader.units(topic, queue_id, offset, count)
+        units = self._reader.units(topic, queue_id, offset, count)
+        if topic == SCHEDULE_TOPIC and any(unit.tags_code <= ADDRESS_MAX for unit in units):
+            return [unit._replace(tags_code=self._due_ms(queue_id, unit)) for unit in units]
+        return units
 
     # -- topics --------------------------------------------------------------------------------------------------
 
@@ -426,9 +440,7 @@ class MessageStore:
 
     def delete_topic(self, topic: str) -> None:
         """Forget a topic's queues and delete their files. Its messages stay in the log until that expires."""
-        folder = self._queues.remove_topic(topic)
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        self._discard.folders(self._queues.remove_topic(topic), self._executor)
 
     def delete_expired_files_soon(self) -> None:
         """An operator wants expired files gone, whatever the hour."""
@@ -440,7 +452,7 @@ class MessageStore:
         for queue in list(self._queues):
             slot = self._slots[queue.topic]
             if not slot.is_schedule and queue.next_index and queue.max_physical_offset <= self._log.min_offset:
-                shutil.rmtree(self._queues.remove_queue(queue), ignore_errors=True)
+                self._discard.folders(self._queues.remove_queue(queue), self._executor)
                 removed += 1
         return removed
 
@@ -517,6 +529,16 @@ class MessageStore:
                 self._tags_codes.clear()
             code = self._tags_codes[tag] = names.string_hash_code(tag.decode("utf-8", "replace"))
         return code
+
+    def _due_ms(self, queue_id: int, unit: ConsumeQueueUnit) -> int:
+        """Return when a delayed message is due, be it in the unit, in its extension, or to be worked out again."""
+        queue = self._queues.find(SCHEDULE_TOPIC, queue_id)
+        if unit.tags_code > ADDRESS_MAX or queue is None:
+            return unit.tags_code
+        extended = queue.ext.unit(unit.tags_code) if queue.ext is not None else None
+        if extended is not None:
+            return extended.tags_code
+        return self._log.store_timestamp_at(unit.physical_offset) + self.delay_levels.delay_ms(queue_id + 1)
 
     def _put_pending(self) -> None:
         """Index what is pending. When the disk is full, messages are stored but not found by key until it has space."""
@@ -617,6 +639,8 @@ class MessageStore:
                 if queue.next_index < index <= queue.next_index + GAP_UNITS_MAX or queue.next_index == 0 < index:
                     queue.skip_to(index)
                 tags_code = self._tags_code(slot, fields.properties, fields.store_timestamp)
+                if self._ext_enable:
+                    tags_code = _extended(queue, tags_code, fields.store_timestamp)
                 queue.append(physical_offset, fields.size_bytes, tags_code)
                 if not queue.dirty:
                     queue.dirty = True
@@ -689,6 +713,12 @@ class _BuiltBatch:
         self.offsets: list[int] = []
         self.pending: list[Pending] = []
         self.end = 0
+
+
+def _extended(queue: ConsumeQueue, tags_code: int, store_timestamp: int) -> int:
+    """Put the third field of a unit into the queue's extension; return what stands in its place."""
+    assert queue.ext is not None
+    return queue.ext.append(tags_code, store_timestamp)
 
 
 def _head_with_v6(message: StoreMessage, size: int, queue_offset: int, position: int, timestamp: int) -> bytes:

@@ -15,6 +15,7 @@ from store.commit_log import CommitLog
 from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.config import MessageStoreConfig
 from store.consume_queue import UNIT, ConsumeQueue
+from store.consume_queue_ext import ADDRESS_MAX
 from store.consume_queue_table import ConsumeQueueTable
 from store.index_service import IndexService
 from store.results import (
@@ -28,7 +29,6 @@ from store.results import (
 FILTER_UNITS_MIN = 800  # RocketMQ reads so many units at once for a filter: 16000 bytes
 UNITS_PER_LOOK = 128
 QUERY_ROUNDS = 3
-EXT_ADDRESS_MAX = -(1 << 31) - 1  # a tags code this low is the address of an extension unit
 
 _FOUND = GetMessageStatus.FOUND
 _UNITS = tuple(struct.Struct(">" + "qiq" * count) for count in range(UNITS_PER_LOOK + 1))
@@ -141,7 +141,7 @@ class StoreReader:
                     full = True
                     break
                 index += 1
-                if tag_filter is not None and tags_code > EXT_ADDRESS_MAX and tags_code not in tag_filter:
+                if tag_filter is not None and tags_code not in tag_filter and _is_known(queue, tags_code, tag_filter):
                     continue
                 file = log.queue.find(physical_offset)
                 if file is None or physical_offset + size_bytes > min(end, file.end):
@@ -255,6 +255,14 @@ class StoreReader:
     def _unit_time(self, queue: ConsumeQueue, index: int) -> int:
         unit = queue.unit_at(index)
         return self._log.store_timestamp_at(unit.physical_offset) if unit is not None else -1
+
+
+def _is_known(queue: ConsumeQueue, tags_code: int, tag_filter: TagFilter) -> bool:
+    """Say if a unit's third field, which is no wanted code, surely stands for an unwanted one."""
+    if tags_code > ADDRESS_MAX:
+        return True
+    unit = queue.ext.unit(tags_code) if queue.ext is not None else None
+    return unit is not None and unit.tags_code not in tag_filter
 
 
 def total_memory_bytes() -> int:

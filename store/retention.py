@@ -11,10 +11,10 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from pathlib import Path
 
 from store.commit_log import CommitLog
 from store.config import MessageStoreConfig
+from store.consume_queue_ext import delete_files
 from store.consume_queue_table import ConsumeQueueTable
 from store.disk_space import (
     FORCIBLY_RATIO,
@@ -204,16 +204,13 @@ class Cleaner:
         for queue in self._queues:
             paths = queue.forget_files(queue.expired_files(min_offset))
             queue.correct_min(min_offset)
+            if queue.ext is not None and (first := queue.unit_at(queue.min_index)) is not None:
+                paths += queue.ext.forget_before(first.tags_code)
             if paths:
-                await loop.run_in_executor(self._executor, _unlink_all, paths)
+                await loop.run_in_executor(self._executor, delete_files, paths)
                 await asyncio.sleep(self._config.delete_queue_files_pause_ms / 1000)
             elif time.perf_counter() < turn_ends:
                 continue
             else:
                 await asyncio.sleep(0)
             turn_ends = time.perf_counter() + TURN_S
-
-
-def _unlink_all(paths: list[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "crash_abort": _SMALL,
     "rolled_preblank": _SMALL,
     "ipv6_delay": _SMALL,
-    "cq_ext": _SMALL,
+    "cq_ext": _SMALL | {"consume_queue_ext_file_bytes": 100},
 }
 GOLDEN_STORES = tuple(_SETTINGS)
 
