@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
-from gantrymq.message.topics import TRANS_HALF_TOPIC, SCHEDULE_TOPIC
+from gantrymq.message.topics import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from store import MessageStore, MessageStoreConfig, PutMessageResult, PutMessageStatus, StoreBatch
 from tests.store.conftest import HOST, message, small_config
 
@@ -75,11 +75,14 @@ class Traffic:
             stored, put = self.put(keys)
             assert put.status is PutMessageStatus.PUT_OK, put
             if self._store.config.is_sync_flush:
-                flushed = asyncio.get_running_loop().create_future()
-                self._store.when_flushed(put.physical_offset + put.size_bytes, flushed.set_result)
-                assert await flushed
+                assert await self._flushed(put.physical_offset + put.size_bytes)
             self._acknowledge(stored)
             await asyncio.sleep(0.002 if self._chance.random() < 0.1 else 0)
+
+    async def _flushed(self, end_offset: int) -> bool:
+        answered: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._store.when_flushed(end_offset, lambda done: None if answered.done() else answered.set_result(done))
+        return await answered
 
     def put(self, keys: list[str]) -> tuple[list[Acknowledged], PutMessageResult]:
         """Put one message, or several as a batch; return what may be acknowledged."""
