@@ -34,7 +34,8 @@ from gantrymq.errors import GantryError
 
 CHECKOUT = Path(__file__).parents[2]
 FIRST_MESSAGE_TIMEOUT_S = 60.0
-PATIENCE_S = 3.0  # between a disturbed run and the next try
+CALM_S = 0.5  # so long the machine must have been idle before a patient run
+CALM_TIMEOUT_S = 20.0
 SLACK_S = 60.0  # a load that takes so much longer than it was told hangs
 
 
@@ -162,14 +163,16 @@ class Bench:
 
     def _patiently(self, scenario: Scenario, peer: Peer) -> LoadRun:
         """One run, and again while other work disturbs it and there is patience left. The calmest counts."""
-        run = self._measure(scenario, peer)
-        for _ in range(self._settings.patience):
-            if run.other_cpu <= OTHER_CPU_MUCH:
+        patience = self._settings.patience
+        runs: list[LoadRun] = []
+        while len(runs) <= patience:
+            if patience:
+                _wait_for_calm()
+            runs.append(self._measure(scenario, peer))
+            if runs[-1].other_cpu <= OTHER_CPU_MUCH:
                 break
-            self._say(f"{scenario.name} {peer.label}: other work took {run.other_cpu:.1f} cores, once more")
-            time.sleep(PATIENCE_S)
-            run = min(run, self._measure(scenario, peer), key=lambda each: each.other_cpu)
-        return run
+            self._say(f"{scenario.name} {peer.label}: other work took {runs[-1].other_cpu:.1f} cores")
+        return min(runs, key=lambda run: run.other_cpu)
 
     def _ceiling(self, scenario: Scenario, figures: ScenarioFigures) -> None:
         """What the load can do when nobody holds it up: the best of the runs counts, they can only be disturbed."""
@@ -271,6 +274,16 @@ def null_server() -> Iterator[str]:
             yield f"127.0.0.1:{int(server.stdout.readline())}"
         finally:
             server.terminate()
+
+
+def _wait_for_calm() -> None:
+    """Return when other work leaves the machine alone, or after a while anyway."""
+    deadline = time.monotonic() + CALM_TIMEOUT_S
+    while time.monotonic() < deadline:
+        before = machine_busy_s()
+        time.sleep(CALM_S)
+        if machine_busy_s() - before < OTHER_CPU_MUCH * CALM_S:
+            return
 
 
 def _load_cpu_s() -> float:

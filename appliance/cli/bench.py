@@ -6,6 +6,7 @@ Apache RocketMQ is fetched by Maven at the first run. The full run takes about s
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -50,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Exit code 1 when a figure carries a warning that makes it wrong: errors, or messages that are missing."""
     settings = _settings(arguments)
     scenarios = _scenarios(arguments.scenario or (PROFILED if arguments.profile else None))
+    signal.signal(signal.SIGTERM, _leave)  # the stores are large: they go whatever ends the run
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
         results = Bench(_makers(arguments), Path(work), settings, _say).run(scenarios)
     print(render(results), flush=True)
@@ -96,6 +98,11 @@ def _makers(arguments: argparse.Namespace) -> dict[str, MakePeer]:
     if arguments.peer != "ours" and not arguments.profile:
         makers["apache"] = apache
     return makers
+
+
+def _leave(number: int, frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the tidying up
+    sys.exit(128 + number)
 
 
 def _say(line: str) -> None:
