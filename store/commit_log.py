@@ -16,12 +16,14 @@ import threading
 from gantrymq.message import record, sysflag
 from store.allocate import ALLOCATE_AHEAD_BYTES, WARM_AHEAD_BYTES, Allocator
 from store.config import MessageStoreConfig
+from store.errors import StoreDamaged
 from store.mapped_file import MappedFile
 from store.mapped_file_queue import MappedFileQueue
 
 logger = logging.getLogger(__name__)
 
 NEVER = 1 << 63
+WARM_NEXT_BYTES = 64 << 20  # of the next file at a time with warmMapedFileEnable: it is whole before its turn comes
 _TIMESTAMP = struct.Struct(">q")
 _SIZE = struct.Struct(">i")
 
@@ -46,9 +48,19 @@ class CommitLog:
         self._allocator = Allocator(self.prepare)
         self._out_of_space = False
         self._warm_to = 0
+        self._warm_next = config.warm_files_enable
+        self._warm_next_to = 0
+        self._queues_folder = config.root / "consumequeue"
 
     def load(self) -> None:
+        """Find the files. StoreDamaged when they contradict each other, or when all are gone but the queues are not."""
         self.queue.load()
+        if not any(folder.is_dir() for folder in self.queue.folders) and any(self._queues_folder.glob("*/*/*")):
+            raise StoreDamaged(
+                str(self.queue.folder),
+                "the commit log's folder is missing, its consume queues are not; is a disk not mounted? To begin anew, "
+                f"remove {self._queues_folder} as well",
+            )
 
     @property
     def min_offset(self) -> int:
@@ -100,8 +112,11 @@ class CommitLog:
             position = self.position
             try:
                 self._allocate(current, position + WARM_AHEAD_BYTES)
-                if self._next is None and current.end - position < ALLOCATE_AHEAD_BYTES:
+                if self._next is None and (self._warm_next or current.end - position < ALLOCATE_AHEAD_BYTES):
                     self._next = self.queue.create(current.end, ALLOCATE_AHEAD_BYTES)
+                    self._warm_next_to = 0
+                elif self._next is not None and self._warm_next:
+                    self._next.allocate(self._next.allocated_end + WARM_NEXT_BYTES)
             except OSError as exc:
                 self._report_no_space(exc)
             following = self._next
@@ -112,6 +127,10 @@ class CommitLog:
         if following is not None and ahead > following.base:
             following.warm(max(start - following.base, 0), ahead - following.base)
         self._warm_to = ahead
+        if following is not None and self._warm_next:
+            stop = min(self._warm_next_to + WARM_NEXT_BYTES, self.file_bytes)
+            following.warm(self._warm_next_to, stop)
+            self._warm_next_to = stop
 
     def read(self, physical_offset: int, size_bytes: int) -> memoryview | None:
         """Return bytes of the log, None when they are deleted, not written yet, or not in one file."""

@@ -189,6 +189,8 @@ class ConsumeQueue:
 
     def cut(self, index: int) -> None:
         """Drop all units from `index` on, and erase them on disk: a stale unit must not come back."""
+        if self.ext is not None and (first := self.unit_at(index)) is not None:
+            self.ext.end_before(first.tags_code)
         self.next_index = max(index, 0)
         if index >= self.tail_index:
             del self.tail[(index - self.tail_index) * UNIT_BYTES :]
@@ -220,6 +222,9 @@ class ConsumeQueue:
             else:
                 high = middle
         if low < self.next_index:
+            if self.ext is not None:
+                kept = self.unit_at(low - 1)
+                self.ext.end_after(kept.tags_code if kept is not None else None)
             self.next_index = self.tail_index = self.written_index = low
             self.min_index = min(self.min_index, low)
             self.tail.clear()

@@ -39,7 +39,17 @@ class ExtUnit(NamedTuple):
 class ConsumeQueueExt:
     """One queue's extension. `position` is where the next unit goes, counted through all files."""
 
-    __slots__ = ("_descriptors", "_tail", "_tail_start", "_written_to", "bases", "file_bytes", "folder", "position")
+    __slots__ = (
+        "_descriptors",
+        "_only_read",
+        "_tail",
+        "_tail_start",
+        "_written_to",
+        "bases",
+        "file_bytes",
+        "folder",
+        "position",
+    )
 
     def __init__(self, folder: Path, file_bytes_each: int, descriptors: DescriptorCache) -> None:
         self.folder = folder
@@ -50,6 +60,7 @@ class ConsumeQueueExt:
         self._tail_start = 0
         self._written_to = 0  # below it the files have everything
         self._descriptors = descriptors
+        self._only_read = False
 
     def append(self, tags_code: int, store_timestamp: int, bitmap: bytes = b"") -> int:
         """Add a unit; return its address, or the tags code itself when no file could hold the unit."""
@@ -117,6 +128,7 @@ class ConsumeQueueExt:
 
     def load(self, *, only_read: bool) -> None:
         """Find the files. The end of the last counts as the end, until `end_after` or `end_after_scan` knows better."""
+        self._only_read = only_read
         if self.folder.is_dir():
             self.bases = sorted(
                 int(path.name)
@@ -135,11 +147,22 @@ class ConsumeQueueExt:
                 )
         self._set_end(self.bases[-1] + self.file_bytes if self.bases else 0)
 
-    def end_after(self, address: int) -> None:
-        """The unit there is the last one that the queue refers to: erase what lies behind it."""
-        unit = self.unit(address)
-        assert unit is not None
-        self._cut(address - ADDRESS_BASE + unit.size_bytes)
+    def end_after(self, tags_code: int | None) -> None:
+        """The queue's last unit has this third field: erase what lies behind. None: the queue has no unit.
+
+        A plain code says nothing, and neither does an address where nothing stands.
+        """
+        if self._only_read:
+            return
+        if tags_code is None:
+            self._cut(self.bases[0] if self.bases else 0)
+        elif (unit := self.unit(tags_code)) is not None:
+            self._cut(tags_code - ADDRESS_BASE + unit.size_bytes)
+
+    def end_before(self, tags_code: int) -> None:
+        """The queue drops the unit that has this third field, and all behind it: drop what belonged to them."""
+        if tags_code <= ADDRESS_MAX and not self._only_read and tags_code - ADDRESS_BASE < self.position:
+            self._cut(tags_code - ADDRESS_BASE)
 
     def end_after_scan(self) -> None:
         """The queue refers to none: go on where the units end, as RocketMQ does."""
@@ -181,14 +204,16 @@ class ConsumeQueueExt:
         self.bases = self.bases[: len(self.bases) - len(doomed)]
         for path in self._forget(doomed):
             path.unlink(missing_ok=True)
-        if self.bases and any(self._read(end, SIZE.size)):  # a unit of the past that the next one would not cover
-            fd = os.open(self.path_of(self.bases[-1]), os.O_RDWR | os.O_CLOEXEC)
+        self._set_end(end)
+        base = end - end % self.file_bytes
+        path = self.path_of(base)
+        if base in self.bases and any(self._descriptors.read(path, SIZE.size, end - base)):  # a unit of the past
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                file_bytes.zero_range(fd, end - self.bases[-1], self.file_bytes)
+                file_bytes.zero_range(fd, end - base, self.file_bytes)
                 os.fdatasync(fd)
             finally:
                 os.close(fd)
-        self._set_end(end)
 
     def _set_end(self, end: int) -> None:
         self._tail.clear()

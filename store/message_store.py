@@ -56,6 +56,10 @@ logger = logging.getLogger(__name__)
 # (topic, queue id, queue offset of the first message, tags codes of all): once for each put, single or batch
 ArrivalListener = Callable[[str, int, int, Sequence[int]], None]
 
+NO_POOL = (
+    "transientStorePoolEnable keeps writers off the page cache by answering before readers, or a restarted process, "
+    "can see the message; here pages are ready before they are written: an append is as fast and nothing is lost"
+)
 TAGS_CACHED_MAX = 16384
 GAP_UNITS_MAX = 1_000_000  # a hole in a queue wider than this is no hole but a damaged record
 PROPERTIES_BYTES_MAX = names.PROPERTIES_BYTES_MAX
@@ -138,6 +142,8 @@ class MessageStore:
     def load(self) -> None:
         """Lock the folder, read and repair it. Blocks. StoreLocked, StoreDamaged."""
         started = time.monotonic()
+        if self.config.transient_pool_enable:
+            logger.warning("transient store pool declined", extra={"event": "transient_pool_declined", "why": NO_POOL})
         self._lock.acquire()
         try:
             clean = not self._abort.exists()
@@ -218,8 +224,8 @@ class MessageStore:
 
     def put_message(self, message: StoreMessage, *, delay: bool = True) -> PutMessageResult:
         """Append one message. With delay=False a DELAY property is kept but not obeyed: its delivery is now."""
-        if self._refusal is not None:
-            return PutMessageResult(self._refusal)
+        if self._refusal is not None and (refusal := self._still_refusing()) is not None:
+            return PutMessageResult(refusal)
         if delay and DELAY_MARK in message.properties and message.sys_flag & TRANSACTION_MASK not in TRANSACTION_HIDDEN:
             message = self.delay_levels.schedule(message)
         slot = self._slots.get(message.topic) or self._queues.slot(message.topic)
@@ -299,8 +305,8 @@ class MessageStore:
 
     def put_batch(self, batch: StoreBatch) -> PutMessageResult:
         """Append the messages of a batch side by side, all or none. RecordError when the body is no batch."""
-        if self._refusal is not None:
-            return PutMessageResult(self._refusal)
+        if self._refusal is not None and (refusal := self._still_refusing()) is not None:
+            return PutMessageResult(refusal)
         slot = self._slots.get(batch.topic) or self._queues.slot(batch.topic)
         if (
             slot is None
@@ -476,7 +482,7 @@ class MessageStore:
 
     @property
     def is_writeable(self) -> bool:
-        return self._refusal is None
+        return self._refusal is not PutMessageStatus.SERVICE_NOT_AVAILABLE
 
     @property
     def is_readable(self) -> bool:
@@ -667,11 +673,20 @@ class MessageStore:
         busy_s = self.config.page_cache_busy_ms / 1000
         if elapsed_s > busy_s:
             self._busy_until = self._clock() + busy_s
+            self._set_refusal()
             logger.warning("slow append", extra={"event": "slow_append", "seconds": round(elapsed_s, 3)})
 
     def _set_refusal(self) -> None:
-        refuse = not self._serving or self.flags & ~RunningFlags.NOT_READABLE
-        self._refusal = PutMessageStatus.SERVICE_NOT_AVAILABLE if refuse else None
+        if not self._serving or self.flags & ~RunningFlags.NOT_READABLE:
+            self._refusal = PutMessageStatus.SERVICE_NOT_AVAILABLE
+        else:
+            self._refusal = PutMessageStatus.OS_PAGE_CACHE_BUSY if self.is_page_cache_busy() else None
+
+    def _still_refusing(self) -> PutMessageStatus | None:
+        """Return why a put is refused; being busy ends by itself."""
+        if self._refusal is PutMessageStatus.OS_PAGE_CACHE_BUSY:
+            self._set_refusal()
+        return self._refusal
 
     def _disk_full(self, full: bool) -> None:
         if full != bool(self.flags & RunningFlags.DISK_FULL):

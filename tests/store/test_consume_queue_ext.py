@@ -133,9 +133,10 @@ def test_what_a_crash_left_unreferenced_is_erased(tmp_path: Path, open_store: Op
     crash(store)
     again = open_store(config)
     assert ext_of(again).position == 10 // 4 * 100 + 2 * 20
-    assert len(files_of(config.root / "consumequeue_ext/T/0")) == 3
-    assert not any(files_of(config.root / "consumequeue_ext/T/0")[f"{200:020d}"][40:])
     again.put_message(message(tags="A"))
+    again._queue_flusher.finish()
+    assert len(files_of(config.root / "consumequeue_ext/T/0")) == 3
+    assert not any(files_of(config.root / "consumequeue_ext/T/0")[f"{200:020d}"][60:])
     assert codes_of(again) == [TAG_A] * 11
 
 

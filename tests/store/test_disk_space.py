@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from store import disk_space
 from store.disk_space import DiskForecast, DiskForecaster, DiskSpace, disk_ratio, joint_space
 
 GIB = 1 << 30
@@ -74,5 +73,5 @@ def test_a_disk_that_does_not_answer_has_no_ratio(tmp_path: Path, monkeypatch: p
     def stale(path: Path) -> os.statvfs_result:
         raise OSError(116, "Stale file handle")
 
-    monkeypatch.setattr(disk_space.os, "statvfs", stale)
+    monkeypatch.setattr(os, "statvfs", stale)
     assert disk_ratio(tmp_path) == -1.0

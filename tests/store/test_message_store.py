@@ -339,3 +339,37 @@ def test_many_queues_need_few_descriptors_and_no_maps(tmp_path: Path, open_store
     again = open_store(config)
     assert sum(len(read_all(again, f"T{number}")) for number in range(600)) == 600
     assert len(list(Path("/proc/self/fd").iterdir())) < 400
+
+
+def test_offsets_by_time_among_equal_times_and_lost_messages(store: MessageStore, clock: FakeClock) -> None:
+    """The reference broker's answers: the nearest in time, the earlier of two, the last when all are older."""
+    start = int(clock.now * 1000)
+    for number in range(8):
+        clock.now = (start + number // 2 * 100) / 1000  # two at a time
+        store.put_message(message())
+    assert [store.offset_by_time("T", 0, start + at) for at in (-1, 0, 49, 50, 51, 100, 10_000)] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        2,
+        7,
+    ]
+    for _ in range(100):
+        store.put_message(message(bytes(1000)))
+    store._log.queue.files.pop(0).delete()
+    store._queues.queue("T", 0).correct_min(store.min_physical_offset)
+    assert store.offset_by_time("T", 0, start) == store.min_offset("T", 0) > 8
+    assert store.earliest_store_timestamp() == store.earliest_store_timestamp("T", 0) == start + 300
+    assert store.earliest_store_timestamp("Nobody", 0) == -1
+
+
+def test_a_transient_pool_is_declined_with_the_reason(
+    tmp_path: Path, open_store: OpenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store(small_config(tmp_path, transient_pool_enable=True))
+    (entry,) = [entry for entry in caplog.records if getattr(entry, "event", "") == "transient_pool_declined"]
+    assert "nothing is lost" in entry.why  # type: ignore[attr-defined]
+    assert store.put_message(message()).status is OK
+    assert len(read_all(store, "T")) == 1

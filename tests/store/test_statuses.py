@@ -1,0 +1,176 @@
+"""Every status a put or a get can have, once, by what leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gantrymq.message.batch import encode_batch
+from gantrymq.message.model import Message
+from store import GetMessageStatus, MessageStore, PutMessageStatus, RunningFlags, StoreBatch, StoreMessage, file_bytes
+from tests.store.conftest import HOST, FakeClock, OpenStore, message, small_config
+
+
+def no_space(fd: int, start: int, end: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_put_ok(tmp_path: Path, open_store: OpenStore) -> None:
+    assert open_store(small_config(tmp_path)).put_message(message()).status is PutMessageStatus.PUT_OK
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        RunningFlags.NOT_WRITEABLE,
+        RunningFlags.QUEUE_ERROR,
+        RunningFlags.INDEX_ERROR,
+        RunningFlags.DISK_FULL,
+        RunningFlags.SYNC_ERROR,
+    ],
+)
+def test_put_service_not_available(tmp_path: Path, open_store: OpenStore, flag: RunningFlags) -> None:
+    store = open_store(small_config(tmp_path))
+    store.set_flag(flag, True)
+    assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
+    assert not store.is_writeable and store.is_readable
+    store.set_flag(flag, False)
+    assert store.put_message(message()).status is PutMessageStatus.PUT_OK
+
+
+@pytest.mark.parametrize("made", [message(topic="x" * 128), message(bytes(65536))])
+def test_put_message_illegal(tmp_path: Path, open_store: OpenStore, made: StoreMessage) -> None:
+    assert open_store(small_config(tmp_path)).put_message(made).status is PutMessageStatus.MESSAGE_ILLEGAL
+
+
+def test_put_properties_size_exceeded(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path))
+    long = message(properties="A\x01" + "x" * 32766)
+    assert store.put_message(long).status is PutMessageStatus.PROPERTIES_SIZE_EXCEEDED
+
+
+def test_put_create_maped_file_failed(tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(small_config(tmp_path))
+    monkeypatch.setattr(file_bytes, "allocate_range", no_space)
+    assert store.put_message(message()).status is PutMessageStatus.CREATE_MAPED_FILE_FAILED
+    monkeypatch.undo()
+    assert store.put_message(message()).status is PutMessageStatus.PUT_OK
+
+
+def test_put_os_page_cache_busy_after_a_slow_append_for_as_long_as_one_is_slow(
+    tmp_path: Path, open_store: OpenStore, clock: FakeClock
+) -> None:
+    store = open_store(small_config(tmp_path))
+    made = StoreBatch("T", 0, encode_batch([Message("T", b"x")]), b"", 0, 0, 1, HOST, HOST)
+
+    def stall(*facts: object) -> None:
+        clock.now += 1.1
+
+    store.arrival_listener = stall
+    assert store.put_message(message()).status is PutMessageStatus.PUT_OK
+    store.arrival_listener = None
+    assert store.is_page_cache_busy() and store.is_writeable
+    assert store.put_message(message()).status is PutMessageStatus.OS_PAGE_CACHE_BUSY
+    assert store.put_batch(made).status is PutMessageStatus.OS_PAGE_CACHE_BUSY
+    store.set_flag(RunningFlags.DISK_FULL, True)
+    assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
+    store.set_flag(RunningFlags.DISK_FULL, False)
+    assert store.put_message(message()).status is PutMessageStatus.OS_PAGE_CACHE_BUSY
+    clock.now += 1.1
+    assert store.put_message(message()).status is PutMessageStatus.PUT_OK
+    assert store.put_batch(made).status is PutMessageStatus.PUT_OK
+
+
+def get(store: MessageStore, offset: int, topic: str = "T") -> tuple[GetMessageStatus, int]:
+    result = store.get_message("g", topic, 0, offset, 32, None)
+    return result.status, result.next_begin_offset
+
+
+def filled(open_store: OpenStore, root: Path) -> MessageStore:
+    """Two and a half files of the queue, four of the log; the queue's units are in its files only."""
+    store = open_store(small_config(root))
+    for _ in range(250):
+        store.put_message(message(bytes(900), tags="A"))
+    store._log_flusher.finish()
+    store._queue_flusher.finish()
+    queue = store._queues.find("T", 0)
+    assert queue is not None
+    queue.trim(0)
+    return store
+
+
+def lose_queue_file(store: MessageStore) -> None:
+    queue = store._queues.find("T", 0)
+    assert queue is not None
+    queue._descriptors.close()
+    queue.path_of(0).unlink()
+
+
+def lose_log_file(store: MessageStore) -> None:
+    store._log.queue.files.pop(0).delete()
+
+
+def lose_log(store: MessageStore) -> None:
+    while store._log.queue.files:
+        lose_log_file(store)
+
+
+def nothing(store: MessageStore) -> None:
+    return
+
+
+@pytest.mark.parametrize(
+    ("before", "offset", "expected"),
+    [
+        (nothing, 0, (GetMessageStatus.FOUND, 32)),
+        (nothing, -1, (GetMessageStatus.OFFSET_TOO_SMALL, 0)),
+        (nothing, 250, (GetMessageStatus.OFFSET_OVERFLOW_ONE, 250)),
+        (nothing, 251, (GetMessageStatus.OFFSET_OVERFLOW_BADLY, 250)),
+        (lose_queue_file, 3, (GetMessageStatus.OFFSET_FOUND_NULL, 100)),
+        # the log's file is gone, the queue's minimum not yet corrected: pass over what is gone, take what follows
+        (lose_log_file, 3, (GetMessageStatus.FOUND, 97)),
+        (lose_log, 3, (GetMessageStatus.MESSAGE_WAS_REMOVING, 250)),
+    ],
+)
+def test_get(
+    tmp_path: Path,
+    open_store: OpenStore,
+    before: Callable[[MessageStore], None],
+    offset: int,
+    expected: tuple[GetMessageStatus, int],
+) -> None:
+    store = filled(open_store, tmp_path)
+    before(store)
+    assert get(store, offset) == expected
+
+
+def test_get_no_matched_message_goes_on_behind_what_it_looked_at(tmp_path: Path, open_store: OpenStore) -> None:
+    store = filled(open_store, tmp_path)
+    result = store.get_message("g", "T", 0, 0, 32, frozenset({1}))
+    assert (result.status, result.next_begin_offset) == (GetMessageStatus.NO_MATCHED_MESSAGE, 250)
+
+
+def test_get_no_message_in_queue_is_said_of_an_unknown_queue_too(tmp_path: Path, open_store: OpenStore) -> None:
+    """NO_MATCHED_LOGIC_QUEUE is never said: RocketMQ makes the queue it is asked for, and finds it empty."""
+    store = open_store(small_config(tmp_path))
+    assert get(store, 0, "Nobody") == (GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0)
+
+
+@pytest.mark.parametrize(("hot_bytes", "count", "slave"), [(1 << 40, 32, False), (0, 8, True)])
+def test_cold_reads_are_smaller_and_may_go_to_a_slave(
+    tmp_path: Path, open_store: OpenStore, hot_bytes: int, count: int, slave: bool
+) -> None:
+    store = filled(open_store, tmp_path)
+    store._reader._hot_bytes = hot_bytes
+    result = store.get_message("g", "T", 0, 0, 32)
+    assert (result.message_count, result.suggest_slave) == (count, slave)
+
+
+def test_a_cold_read_is_bounded_in_bytes(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path, transfer_bytes_in_disk_max=2500))
+    for _ in range(8):
+        store.put_message(message(bytes(900)))
+    store._reader._hot_bytes = 0
+    assert store.get_message("g", "T", 0, 0, 32).message_count == 2
