@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from dashboard import units
 from dashboard.checks import Level, judge
 from dashboard.failures import BrokerUnreachable
 from dashboard.figures import overview_figures
@@ -51,6 +52,17 @@ def test_a_restart_or_a_long_pause_gives_no_rate() -> None:
 def test_what_a_broker_does_not_say_is_unknown() -> None:
     silent = read_facts(BROKER, {"commitLogDiskRatio": "-1.0", "sendThreadPoolQueueSize": "much"}, 1.0, None)
     assert (silent.disk_ratio, silent.put_total, silent.lanes[0].size) == (None, None, None)
+
+
+def test_when_the_disk_will_be_full_is_said_or_known_not_to_be_known() -> None:
+    def shown(**said: str) -> tuple[str, str]:
+        state = BrokerState("broker-a", "127.0.0.1:1", read_facts(BROKER, said, 100.0, None))
+        figure = overview_figures(snapshot(state)).values["broker.broker-a.disk.full"]
+        return figure.text.replace(units.THIN, " "), figure.why or ""
+
+    assert shown(diskGrowthBytesPerSecond="5.0", diskSecondsToFull="259200.0")[0] == "full in 3 d"
+    assert shown(diskGrowthBytesPerSecond="-5.0") == (units.UNKNOWN, "the disk is not filling up")
+    assert shown() == (units.UNKNOWN, "known after a minute")  # nor does Apache's broker ever say
 
 
 async def test_the_rate_of_a_real_broker_is_seen(gateway: Gateway, transactional_db: None) -> None:
