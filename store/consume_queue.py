@@ -11,20 +11,19 @@ queue's first message did not have index 0. Fillers also stand where units were 
 from __future__ import annotations
 
 import os
-import struct
 from pathlib import Path
 
 from store import file_bytes
 from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.consume_queue_ext import ADDRESS_MAX, ConsumeQueueExt
 from store.descriptors import DescriptorCache
+from store.queue_scan import UNIT as UNIT
+from store.queue_scan import scan_queue_file
 from store.results import ConsumeQueueUnit
 
-UNIT = struct.Struct(">qiq")
 FILLER_SIZE = 0x7FFFFFFF
 FILLER = UNIT.pack(0, FILLER_SIZE, 0)
 NAME_DIGITS = 20
-SCAN_UNITS = 4096
 EXT_LOOK_UNITS = 4096  # so many units may stand between one with an extension and the queue's end
 _pack_unit = UNIT.pack
 
@@ -34,11 +33,13 @@ class ConsumeQueue:
 
     __slots__ = (
         "_descriptors",
+        "_first_physical_offset",
+        "_folder",
         "bases",
         "dirty",
         "ext",
         "file_units",
-        "folder",
+        "has_residue",
         "is_torn",
         "max_physical_offset",
         "min_index",
@@ -51,9 +52,9 @@ class ConsumeQueue:
     )
 
     def __init__(
-        self, folder: Path, topic: str, queue_id: int, file_bytes_each: int, descriptors: DescriptorCache
+        self, folder: Path | str, topic: str, queue_id: int, file_bytes_each: int, descriptors: DescriptorCache
     ) -> None:
-        self.folder = folder
+        self._folder = str(folder)  # a Path takes half a kilobyte, and there may be many ten thousand
         self.topic = topic
         self.queue_id = queue_id
         self.file_units = file_bytes_each // UNIT_BYTES
@@ -67,7 +68,13 @@ class ConsumeQueue:
         self.dirty = False
         self.ext: ConsumeQueueExt | None = None
         self.is_torn = False  # load found a file where no unit stands
+        self.has_residue = False  # load did not see that all is empty behind the end
+        self._first_physical_offset = -1  # of the first message, while nothing was cut since it was loaded
         self._descriptors = descriptors
+
+    @property
+    def folder(self) -> Path:
+        return Path(self._folder)
 
     def append(self, physical_offset: int, size_bytes: int, tags_code: int) -> None:
         """Add the unit of the message with index `next_index`. MessageStore has this inline."""
@@ -107,7 +114,10 @@ class ConsumeQueue:
         return self.bases[0] if self.bases else self.tail_index
 
     def path_of(self, base: int) -> Path:
-        return self.folder / f"{base * UNIT_BYTES:0{NAME_DIGITS}d}"
+        return Path(self._path_text(base))
+
+    def _path_text(self, base: int) -> str:
+        return f"{self._folder}/{base * UNIT_BYTES:0{NAME_DIGITS}d}"
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -123,7 +133,10 @@ class ConsumeQueue:
             base = index - index % self.file_units
             part = data[position : position + (base + self.file_units - index) * UNIT_BYTES]
             path = self.path_of(base)
-            fd = file_bytes.create_sized(path, self.file_units * UNIT_BYTES)
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            except FileNotFoundError:
+                fd = file_bytes.create_sized(path, self.file_units * UNIT_BYTES)
             try:
                 file_bytes.write_all(fd, part, (index - base) * UNIT_BYTES)
             finally:
@@ -150,17 +163,25 @@ class ConsumeQueue:
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Find the files and the end of the valid units. Looks at the last three files, as RocketMQ does."""
-        self.bases = sorted(int(path.name) // UNIT_BYTES for path in self.folder.iterdir() if self._is_ours(path))
+    def load(self, synced_end: int = 0) -> None:
+        """Find the files and the end of the valid units. Looks at the last three files, as RocketMQ does.
+
+        Of messages below `synced_end` no unit is missing: what has so many units is not read unit by unit.
+        """
+        with os.scandir(self._folder) as entries:
+            self.bases = sorted(int(entry.name) // UNIT_BYTES for entry in entries if _is_ours(entry))
         end = self.bases[0] if self.bases else 0
         for base in self.bases[-3:]:
-            count = self._count_valid(base)
-            end = base + count
-            if count < self.file_units:
+            found = scan_queue_file(self._path_text(base), self.file_units, synced_end)
+            end = base + found.units
+            if base == self.bases[0] and found.first is not None and found.first.size_bytes != FILLER_SIZE:
+                self._first_physical_offset = found.first.physical_offset
+            if found.last is not None and found.last.size_bytes != FILLER_SIZE:
+                self.max_physical_offset = found.last.physical_offset + found.last.size_bytes
+            self.has_residue = found.has_residue
+            if found.units < self.file_units:
                 break
         self.next_index = self.tail_index = self.written_index = end
-        self._note_end()
         if self.bases and self.bases[-1] >= end:
             self.is_torn = True  # a file comes into being with its first unit: that one is gone, maybe others
             self.cut(end)
@@ -189,6 +210,7 @@ class ConsumeQueue:
 
     def cut(self, index: int) -> None:
         """Drop all units from `index` on, and erase them on disk: a stale unit must not come back."""
+        self._first_physical_offset = -1
         if self.ext is not None and (first := self.unit_at(index)) is not None:
             self.ext.end_before(first.tags_code)
         self.next_index = max(index, 0)
@@ -211,6 +233,8 @@ class ConsumeQueue:
         After a crash those in the files can't be believed: of what was not synced, a power cut leaves any part, and of
         what a killed process wrote nobody knows that the disk has it. The files are left to `erase_behind_end`.
         """
+        if self.max_physical_offset <= physical_start:
+            return
         low, high = self.first_index, self.next_index
         while low < high:
             middle = (low + high) // 2
@@ -228,11 +252,32 @@ class ConsumeQueue:
             self.next_index = self.tail_index = self.written_index = low
             self.min_index = min(self.min_index, low)
             self.tail.clear()
+            self.has_residue = True
             self._note_end()
 
-    def erase_behind_end(self) -> None:
-        """Zero the files behind the last unit they are known to have, and make that durable."""
-        self._cut_files(self.written_index)
+    def keep_what_is_same(self, end_index: int, had_residue: bool) -> None:
+        """The log said again what the files hold up to `end_index`, and that is what they hold: leave them alone."""
+        index, said = self.written_index, self.pending()
+        if self.next_index < end_index:
+            return
+        held = b""
+        while index < end_index:
+            base = index - index % self.file_units
+            count = min(end_index, base + self.file_units) - index
+            held += self._descriptors.read(self.path_of(base), count * UNIT_BYTES, (index - base) * UNIT_BYTES)
+            index += count
+        if said.startswith(held) and len(held) == (end_index - self.written_index) * UNIT_BYTES:
+            self.written_index = end_index
+            self.has_residue = had_residue
+            self.trim(0)
+
+    def erase_behind_end(self) -> bool:
+        """Zero the files behind the last unit they are known to have; say if there was need to. The caller syncs."""
+        if self.has_residue:
+            self._cut_files(self.written_index, sync=False)
+            self.has_residue = False
+            return True
+        return False
 
     def cut_physical(self, physical_end: int) -> None:
         """Drop the units of messages at or behind the end of the commit log."""
@@ -247,6 +292,9 @@ class ConsumeQueue:
 
     def correct_min(self, min_physical_offset: int) -> None:
         """Set `min_index` to the first unit whose message the commit log still has."""
+        if min_physical_offset <= self._first_physical_offset:
+            self.min_index = self.first_index
+            return
         low, high = self.first_index, self.next_index
         while low < high:
             middle = (low + high) // 2
@@ -269,31 +317,13 @@ class ConsumeQueue:
 
     def forget_files(self, bases: list[int]) -> list[Path]:
         """Take files out of the queue; return their paths, to be deleted by the caller."""
+        if bases:
+            self._first_physical_offset = -1
         paths = [self.path_of(base) for base in bases]
         for path in paths:
             self._descriptors.forget(path)
         self.bases = [base for base in self.bases if base not in bases]
         return paths
-
-    def _is_ours(self, path: Path) -> bool:
-        return path.name.isdecimal() and len(path.name) == NAME_DIGITS and path.is_file()
-
-    def _count_valid(self, base: int) -> int:
-        """Return how many units from the file's start on are valid."""
-        path = self.path_of(base)
-        last = self._descriptors.read(path, UNIT_BYTES, (self.file_units - 1) * UNIT_BYTES)
-        if len(last) == UNIT_BYTES and UNIT.unpack(last)[1] > 0:
-            return self.file_units  # written in order: when the last unit is there, so are the others
-        count = 0
-        while True:
-            data = self._descriptors.read(path, SCAN_UNITS * UNIT_BYTES, count * UNIT_BYTES)
-            units = len(data) // UNIT_BYTES
-            for physical_offset, size_bytes, _tags_code in UNIT.iter_unpack(data[: units * UNIT_BYTES]):
-                if physical_offset < 0 or size_bytes <= 0:
-                    return count
-                count += 1
-            if units < SCAN_UNITS:
-                return count
 
     def _note_end(self) -> None:
         last = self.unit_at(self.next_index - 1)
@@ -301,19 +331,24 @@ class ConsumeQueue:
             last.physical_offset + last.size_bytes if last is not None and last.size_bytes != FILLER_SIZE else 0
         )
 
-    def _cut_files(self, index: int) -> None:
+    def _cut_files(self, index: int, *, sync: bool = True) -> None:
         doomed = [base for base in self.bases if base >= index]
         for path in self.forget_files(doomed):
             path.unlink(missing_ok=True)
-        if doomed:
+        if doomed and sync:
             file_bytes.sync_folder(self.folder)
         if self.bases and index < self.bases[-1] + self.file_units:
-            self._zero(self.bases[-1], index)
+            self._zero(self.bases[-1], index, sync=sync)
 
-    def _zero(self, base: int, index: int) -> None:
+    def _zero(self, base: int, index: int, *, sync: bool) -> None:
         fd = os.open(self.path_of(base), os.O_RDWR | os.O_CLOEXEC)
         try:
             file_bytes.zero_range(fd, (index - base) * UNIT_BYTES, self.file_units * UNIT_BYTES)
-            os.fdatasync(fd)
+            if sync:
+                os.fdatasync(fd)
         finally:
             os.close(fd)
+
+
+def _is_ours(entry: os.DirEntry[str]) -> bool:
+    return entry.name.isdecimal() and len(entry.name) == NAME_DIGITS and entry.is_file()

@@ -40,23 +40,28 @@ class ConsumeQueueTable:
         self._has_ext = self._ext_enable or self._ext_folder.is_dir()  # what is there is read, enabled or not
         self._warm: dict[ConsumeQueue, None] = {}  # those with written units in memory, oldest first
 
-    def load(self) -> None:
-        """Open every queue of the folder. Strangers are named in the log and left alone."""
+    def load(self, synced_end: int = 0) -> None:
+        """Open every queue of the folder. Strangers are named in the log and left alone.
+
+        Of messages below the physical offset `synced_end` no unit is missing.
+        """
         if not self._folder.is_dir():
             return
-        for topic_folder in sorted(self._folder.iterdir()):
+        for topic_folder in _entries(self._folder):
             is_topic = topic_folder.name != FILE_SYSTEMS_OWN and is_storable(topic_folder.name)
             if not is_topic or not topic_folder.is_dir():
-                logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(topic_folder)})
+                logger.warning("stray file ignored", extra={"event": "stray_file", "path": topic_folder.path})
                 continue
-            for queue_folder in topic_folder.iterdir():
+            slot = self.slot(topic_folder.name)
+            assert slot is not None
+            for queue_folder in _entries(topic_folder):
                 if _is_queue_id(queue_folder.name) and queue_folder.is_dir():
-                    queue = self.queue(topic_folder.name, int(queue_folder.name))
-                    queue.load()
+                    queue = self.make(slot, int(queue_folder.name))
+                    queue.load(synced_end)
                     if queue.ext is not None:
                         queue.load_ext(repair=self._ext_enable)
                 else:
-                    logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(queue_folder)})
+                    logger.warning("stray file ignored", extra={"event": "stray_file", "path": queue_folder.path})
 
     def slot(self, topic: str) -> TopicSlot | None:
         """Return the topic's slot, made at first use; None when no record could carry this name."""
@@ -77,7 +82,7 @@ class ConsumeQueueTable:
         return slot.queues.get(queue_id) or self.make(slot, queue_id)
 
     def make(self, slot: TopicSlot, queue_id: int) -> ConsumeQueue:
-        folder = self._folder / slot.topic / str(queue_id)
+        folder = f"{self._folder}/{slot.topic}/{queue_id}"
         queue = ConsumeQueue(folder, slot.topic, queue_id, self._file_bytes, self._descriptors)
         if self._has_ext:
             ext_folder = self._ext_folder / slot.topic / str(queue_id)
@@ -109,9 +114,9 @@ class ConsumeQueueTable:
 
     # -- flushing ------------------------------------------------------------------------------------------------
 
-    def take_jobs(self) -> list[WriteJob]:
-        """Return what the files lack, and start collecting anew."""
-        dirty, self.dirty = self.dirty, []
+    def take_jobs(self, count_max: int | None = None) -> list[WriteJob]:
+        """Return what the files of up to `count_max` queues lack, those first that wait longest."""
+        dirty, self.dirty = self.dirty[:count_max], self.dirty[len(self.dirty) if count_max is None else count_max :]
         jobs: list[WriteJob] = []
         for queue in dirty:
             queue.dirty = False
@@ -162,6 +167,11 @@ class ConsumeQueueTable:
 def _is_queue_id(name: str) -> bool:
     """Say if a folder of this name is one that a queue is written to: `7`, but not `007`."""
     return name.isascii() and name.isdecimal() and str(int(name)) == name and int(name) <= QUEUE_ID_MAX
+
+
+def _entries(folder: os.PathLike[str]) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
 
 
 def write_jobs(jobs: list[WriteJob]) -> list[Path]:

@@ -72,6 +72,17 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+def sync_file_system(folder: Path) -> None:
+    """Have the disk take everything written to the folder's file system: for ten thousand files the shorter way."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if _libc.syncfs(fd) != 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+    finally:
+        os.close(fd)
+
+
 def map_address(mapping: mmap.mmap) -> int:
     """Return where a writable map lies. The caller keeps the map alive while it uses the address."""
     return ctypes.addressof(ctypes.c_char.from_buffer(mapping))

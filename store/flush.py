@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from store import file_bytes
-from store.checkpoint import Checkpoint
+from store.checkpoint import Checkpoint, Synced
 from store.commit_log import CommitLog
 from store.config import MessageStoreConfig
 from store.consume_queue_table import ConsumeQueueTable, WriteJob, sync_paths, write_jobs
@@ -27,9 +27,11 @@ logger = logging.getLogger(__name__)
 
 LEAST_DIRTY_BYTES = 4 * 4096  # less waits for the thorough flush
 THOROUGH_INTERVAL_S = 10.0
-SYNC_QUEUES_INTERVAL_S = 5.0  # while few queues were written
-SYNC_MANY_QUEUES_INTERVAL_S = 60.0
-FEW_QUEUE_FILES = 64
+SYNC_QUEUES_INTERVAL_S = 3.0  # what was stored since the last one is read again after a crash
+FEW_QUEUE_FILES = 256  # more are synced by their whole file system, in one call
+MANY_DIRTY = 1024  # so many queues are written less often: their units wait in memory, and cost one write together
+WRITE_MANY_INTERVAL_S = 10.0
+QUEUES_PER_TURN = 256  # the loop gives that many to the writer at a time, in less than a millisecond
 
 
 class _Waiter(NamedTuple):
@@ -169,7 +171,8 @@ class QueueFlusher:
         self._put_pending = put_pending  # index entries: on the loop, before anything is synced
         self._on_state = on_state
         self._unsynced: set[Path] = set()
-        self._last_sync = time.monotonic()
+        self._last_write = self._last_sync = time.monotonic()
+        self._queue_end = 0  # end of the last message of all that was written
 
     async def run(self) -> None:
         """Every interval: write, and now and then sync. A full disk is reported and tried again."""
@@ -177,14 +180,20 @@ class QueueFlusher:
         while True:
             await asyncio.sleep(self._interval_s)
             self._put_pending()
-            stamp = self._log.store_timestamp
-            jobs = self._queues.take_jobs()
+            due = time.monotonic() - self._last_write >= WRITE_MANY_INTERVAL_S
+            if len(self._queues.dirty) > MANY_DIRTY and not due:
+                continue
+            self._last_write = time.monotonic()
+            stamp, end = self._log.store_timestamp, self._log.position
+            jobs: list[WriteJob] = []
             try:
-                if jobs:
+                for _ in range(0, len(self._queues.dirty), QUEUES_PER_TURN):
+                    jobs = self._take_jobs()
                     writing = loop.run_in_executor(self._executor, write_jobs, jobs)
                     self._written(jobs, await _to_its_end(writing))
-                if self._unsynced and time.monotonic() - self._last_sync >= self._sync_interval_s():
-                    await loop.run_in_executor(self._executor, self._sync, stamp)
+                jobs = []
+                if self._unsynced and time.monotonic() - self._last_sync >= SYNC_QUEUES_INTERVAL_S:
+                    await loop.run_in_executor(self._executor, self._sync, stamp, end)
             except OSError as exc:
                 self._queues.jobs_failed(jobs)
                 self._on_state(exc)
@@ -197,32 +206,52 @@ class QueueFlusher:
     def finish(self) -> None:
         """The last round. Blocks."""
         self._put_pending()
-        stamp = self._log.store_timestamp
-        jobs = self._queues.take_jobs()
-        self._written(jobs, write_jobs(jobs))
-        self._sync(stamp)
+        stamp, end = self._log.store_timestamp, self._log.position
+        while jobs := self._take_jobs():
+            self._written(jobs, write_jobs(jobs))
+        self._sync(stamp, end, closed_at=end)
+
+    def _take_jobs(self) -> list[WriteJob]:
+        jobs = self._queues.take_jobs(QUEUES_PER_TURN)
+        self._queue_end = max(self._queue_end, max((job[0].max_physical_offset for job in jobs), default=0))
+        return jobs
 
     def _written(self, jobs: list[WriteJob], paths: list[Path]) -> None:
         self._unsynced.update(paths)
         self._queues.jobs_done(jobs)
 
-    def _sync_interval_s(self) -> float:
-        return SYNC_QUEUES_INTERVAL_S if len(self._unsynced) <= FEW_QUEUE_FILES else SYNC_MANY_QUEUES_INTERVAL_S
+    def _sync(self, stamp: int, end: int, closed_at: int = -1) -> None:
+        """Have the disk take all that was written, and say so in the checkpoint: everything below `end`.
 
-    def _sync(self, stamp: int) -> None:
+        A closed store says nothing: who makes it look crashed by hand wants it to be read anew.
+        """
         paths, self._unsynced = self._unsynced, set()
         try:
-            sync_paths(paths)
-            for folder in {folder for path in paths for folder in path.parents[:3] if folder.exists()}:
-                file_bytes.sync_folder(folder)
+            _sync_files(paths)
+            index_end = self._index.last_update[1]
             index_stamp = self._index.sync()
         except OSError:
             self._unsynced |= paths
             raise
         self._last_sync = time.monotonic()
-        self._checkpoint.logics_ms = max(self._checkpoint.logics_ms, stamp)
-        self._checkpoint.index_ms = max(self._checkpoint.index_ms, index_stamp)
-        self._checkpoint.save()
+        checkpoint = self._checkpoint
+        checkpoint.logics_ms = max(checkpoint.logics_ms, stamp)
+        checkpoint.index_ms = max(checkpoint.index_ms, index_stamp)
+        synced_end = min(end, self._log.flushed_offset) if closed_at < 0 else 0
+        checkpoint.synced = Synced(synced_end, self._queue_end, index_end, closed_at)
+        checkpoint.save()
+
+
+def _sync_files(paths: set[Path]) -> None:
+    """Have the disk take these files, and the folders that name them."""
+    if len(paths) > FEW_QUEUE_FILES:
+        file_bytes.sync_file_system(next(path for path in paths).parents[2])
+        return
+    sync_paths(paths)
+    folders = {folder for path in paths for folder in path.parents[:3]}  # queue, topic, consumequeue
+    for folder in folders:
+        if folder.exists():
+            file_bytes.sync_folder(folder)
 
 
 async def _to_its_end(writing: asyncio.Future[list[Path]]) -> list[Path]:

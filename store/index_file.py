@@ -23,6 +23,7 @@ SLOT = struct.Struct(">i")
 ENTRY = struct.Struct(">iqii")
 HEADER_BYTES = HEADER.size
 ALLOCATE_ENTRIES = 1 << 20
+LOOK_ENTRIES = 1024
 SECONDS_MAX = 0x7FFFFFFF
 
 Entry = tuple[int, int, int]  # key hash, physical offset, store timestamp
@@ -139,16 +140,31 @@ class IndexFile:
         fields: tuple[int, int, int, int] = ENTRY.unpack_from(self._map, self._entries_at + 20 * number)
         return fields
 
+    def cut_below(self, physical_end: int) -> bool:
+        """After a crash: keep the entries of messages before `physical_end`, whose entries are surely on disk.
+
+        What lies behind is taken out of its chains, the newest first. Where chains don't have it, a page was lost, and
+        all chains are made anew. False when the entries make no sense: then the file can't be trusted at all.
+        """
+        self._allocate(self.count)
+        kept = self._first_number_from(physical_end)
+        if not self._is_rising(kept) or not self._unlink_from(kept):
+            return self.rebuild_below(physical_end)
+        heads = self._heads()
+        if max(heads) >= kept or min(heads) < 0:
+            return self.rebuild_below(physical_end)
+        self._end_at(kept, len(heads) - heads.count(0))
+        return True
+
     def rebuild_below(self, physical_end: int) -> bool:
-        """After a crash: keep the entries of messages before `physical_end` and link them anew.
+        """Keep the entries of messages before `physical_end` and link them anew.
 
         The entries themselves must make sense: offsets never fall and every entry was written. What makes no sense at
-        the end was not synced and is cut off. False when entries to be kept stand behind it: then the file can't be
-        trusted at all.
+        the end was not synced and is cut off. False when entries to be kept stand behind it.
         """
         self._allocate(self.count)
         heads = array("i", bytes(4 * self.slots))
-        used, number, last_offset, seconds = 0, 1, 0, 0
+        used, number, last_offset = 0, 1, 0
         while number < self.count:
             key_hash, physical_offset, seconds, _previous = self.entry(number)
             if physical_offset >= physical_end:
@@ -163,15 +179,51 @@ class IndexFile:
             heads[slot] = number
             last_offset = physical_offset
             number += 1
-        if number < self.count:
-            self.end_ms = self.begin_ms + 1000 * (self.entry(number - 1)[2] if number > 1 else 0)
-            self.end_offset = last_offset
-        self.count, self.used_slots = number, used
         heads.byteswap()
         self._map[HEADER_BYTES : self._entries_at] = heads.tobytes()
-        HEADER.pack_into(self._map, 0, self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, used, number)
-        self.sync()
+        self._end_at(number, used)
         return True
+
+    def _first_number_from(self, physical_end: int) -> int:
+        """Return the number of the first entry at or behind the offset, by halving: offsets never fall."""
+        low, high = 1, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle)[1] < physical_end:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _is_rising(self, count: int) -> bool:
+        """Say if the last pages of entries below `count` are what they should be, and not holes."""
+        first = max(1, count - LOOK_ENTRIES)
+        offsets = [self.entry(number)[1] for number in range(first, count)]
+        return offsets == sorted(offsets) and (first == 1 or offsets[0] >= self.begin_offset)
+
+    def _unlink_from(self, kept: int) -> bool:
+        """Take the entries from number `kept` on out of their chains. False when one is not the head of its chain."""
+        for number in range(self.count - 1, kept - 1, -1):
+            key_hash, _physical_offset, _seconds, previous = self.entry(number)
+            slot_at = HEADER_BYTES + 4 * (key_hash % self.slots)
+            if _unpack_slot(self._map, slot_at)[0] != number or not 0 <= previous < number:
+                return False
+            _pack_slot(self._map, slot_at, previous)
+        return True
+
+    def _heads(self) -> array[int]:
+        heads = array("i", self._map[HEADER_BYTES : self._entries_at])
+        heads.byteswap()
+        return heads
+
+    def _end_at(self, count: int, used_slots: int) -> None:
+        """From now on `count` is the next entry's number. Saved and synced."""
+        if count < self.count:
+            last = self.entry(count - 1) if count > 1 else (0, 0, 0, 0)
+            self.end_ms, self.end_offset = self.begin_ms + 1000 * last[2], last[1]
+        self.count, self.used_slots = count, used_slots
+        _pack_header(self._map, 0, self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, used_slots, count)
+        self.sync()
 
     def _has_entries(self, number: int, last_offset: int, physical_end: int) -> bool:
         """Say if an entry from `number` on is of a message between the two offsets."""

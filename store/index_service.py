@@ -68,7 +68,7 @@ class IndexService:
         kept = []
         for file in self.files:
             has_older = file.count > 1 and file.begin_offset < physical_end
-            if has_older and file.rebuild_below(physical_end):
+            if has_older and file.cut_below(physical_end):
                 kept.append(file)
                 continue
             if has_older:

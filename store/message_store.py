@@ -24,7 +24,7 @@ from gantrymq.message import record, sysflag
 from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from store import recovery
-from store.checkpoint import AbortMarker, Checkpoint, StoreLock
+from store.checkpoint import AbortMarker, Checkpoint, StoreLock, Synced
 from store.commit_log import CommitLog
 from store.config import MessageStoreConfig
 from store.consume_queue import UNIT, ConsumeQueue
@@ -36,6 +36,7 @@ from store.disk_space import DiskForecast, disk_ratio
 from store.errors import StoreNotRunning
 from store.flush import LogFlusher, QueueFlusher
 from store.index_service import PENDING_MAX, IndexService, Pending
+from store.log_scan import ScannedRecord
 from store.reader import StoreReader
 from store.results import (
     ConsumeQueueUnit,
@@ -61,6 +62,7 @@ NO_POOL = (
     "can see the message; here pages are ready before they are written: an append is as fast and nothing is lost"
 )
 TAGS_CACHED_MAX = 16384
+ALL_SYNCED = 1 << 62  # after a clean stop
 GAP_UNITS_MAX = 1_000_000  # a hole in a queue wider than this is no hole but a damaged record
 PROPERTIES_BYTES_MAX = names.PROPERTIES_BYTES_MAX
 MESSAGE_MAGIC = record.MESSAGE_MAGIC
@@ -150,7 +152,7 @@ class MessageStore:
             self._discard.empty()
             self._checkpoint.load()
             self._log.load()
-            self._queues.load()
+            self._queues.load(ALL_SYNCED if clean else self._checkpoint.synced.end_offset)
             if self._index_enable:
                 self._index.load()
             self._dispatched = recovery.recover(
@@ -183,6 +185,9 @@ class MessageStore:
         """Feed queues what they lack, set the abort marker, accept messages. Blocks."""
         if not self._loaded:
             raise StoreNotRunning("load() comes before start()")
+        if self._checkpoint.synced.closed_at == self._log.position == self._dispatched:
+            ends = (queue.max_physical_offset for queue in self._queues)
+            self._checkpoint.synced = Synced(self._dispatched, max(ends, default=0), self._index.last_update[1])
         self._catch_up()
         self._put_pending()
         self._log.store_timestamp = max(self._log.store_timestamp, self._checkpoint.physic_ms)
@@ -628,7 +633,7 @@ class MessageStore:
         built.end = position
         return built
 
-    def _redispatch(self, fields: record.RecordFields, physical_offset: int) -> None:
+    def _redispatch(self, fields: ScannedRecord, physical_offset: int) -> None:
         """Feed queue and index from a record that is already in the log; both skip what they have."""
         try:
             slot = self._queues.slot(fields.topic.decode())

@@ -2,8 +2,9 @@
 queues and the index agree with it.
 
 After a clean stop everything was synced, so it is enough to look at the log from the last message of any queue on.
-After a crash the log is read from the newest file that the checkpoint proves to be complete, with CRCs, and every
-record is dispatched again; queues and index skip what they have. Either way a record counts only if it says its own
+After a crash the log is read, with CRCs, from where the checkpoint says that everything was on disk (or, where RocketMQ
+wrote it, from the newest file that is surely complete), and every record is dispatched again; queues skip what they
+have. Either way a record counts only if it says its own
 position. Stale bytes behind the end are erased and synced before anything new is written, in the log and in the queues:
 RocketMQ only moves its pointers, and such bytes have come back to life there.
 """
@@ -11,23 +12,24 @@ RocketMQ only moves its pointers, and such bytes have come back to life there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from gantrymq.errors import RecordError
 from gantrymq.message import record, sysflag
-from store.checkpoint import Checkpoint
+from store import file_bytes
+from store.checkpoint import NOT_SYNCED, Checkpoint
 from store.commit_log import CommitLog
 from store.consume_queue import FILLER_SIZE, ConsumeQueue
-from store.consume_queue_table import ConsumeQueueTable
+from store.consume_queue_table import ConsumeQueueTable, sync_paths
 from store.index_service import IndexService
+from store.log_scan import OnRecord, Progress, ScannedRecord, scan_file
 from store.mapped_file import MappedFile
 
 logger = logging.getLogger(__name__)
 
+SYNCED_ONE_BY_ONE = 64  # with more queues to sync, one call for the whole file system is shorter
 FILES_TRUSTED_AFTER = 3  # RocketMQ looks at the last three files of each kind
 LOOK_BYTES = 1 << 20  # zeros for as long are the end of the log, not a page that the disk lost
-
-Dispatch = Callable[[record.RecordFields, int], None]
 
 
 def recover(
@@ -35,37 +37,52 @@ def recover(
     queues: ConsumeQueueTable,
     index: IndexService,
     checkpoint: Checkpoint,
-    dispatch: Dispatch,
+    dispatch: OnRecord,
     *,
     clean: bool,
     check_crc: bool,
 ) -> int:
     """Make log, queues and index agree; return the offset up to which queues have been fed."""
-    torn = {queue: queue.next_index for queue in queues if _cut_to_provable_end(queue, log) or queue.is_torn}
+    synced = _synced_offset(log, queues, index, checkpoint)
+    torn = {}
+    for queue in queues:  # units below what was synced need no proof
+        if queue.is_torn or (queue.max_physical_offset > synced and _cut_to_provable_end(queue, log)):
+            torn[queue] = queue.next_index
     if clean:
         start = _clean_start(log, queues, check_crc)
         end = find_end(log, start, check_crc=check_crc)
         dispatched = min(end, max((queue.max_physical_offset for queue in queues), default=0))
     else:
-        start = _crash_start(log, checkpoint)
+        start = synced or _crash_start(log, checkpoint)
         index.recover(start)
+        read_again = {
+            queue: (queue.next_index, queue.has_residue) for queue in queues if queue.max_physical_offset > start
+        }
         for queue in queues:
             queue.rewind(start)
         kept = {queue: queue.next_index for queue in queues}
-        end = find_end(log, start, check_crc=check_crc, on_record=dispatch)
+        lacking = {queue for queue in torn if queue.max_physical_offset < start}
+        progress = Progress(str(log.queue.folder), _filled_end(log) - start)
+        end = find_end(log, start, check_crc=check_crc, on_record=dispatch, progress=progress)
         dispatched = end
-        torn = {queue: kept.get(queue, 0) for queue in queues if _was_passed(queue, kept.get(queue, 0))}
+        torn = {
+            queue: kept.get(queue, 0) for queue in queues if queue in lacking or _was_passed(queue, kept.get(queue, 0))
+        }
     _report_cut(log, end)
     log.start_at(end)
+    if end < checkpoint.synced.end_offset:
+        checkpoint.synced = NOT_SYNCED  # what comes there next is something else
     if not clean:
         _sync_from(start, log)
     for queue in queues:
         if queue.max_physical_offset > end:
             queue.cut_physical(end)
     _refill(torn, log, dispatch)
+    if not clean:
+        for queue, (end_index, had_residue) in read_again.items():
+            queue.keep_what_is_same(end_index, had_residue)
+        _sync_queues([queue for queue in queues if queue.erase_behind_end() or queue in read_again])
     for queue in queues:
-        if not clean:
-            queue.erase_behind_end()
         queue.correct_min(max(log.min_offset, 0))
     return max(dispatched, max(log.min_offset, 0))
 
@@ -77,13 +94,23 @@ def _sync_from(start: int, log: CommitLog) -> None:
             file.sync()
 
 
+def _sync_queues(queues: list[ConsumeQueue]) -> None:
+    """Have the disk take what was erased, before anything is written there, and what the last run did not sync."""
+    if len(queues) > SYNCED_ONE_BY_ONE:
+        file_bytes.sync_file_system(queues[0].folder)
+        return
+    sync_paths({queue.path_of(base) for queue in queues for base in queue.bases[-1:]})
+    for queue in queues:
+        file_bytes.sync_folder(queue.folder)
+
+
 def _was_passed(queue: ConsumeQueue, index: int) -> bool:
     """Say if a crash's dispatch began behind messages whose units, from `index` on, are lost."""
     unit = queue.unit_at(index)
     return queue.next_index > index and (unit is None or unit.size_bytes == FILLER_SIZE)
 
 
-def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, dispatch: Dispatch) -> None:
+def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, dispatch: OnRecord) -> None:
     """Give each queue again what the log has for it from the index on at which units were lost.
 
     Other queues get nothing: what the log has for them may be messages of deleted topics.
@@ -94,7 +121,7 @@ def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, dispatch: Dispatch) -
         queue.cut(index)
     wanted = {(queue.topic.encode(), queue.queue_id) for queue in torn}
 
-    def dispatch_wanted(fields: record.RecordFields, position: int) -> None:
+    def dispatch_wanted(fields: ScannedRecord, position: int) -> None:
         if (fields.topic, fields.queue_id) in wanted:
             dispatch(fields, position)
 
@@ -102,15 +129,14 @@ def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, dispatch: Dispatch) -
     find_end(log, start, check_crc=False, on_record=dispatch_wanted)
 
 
-def find_end(log: CommitLog, start: int, *, check_crc: bool, on_record: Dispatch | None = None) -> int:
+def find_end(
+    log: CommitLog, start: int, *, check_crc: bool, on_record: OnRecord | None = None, progress: Progress | None = None
+) -> int:
     """Read records from `start` on; return where the valid ones end."""
     end = start
     file = log.queue.find(start)
     while file is not None:
-        for position, fields in records_of(file, end - file.base, check_crc=check_crc):
-            end = position + fields.size_bytes
-            if on_record is not None:
-                on_record(fields, position)
+        end = file.base + scan_file(file, end - file.base, check_crc=check_crc, on_record=on_record, progress=progress)
         following = log.queue.find(file.end)
         if not _ends_with_blank(file, end) or following is None:
             break
@@ -162,6 +188,28 @@ def _clean_start(log: CommitLog, queues: ConsumeQueueTable, check_crc: bool) -> 
             for _position, _fields in records_of(file, unit.physical_offset - file.base, check_crc=check_crc):
                 return unit.physical_offset
     return files[max(0, len(files) - FILES_TRUSTED_AFTER)].base
+
+
+def _synced_offset(log: CommitLog, queues: ConsumeQueueTable, index: IndexService, checkpoint: Checkpoint) -> int:
+    """Return the offset below which log, queues and index are complete; 0 when that is not known or not believed.
+
+    Folders get mixed, and files deleted by hand to have them made anew: queues and index must reach as far as they did.
+    """
+    synced = checkpoint.synced
+    if synced.end_offset <= max(log.min_offset, 0) or log.queue.find(synced.end_offset - 1) is None:
+        return 0
+    if max((queue.max_physical_offset for queue in queues), default=0) < synced.queue_end:
+        return 0
+    return synced.end_offset if index.last_update[1] >= synced.index_end else 0
+
+
+def _filled_end(log: CommitLog) -> int:
+    """Guess where the log ends, from the disk blocks of its last files."""
+    for file in reversed(log.queue.files):
+        used_bytes = file.path.stat().st_blocks * 512
+        if used_bytes:
+            return min(file.base + used_bytes, file.end)
+    return 0
 
 
 def _crash_start(log: CommitLog, checkpoint: Checkpoint) -> int:
