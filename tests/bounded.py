@@ -1,20 +1,27 @@
-"""How long property tests may look: bounded by examples, never by a clock, and the same ones each time in CI."""
+"""How long property tests may look: bounded by examples, and the same ones each time in CI.
+
+Making a failing example smaller can take Hypothesis five minutes, more than a test may; for slow properties it is done
+on request: GANTRY_SHRINK=1.
+"""
 
 from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
+
+QUICK_PHASES = (Phase.explicit, Phase.generate)
 
 
-def bounded(examples: int, **more: int) -> settings:
-    """Settings for a property: so many examples; state machines also take `stateful_step_count`."""
+def bounded(examples: int, *, steps: int = 50, shrink: bool = True) -> settings:
+    """Settings for a property: so many examples; `steps` is for state machines."""
     return settings(
         max_examples=examples,
+        stateful_step_count=steps,
+        phases=(*QUICK_PHASES, Phase.shrink) if shrink or os.environ.get("GANTRY_SHRINK") else QUICK_PHASES,
         deadline=None,
         derandomize=os.environ.get("CI", "").lower() == "true",
-        database=None,  # nothing is left in the checkout; the seed is printed
+        database=None,  # nothing is left in the checkout
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-        **more,  # type: ignore[arg-type]
     )

@@ -7,11 +7,14 @@ Files are so small that logs, queues and index roll all the time.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -34,6 +37,14 @@ TAGS = ("", "a", "b")
 queues = st.tuples(st.sampled_from(TOPICS), st.integers(0, 1))
 sizes = st.integers(0, 300) | st.integers(0, 3000)
 contents = st.tuples(sizes, st.sampled_from(TAGS), st.sampled_from(KEYS))
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Thousands of deaths are logged, and pytest would keep every line."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 class Stored(NamedTuple):
@@ -213,5 +224,5 @@ class StoreAndLists(RuleBasedStateMachine):
         return b"%d:" % self.count + b"x" * size
 
 
-StoreAndLists.TestCase.settings = bounded(120, stateful_step_count=40)
+StoreAndLists.TestCase.settings = bounded(60, steps=40, shrink=False)
 TestStoreAndLists = StoreAndLists.TestCase
