@@ -258,8 +258,8 @@ class ConsumeQueue:
     def keep_what_is_same(self, end_index: int, had_residue: bool) -> None:
         """The log said again what the files hold up to `end_index`, and that is what they hold: leave them alone."""
         index, said = self.written_index, self.pending()
-        if self.next_index < end_index:
-            return
+        if self.next_index < end_index or index > end_index:
+            return  # the rest is erased, and written again where it has to be
         held = b""
         while index < end_index:
             base = index - index % self.file_units

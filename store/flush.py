@@ -31,6 +31,7 @@ SYNC_QUEUES_INTERVAL_S = 3.0  # what was stored since the last one is read again
 FEW_QUEUE_FILES = 256  # more are synced by their whole file system, in one call
 MANY_DIRTY = 1024  # so many queues are written less often: their units wait in memory, and cost one write together
 WRITE_MANY_INTERVAL_S = 10.0
+STEPS_WRITTEN_TOGETHER = 64  # of recovery, 8 MiB each
 QUEUES_PER_TURN = 256  # the loop gives that many to the writer at a time, in less than a millisecond
 
 
@@ -172,6 +173,7 @@ class QueueFlusher:
         self._on_state = on_state
         self._unsynced: set[Path] = set()
         self._last_write = self._last_sync = time.monotonic()
+        self._steps = 0
         self._queue_end = 0  # end of the last message of all that was written
 
     async def run(self) -> None:
@@ -210,6 +212,13 @@ class QueueFlusher:
         while jobs := self._take_jobs():
             self._written(jobs, write_jobs(jobs))
         self._sync(stamp, end, closed_at=end)
+
+    def bound_memory(self) -> None:
+        """Between two steps of recovery: write what it has made, every so often. Blocks."""
+        self._steps += 1
+        if self._steps % STEPS_WRITTEN_TOGETHER == 0:
+            while jobs := self._take_jobs():
+                self._written(jobs, write_jobs(jobs))
 
     def _take_jobs(self) -> list[WriteJob]:
         jobs = self._queues.take_jobs(QUEUES_PER_TURN)

@@ -46,15 +46,17 @@ OnRecord = Callable[[ScannedRecord, int], None]
 
 
 class Progress:
-    """How far the reading is; a log line every two seconds while it lasts."""
+    """How far the reading is; a log line every two seconds while it lasts. `after_stride` is called now and then."""
 
-    def __init__(self, folder: str, total_bytes: int) -> None:
+    def __init__(self, folder: str, total_bytes: int, after_stride: Callable[[], None]) -> None:
+        self._after_stride = after_stride
         self.folder = folder
         self.done_bytes = 0
         self.total_bytes = total_bytes
         self._next = time.monotonic() + REPORT_EVERY_S
 
     def add(self, done_bytes: int) -> None:
+        self._after_stride()
         self.done_bytes += done_bytes
         now = time.monotonic()
         if now >= self._next:

@@ -161,6 +161,7 @@ class MessageStore:
                 self._index,
                 self._checkpoint,
                 self._redispatch,
+                self._queue_flusher.bound_memory,
                 clean=clean,
                 check_crc=self.config.check_crc_on_recover,
             )
@@ -635,32 +636,34 @@ class MessageStore:
 
     def _redispatch(self, fields: ScannedRecord, physical_offset: int) -> None:
         """Feed queue and index from a record that is already in the log; both skip what they have."""
+        topic, queue_id, index, sys_flag, size_bytes, timestamp, properties = fields
         try:
-            slot = self._queues.slot(fields.topic.decode())
+            name = topic.decode()
         except UnicodeDecodeError:
-            slot = None
+            return
+        slot = self._slots.get(name) or self._queues.slot(name)
         if slot is None:
             return
-        if recovery.has_queue_unit(fields.sys_flag):
-            queue = self._queues.queue(slot.topic, fields.queue_id)
-            if physical_offset + fields.size_bytes > queue.max_physical_offset:
-                index = fields.queue_offset
+        if sys_flag & TRANSACTION_MASK not in TRANSACTION_HIDDEN:
+            queue = slot.queues.get(queue_id) or self._queues.make(slot, queue_id)
+            if physical_offset + size_bytes > queue.max_physical_offset:
                 if index < queue.next_index:  # the queue was deleted and began anew
                     queue.cut(index)
                 if queue.next_index < index <= queue.next_index + GAP_UNITS_MAX or queue.next_index == 0 < index:
                     queue.skip_to(index)
-                tags_code = self._tags_code(slot, fields.properties, fields.store_timestamp)
+                tags_code = self._tags_code(slot, properties, timestamp)
                 if self._ext_enable:
-                    tags_code = _extended(queue, tags_code, fields.store_timestamp)
-                queue.append(physical_offset, fields.size_bytes, tags_code)
+                    tags_code = _extended(queue, tags_code, timestamp)
+                queue.append(physical_offset, size_bytes, tags_code)
                 if not queue.dirty:
                     queue.dirty = True
                     self._queues.dirty.append(queue)
         if self._index_enable:
-            self._index.pending.append((slot, fields.properties, physical_offset, fields.store_timestamp))
-            if len(self._index.pending) >= PENDING_MAX:
+            pending = self._index.pending
+            pending.append((slot, properties, physical_offset, timestamp))
+            if len(pending) >= PENDING_MAX:
                 self._put_pending()
-        self._log.store_timestamp = fields.store_timestamp
+        self._log.store_timestamp = timestamp
 
     def _catch_up(self) -> None:
         """Dispatch what the log has and the queues lack."""

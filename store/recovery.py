@@ -12,7 +12,7 @@ RocketMQ only moves its pointers, and such bytes have come back to life there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gantrymq.errors import RecordError
 from gantrymq.message import record, sysflag
@@ -38,6 +38,7 @@ def recover(
     index: IndexService,
     checkpoint: Checkpoint,
     dispatch: OnRecord,
+    bound_memory: Callable[[], None],
     *,
     clean: bool,
     check_crc: bool,
@@ -62,7 +63,7 @@ def recover(
             queue.rewind(start)
         kept = {queue: queue.next_index for queue in queues}
         lacking = {queue for queue in torn if queue.max_physical_offset < start}
-        progress = Progress(str(log.queue.folder), _filled_end(log) - start)
+        progress = Progress(str(log.queue.folder), _filled_end(log) - start, bound_memory)
         end = find_end(log, start, check_crc=check_crc, on_record=dispatch, progress=progress)
         dispatched = end
         torn = {
