@@ -194,7 +194,8 @@ class QueueFlusher:
                     writing = loop.run_in_executor(self._executor, write_jobs, jobs)
                     self._written(jobs, await _to_its_end(writing))
                 jobs = []
-                if self._unsynced and time.monotonic() - self._last_sync >= SYNC_QUEUES_INTERVAL_S:
+                lags = self._unsynced or self._checkpoint.synced.end_offset < self._log.flushed_offset
+                if lags and time.monotonic() - self._last_sync >= SYNC_QUEUES_INTERVAL_S:
                     await loop.run_in_executor(self._executor, self._sync, stamp, end)
             except OSError as exc:
                 self._queues.jobs_failed(jobs)

@@ -23,6 +23,7 @@ from gantrymq.errors import GantryError
 
 READY_PREFIX = b"READY "
 READY_LINE_BYTES_MAX = 65_536
+PROGRESS_MARK = b"event=store_recovering"  # a store that tells how far it is does not hang
 CHUNK_BYTES = 65_536
 CONNECT_ATTEMPT_S = 1.0
 CONNECT_PAUSE_S = 0.02
@@ -55,10 +56,11 @@ class Child:
 
     def __init__(self, spec: ChildSpec, log_path: Path) -> None:
         self.spec = spec
-        self.facts: dict[str, Any] = {}  # what the READY line said
+        self.facts: dict[str, Any] = {}  # what the READY line said; before it, how far recovery is
         self._log_path = log_path
         self._process: asyncio.subprocess.Process | None = None
         self._ready_line: asyncio.Future[bytes] | None = None
+        self._ready_deadline: asyncio.Timeout | None = None
         self._pump: asyncio.Task[None] | None = None
 
     @property
@@ -89,6 +91,7 @@ class Child:
         assert self._process is not None
         assert self._ready_line is not None
         deadline = asyncio.timeout(self.spec.ready_timeout_s)
+        self._ready_deadline = deadline
         try:
             async with deadline:
                 line = await self._or_exit(asyncio.shield(self._ready_line))
@@ -98,6 +101,8 @@ class Child:
         except TimeoutError:
             reason = f"did not serve within {self.spec.ready_timeout_s:g} s"
             raise ChildNotReady(self.spec.name, reason, None) from None
+        finally:
+            self._ready_deadline = None
 
     async def wait(self) -> int:
         """The exit code, once the process has ended and all it printed is in the log."""
@@ -169,10 +174,19 @@ class Child:
         assert self._ready_line is not None
         *lines, rest = output.split(b"\n")
         for line in lines:
+            if PROGRESS_MARK in line:
+                self._allow_more_time(line)
             if line.startswith(READY_PREFIX):
                 self._ready_line.set_result(line.removeprefix(READY_PREFIX))
                 return b""
         return rest[-READY_LINE_BYTES_MAX:]
+
+    def _allow_more_time(self, line: bytes) -> None:
+        """The broker reads its store again after a crash: each line that says so gives it its time anew."""
+        words = dict(word.split("=", 1) for word in line.decode(errors="replace").split() if "=" in word)
+        self.facts = {"recovering_percent": words.get("percent", "")}
+        if self._ready_deadline is not None and not self._ready_deadline.expired():
+            self._ready_deadline.reschedule(asyncio.get_running_loop().time() + self.spec.ready_timeout_s)
 
 
 def _facts_of(line: bytes) -> dict[str, Any]:
