@@ -15,4 +15,4 @@ if "GANTRY_DATA" not in os.environ:
     os.environ["GANTRY_DATA"] = _data_folder
     atexit.register(shutil.rmtree, _data_folder, ignore_errors=True)
 
-from dashboard.settings import *  # noqa: E402, F403
+from dashboard.settings import *  # noqa: F403

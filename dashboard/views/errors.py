@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
 from django.shortcuts import render
 from django.urls import is_valid_path
@@ -42,7 +43,8 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if request.method in ("GET", "HEAD") and (path := _other_slash(request.path)) is not None:
+    is_page = request.method in ("GET", "HEAD") and not request.path.startswith(settings.STATIC_URL)
+    if is_page and (path := _other_slash(request.path)) is not None:
         query = request.META.get("QUERY_STRING")
         return HttpResponsePermanentRedirect(f"{path}?{query}" if query else path)
     return _plain(request, 404, "Not found", "There is nothing at this address.")

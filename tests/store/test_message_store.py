@@ -336,9 +336,10 @@ def test_many_queues_need_few_descriptors_and_no_maps(tmp_path: Path, open_store
     for number in range(600):
         store.put_message(message(topic=f"T{number}"))
     store.close()
+    open_before = len(list(Path("/proc/self/fd").iterdir()))
     again = open_store(config)
     assert sum(len(read_all(again, f"T{number}")) for number in range(600)) == 600
-    assert len(list(Path("/proc/self/fd").iterdir())) < 400
+    assert len(list(Path("/proc/self/fd").iterdir())) < open_before + 400
 
 
 def test_offsets_by_time_among_equal_times_and_lost_messages(store: MessageStore, clock: FakeClock) -> None:
