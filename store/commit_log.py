@@ -15,7 +15,7 @@ import threading
 
 from gantrymq.message import record, sysflag
 from store.allocate import ALLOCATE_AHEAD_BYTES, WARM_AHEAD_BYTES, Allocator
-from store.config import MessageStoreConfig
+from store.config import PAGE_BYTES, MessageStoreConfig
 from store.errors import StoreDamaged
 from store.mapped_file import MappedFile
 from store.mapped_file_queue import MappedFileQueue
@@ -47,6 +47,7 @@ class CommitLog:
         self._lock = threading.Lock()  # make_room on the loop against prepare on the allocator's thread
         self._allocator = Allocator(self.prepare)
         self._out_of_space = False
+        self._ahead_bytes = ALLOCATE_AHEAD_BYTES  # less while the disk is nearly full
         self._warm_to = 0
         self._warm_next = config.warm_files_enable
         self._warm_next_to = 0
@@ -186,10 +187,15 @@ class CommitLog:
         wanted = min(end - current.base, self.file_bytes)
         if wanted > current.allocated_end:
             start = max(wanted, self.position - current.base)
-            try:
-                current.allocate(start + ALLOCATE_AHEAD_BYTES)
-            except OSError:
-                current.allocate(wanted)  # a nearly full disk: take what is needed now
+            self._ahead_bytes = min(2 * self._ahead_bytes + PAGE_BYTES, ALLOCATE_AHEAD_BYTES)
+            while True:
+                try:
+                    current.allocate(start + self._ahead_bytes)
+                    break
+                except OSError:  # a nearly full disk: take less, at last what is needed now
+                    if not self._ahead_bytes:
+                        raise
+                    self._ahead_bytes = self._ahead_bytes // 16 // PAGE_BYTES * PAGE_BYTES
         self.limit = min(current.base + current.allocated_end, current.end) - record.BLANK.size
 
     def _roll(self) -> MappedFile:
@@ -198,7 +204,7 @@ class CommitLog:
         following = self._next
         if following is None:
             base = current.end if current is not None else self.position - self.position % self.file_bytes
-            following = self.queue.create(base, min(WARM_AHEAD_BYTES, self.file_bytes))
+            following = self._next = self.queue.create(base, min(WARM_AHEAD_BYTES, self.file_bytes))
         if current is not None and self.position < current.end:
             start = self.position - current.base
             current.allocate(start + record.BLANK.size)

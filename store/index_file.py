@@ -25,6 +25,7 @@ HEADER_BYTES = HEADER.size
 ALLOCATE_ENTRIES = 1 << 20
 LOOK_ENTRIES = 1024
 SECONDS_MAX = 0x7FFFFFFF
+SECTOR_BYTES = 512
 
 Entry = tuple[int, int, int]  # key hash, physical offset, store timestamp
 
@@ -63,9 +64,10 @@ class IndexFile:
         self._allocated_entries = 0
         self._fd = file_bytes.create_sized(path, self._entries_at + 20 * entries)
         self._map = mmap.mmap(self._fd, self._entries_at + 20 * entries)
-        (self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self.used_slots, count) = HEADER.unpack_from(
-            self._map, 0
-        )
+        header = os.pread(
+            self._fd, HEADER_BYTES, 0
+        )  # not by the map: on a full tmpfs a look into a hole ends the process
+        (self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self.used_slots, count) = HEADER.unpack(header)
         self.count = max(count, 1)
 
     def preset(self, previous: IndexFile) -> None:
@@ -122,6 +124,8 @@ class IndexFile:
     def find(self, key_hash: int, limit: int, begin_ms: int, end_ms: int) -> list[int]:
         """Return physical offsets with this hash and time, newest first, at most `limit`."""
         offsets: list[int] = []
+        if self.count <= 1:
+            return offsets  # there may be no disk blocks to look at
         number = _unpack_slot(self._map, HEADER_BYTES + 4 * (key_hash % self.slots))[0]
         while 0 < number < self.count and len(offsets) < limit:
             entry_hash, physical_offset, seconds, previous = self.entry(number)
@@ -165,12 +169,12 @@ class IndexFile:
         self._allocate(self.count)
         heads = array("i", bytes(4 * self.slots))
         used, number, last_offset = 0, 1, 0
-        while number < self.count:
-            key_hash, physical_offset, seconds, _previous = self.entry(number)
-            if physical_offset >= physical_end:
-                break
-            if key_hash < 0 or physical_offset < last_offset or seconds < 0:
-                if self._has_entries(number, last_offset, physical_end):
+        end = self._first_number_from(physical_end)
+        while number < end:
+            key_hash, physical_offset, seconds, previous = self.entry(number)
+            is_hole = not (key_hash or physical_offset or seconds or previous)
+            if is_hole or key_hash < 0 or physical_offset < last_offset or seconds < 0:
+                if self._has_entries(number, end, last_offset, physical_end):
                     return False
                 break
             slot = key_hash % self.slots
@@ -185,11 +189,15 @@ class IndexFile:
         return True
 
     def _first_number_from(self, physical_end: int) -> int:
-        """Return the number of the first entry at or behind the offset, by halving: offsets never fall."""
+        """Return the number of the first entry at or behind the offset, by halving: offsets never fall.
+
+        Zeros count as behind: after a power cut the header may know entries that the disk has not.
+        """
         low, high = 1, self.count
         while low < high:
             middle = (low + high) // 2
-            if self.entry(middle)[1] < physical_end:
+            entry = self.entry(middle)
+            if entry[1] < physical_end and any(entry):
                 low = middle + 1
             else:
                 high = middle
@@ -202,7 +210,14 @@ class IndexFile:
         return offsets == sorted(offsets) and (first == 1 or offsets[0] >= self.begin_offset)
 
     def _unlink_from(self, kept: int) -> bool:
-        """Take the entries from number `kept` on out of their chains. False when one is not the head of its chain."""
+        """Take the entries from number `kept` on out of their chains. False when one is not the head of its chain.
+
+        An entry on two of the disk's sectors may have lost the second, and with it what stood before it in the chain.
+        Then the entries behind it are holes; of the last one it can't be told.
+        """
+        last_at = self._entries_at + 20 * (self.count - 1)
+        if self.count > kept and last_at % SECTOR_BYTES > SECTOR_BYTES - ENTRY.size:
+            return False
         for number in range(self.count - 1, kept - 1, -1):
             key_hash, _physical_offset, _seconds, previous = self.entry(number)
             slot_at = HEADER_BYTES + 4 * (key_hash % self.slots)
@@ -225,9 +240,9 @@ class IndexFile:
         _pack_header(self._map, 0, self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, used_slots, count)
         self.sync()
 
-    def _has_entries(self, number: int, last_offset: int, physical_end: int) -> bool:
-        """Say if an entry from `number` on is of a message between the two offsets."""
-        return any(last_offset < self.entry(each)[1] < physical_end for each in range(number, self.count))
+    def _has_entries(self, number: int, end: int, last_offset: int, physical_end: int) -> bool:
+        """Say if an entry from `number` to `end` is of a message between the two offsets."""
+        return any(last_offset < self.entry(each)[1] < physical_end for each in range(number, end))
 
     def sync(self) -> None:
         """Wait until the disk has the entries. Blocks."""

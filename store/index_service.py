@@ -117,7 +117,12 @@ class IndexService:
                 for key in keys.split(b" ") if b" " in keys else (keys,):
                     if key:
                         add((key_hash(slot, key), physical_offset, timestamp_ms))
-        self._write(entries)
+        try:
+            self._write(entries)
+        except OSError:  # they wait for space; of the message at which it ended an entry may come twice
+            done_to = self.last_update[1]
+            self.pending = [each for each in pending if each[2] >= done_to] + self.pending
+            raise
 
     def find(self, slot: TopicSlot, key: str, limit: int, begin_ms: int, end_ms: int) -> list[int]:
         """Return the physical offsets of messages with this key's hash, newest first. Knows nothing of pending ones."""

@@ -67,6 +67,11 @@ class MappedFile:
             file_bytes.allocate_range(self._fd, self.allocated_end, end)
             self.allocated_end = end
 
+    def peek(self, start: int, size_bytes: int) -> bytes:
+        """Read bytes that may be a hole, without the map: on a full tmpfs a look into a hole ends the process."""
+        with self.path.open("rb") as file:
+            return os.pread(file.fileno(), size_bytes, start)
+
     def warm(self, start: int, end: int) -> None:
         """Have pages for an allocated range in the page cache, so that the writer only needs to map them."""
         if self._fd >= 0:

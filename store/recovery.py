@@ -55,6 +55,11 @@ def recover(
         dispatched = min(end, max((queue.max_physical_offset for queue in queues), default=0))
     else:
         start = synced or _crash_start(log, checkpoint)
+        if not synced and checkpoint.synced != NOT_SYNCED:
+            checkpoint.synced = (
+                NOT_SYNCED  # what is made anew below is not on disk yet: a power cut must not find a seal
+            )
+            checkpoint.save()
         index.recover(start)
         read_again = {
             queue: (queue.next_index, queue.has_residue) for queue in queues if queue.max_physical_offset > start
@@ -277,7 +282,7 @@ def _report_cut(log: CommitLog, end: int) -> None:
         return
     position = end - file.base
     files_behind = sum(1 for later in log.queue.files if later.base > end and any(records_of(later, 0, check_crc=True)))
-    is_empty = not bytes(file.view[position : position + LOOK_BYTES]).strip(b"\0")
+    is_empty = not file.peek(position, LOOK_BYTES).strip(b"\0")
     if not files_behind and (is_empty or _ends_with_blank(file, end)):
         return
     survivors = _records_behind(file, position)
