@@ -1,0 +1,185 @@
+"""Torn, zeroed, flipped and truncated ends of every kind of file, as a crash leaves them.
+
+What the log has is found again, whatever became of the rest: queues and index are made from it. Damage that would cost
+messages is reported with file and position, or the start is refused; see also tests/store/test_recovery.py.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from appliance.broker.json_file import JsonFile, StateFileError
+from store import MessageStore, MessageStoreConfig, StoreDamaged
+from tests.faults.ledger import check_index
+from tests.faults.test_full_disk import numbers, opened, put
+from tests.faults.traffic import Acknowledged
+from tests.store.conftest import crash, small_config
+
+COUNT = 300
+TAIL_BYTES = 700
+Damage = Callable[[bytes], bytes]
+
+
+def torn(data: bytes) -> bytes:
+    """Of the last bytes only the first half was written."""
+    return data[: -TAIL_BYTES // 2] + bytes(TAIL_BYTES // 2)
+
+
+def zeroed(data: bytes) -> bytes:
+    return data[:-TAIL_BYTES] + bytes(min(TAIL_BYTES, len(data)))
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:-TAIL_BYTES] + bytes(each ^ 0x55 for each in data[-TAIL_BYTES:])
+
+
+def truncated(data: bytes) -> bytes:
+    return data[:-TAIL_BYTES]
+
+
+def emptied(_data: bytes) -> bytes:
+    return b""
+
+
+DAMAGES = [torn, zeroed, flipped, truncated, emptied]
+
+
+def spoil(path: Path, damage: Damage, *, padded: bool) -> None:
+    """Damage the end of what was written to a file; `padded`: files of a fixed length, zeros behind."""
+    whole = path.read_bytes()
+    data = damage(whole.rstrip(b"\0"))
+    path.write_bytes(data.ljust(len(whole), b"\0") if padded and damage not in (truncated, emptied) else data)
+
+
+@pytest.fixture
+def crashed(tmp_path: Path) -> MessageStoreConfig:
+    """A store that was killed with everything in its files and nothing in its checkpoint's seal."""
+    config = small_config(tmp_path / "store")
+    store = opened(config)
+    for number in range(COUNT):
+        put(store, number)
+    store._queue_flusher.finish()
+    store._log_flusher.finish()
+    crash(store)
+    return config
+
+
+def files_of(config: MessageStoreConfig, kind: str) -> list[Path]:
+    return sorted(path for path in (config.root / kind).rglob("*") if path.is_file())
+
+
+def last_log_file(config: MessageStoreConfig) -> Path:
+    """The last one written to: the next may have been made in advance."""
+    return [path for path in files_of(config, "commitlog") if any(path.read_bytes())][-1]
+
+
+def check_whole(store: MessageStore) -> None:
+    assert numbers(store) == list(range(COUNT))
+    for number in range(0, COUNT, 7):
+        (unit,) = store.consume_queue_units("T", 0, number, 1)
+        check_index(store, Acknowledged("T", 0, number, unit.physical_offset, f"k{number}"))
+    put(store, COUNT)
+    assert numbers(store) == list(range(COUNT + 1))
+    store.close()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", ["consumequeue", "index"])
+def test_a_damaged_queue_or_index_is_made_again(crashed: MessageStoreConfig, kind: str, damage: Damage) -> None:
+    spoil(files_of(crashed, kind)[-1], damage, padded=True)
+    check_whole(opened(crashed))
+
+
+@pytest.mark.parametrize("kind", ["consumequeue", "index"])
+def test_lost_queues_or_indexes_are_made_again(crashed: MessageStoreConfig, kind: str) -> None:
+    shutil.rmtree(crashed.root / kind)
+    check_whole(opened(crashed))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["checkpoint", "lock"])
+def test_checkpoint_and_lock_may_be_anything(crashed: MessageStoreConfig, name: str, damage: Damage) -> None:
+    path = crashed.root / name
+    path.write_bytes(damage(path.read_bytes() + bytes(TAIL_BYTES)))
+    check_whole(opened(crashed))
+
+
+def test_a_checkpoint_from_the_future_is_not_believed(crashed: MessageStoreConfig) -> None:
+    path = crashed.root / "checkpoint"
+    path.write_bytes(b"\x7f" * 24 + path.read_bytes()[24:])
+    files_of(crashed, "consumequeue")[-1].unlink()
+    check_whole(opened(crashed))
+
+
+@pytest.mark.parametrize("text", [b"", b"\0" * 100, b"pid 17"])
+def test_whatever_stands_in_abort_it_says_that_the_stop_was_unclean(crashed: MessageStoreConfig, text: bytes) -> None:
+    (crashed.root / "abort").write_bytes(text)
+    files_of(crashed, "consumequeue")[-1].unlink()
+    check_whole(opened(crashed))
+
+
+@pytest.mark.parametrize("damage", [torn, zeroed, flipped])
+def test_the_log_is_cut_where_its_damaged_end_begins(
+    crashed: MessageStoreConfig, damage: Damage, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = last_log_file(crashed)
+    spoil(path, damage, padded=True)
+    store = opened(crashed)
+    kept = numbers(store)
+    assert kept == list(range(COUNT - 1))
+    put(store, COUNT)
+    assert numbers(store) == [*kept, COUNT]
+    store.close()
+    (report,) = [each.__dict__ for each in caplog.records if getattr(each, "event", "") == "commit_log_cut"]
+    assert report["path"] == str(path)
+    assert 0 < report["position"] < crashed.commit_log_file_bytes
+
+
+def test_a_truncated_log_file_is_an_error_with_its_name(crashed: MessageStoreConfig) -> None:
+    path = last_log_file(crashed)
+    spoil(path, truncated, padded=True)
+    with pytest.raises(StoreDamaged, match=path.name):
+        opened(crashed)
+
+
+def test_damage_in_the_middle_of_the_log_is_reported_with_file_and_position(
+    crashed: MessageStoreConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = files_of(crashed, "commitlog")[1]
+    files = sum(1 for each in files_of(crashed, "commitlog") if any(each.read_bytes()))
+    data = bytearray(path.read_bytes())
+    data[30_000] ^= 1
+    path.write_bytes(data)
+    (crashed.root / "checkpoint").unlink()
+    store = opened(crashed)
+    (report,) = [each for each in caplog.records if getattr(each, "event", "") == "commit_log_cut"]
+    assert report.levelno == logging.ERROR
+    assert report.__dict__["path"] == str(path)
+    assert 28_000 < report.__dict__["position"] <= 30_000
+    assert report.__dict__["whole_records_behind"] > 20
+    assert report.__dict__["files_with_records_behind"] == files - 2
+    store.close()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "name", ["topics", "consumerOffset", "subscriptionGroup", "consumerFilter", "delayOffset"]
+)  # fmt: skip
+def test_of_a_damaged_state_file_the_version_before_is_used(tmp_path: Path, name: str, damage: Damage) -> None:
+    path = tmp_path / f"{name}.json"
+    file = JsonFile(path)
+    texts = [json.dumps({"table": {str(key): [version] * 50 for key in range(20)}}).encode() for version in range(2)]
+    for version, text in enumerate(texts):
+        file.write(text, version)
+    path.write_bytes(damage(path.read_bytes()))
+    assert JsonFile(path).load() == json.loads(texts[0])
+    path.with_suffix(".json.bak").write_bytes(damage(texts[0]))
+    if damage is not emptied:  # two empty files are none, as in RocketMQ
+        with pytest.raises(StateFileError, match=path.name):
+            JsonFile(path).load()

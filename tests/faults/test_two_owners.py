@@ -1,0 +1,60 @@
+"""Two processes never have one folder open, be the other one Apache's broker."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from appliance.bench import wire
+from appliance.bench.peer import PeerError
+from store import MessageStore, StoreLocked
+from tests.faults.ledger import Ledger
+from tests.faults.traffic import Acknowledged, Traffic, crash_config
+from tests.peers import ApachePeer
+from tests.peers.fixtures import make_apache_peer
+
+FILES = {
+    "mappedFileSizeCommitLog": str(1 << 17),
+    "mappedFileSizeConsumeQueue": "4000",
+    "maxHashSlotNum": "500",
+    "maxIndexNum": "2000",
+}
+
+
+def test_a_folder_that_apaches_broker_has_open_is_refused(tmp_path: Path) -> None:
+    with make_apache_peer(tmp_path / "apache", broker_properties=FILES) as peer:
+        wire.create_topic(peer.broker_address, "T", 1)
+        before = snapshot(peer)
+        with pytest.raises(StoreLocked, match="another broker has this store open"):
+            MessageStore(crash_config(peer.store)).load()
+        assert snapshot(peer) == before
+        assert wire.max_offsets(peer.broker_address, "T", 1) == [0]
+
+
+def test_apaches_broker_does_not_start_in_a_folder_that_is_open_here(tmp_path: Path) -> None:
+    peer = make_apache_peer(tmp_path / "apache", broker_properties=FILES)
+    store = MessageStore(crash_config(peer.store))
+    store.load()
+    store.start()
+    stored: list[Acknowledged] = []
+    traffic = Traffic(store, random.Random(1), "here", stored.extend)
+    stored += [each for number in range(50) for each in traffic.put([f"here.{number}"])[0]]
+    try:
+        peer.start_namesrv()
+        with pytest.raises(PeerError, match="ended with"):
+            peer.start_broker()
+    finally:
+        peer.stop()
+    stored += [each for number in range(50, 100) for each in traffic.put([f"here.{number}"])[0]]
+    store.close()
+    again = MessageStore(crash_config(peer.store))
+    again.load()
+    again.start()
+    Ledger(random.Random(1)).check(again, stored)
+    again.close()
+
+
+def snapshot(peer: ApachePeer) -> dict[str, int]:
+    return {str(path): path.stat().st_size for path in peer.store.rglob("*") if path.is_file()}
