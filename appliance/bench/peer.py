@@ -99,6 +99,10 @@ class Peer(abc.ABC):
         self._wait(self.broker, lambda: self.broker_name in wire.registered_brokers(self.namesrv_address))
         self._wait(self.broker, lambda: wire.max_offsets(self.broker_address, "TBW102", 1) is not None)
 
+    def relaunch_broker(self) -> None:
+        """Start the broker at the port it had before, and wait for nothing."""
+        self._launch_broker()
+
     def _launch_namesrv(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         self._namesrv_port = self._namesrv_port or free_ports()

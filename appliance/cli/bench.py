@@ -1,5 +1,7 @@
 """Measure this broker, and Apache RocketMQ beside it: the same load, the same settings, alternating in one run.
 
+`gantry bench store` measures the store alone: each stage of a message, stalls of the loop, starts after kill -9.
+
 Apache RocketMQ is fetched by Maven at the first run. The full run takes about six minutes; --quick one and a half.
 """
 
@@ -22,15 +24,21 @@ from appliance.bench.profile import render_profile
 from appliance.bench.report import render
 from appliance.bench.run import FULL, QUICK, Bench, MakePeer, RunSettings
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
+from appliance.bench.store_report import StoreBench
 from gantrymq.errors import ConfigError
 
 PROFILED = ("send-16x8", "batch-4x2", "pull-8")
 # Start-up and idle memory of Apache's broker are taken with a small heap: what it could do at best.
 IDLE_HEAP = "256m"
+STORE_FULL = {"count": 20_000, "total_bytes": 1 << 30, "stall_bytes": 3 << 30, "stall_rate": 60_000_000}
+STORE_QUICK = {"count": 4_000, "total_bytes": 256 << 20, "stall_bytes": 256 << 20, "stall_rate": 60_000_000}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(BY_NAME)
+    parser.add_argument(
+        "what", nargs="?", choices=("broker", "store"), default="broker", help="what to measure (default: %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="one short round of each load")
     parser.add_argument("--peer", choices=("ours", "apache", "both"), default="both", help="whom to measure")
     parser.add_argument("--scenario", action="append", metavar="NAME", help=f"only this one; repeatable: {names}")
@@ -49,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 1 when a figure carries a warning that makes it wrong: errors, or messages that are missing."""
+    if arguments.what == "store":
+        return _run_store(arguments)
     settings = _settings(arguments)
     scenarios = _scenarios(arguments.scenario or (PROFILED if arguments.profile else None))
     signal.signal(signal.SIGTERM, _leave)  # the stores are large: they go whatever ends the run
@@ -62,6 +72,25 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.json.write_bytes(orjson.dumps(results.as_json(), option=orjson.OPT_INDENT_2))
     runs = [run for figures in results.scenarios for load in figures.loads.values() for run in load.runs]
     return int(any(run["errors"] or run["missing"] for run in runs))
+
+
+def _run_store(arguments: argparse.Namespace) -> int:
+    if arguments.scenario or arguments.profile or arguments.rounds or arguments.seconds:
+        raise ConfigError("bench store knows --quick, --peer, --json, --work and --heap")
+    signal.signal(signal.SIGTERM, _leave)
+    size = STORE_QUICK if arguments.quick else STORE_FULL
+    peers: dict[str, Callable[[Path], Peer]] = {}
+    if arguments.peer != "apache":
+        peers["gantry"] = GantryPeer
+    if arguments.peer != "ours":
+        peers["apache"] = lambda home: ApachePeer(home, heap=arguments.heap)
+    with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
+        text, figures = StoreBench(Path(work), _say, **size).run(peers)
+    print(text, end="", flush=True)
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
+    return 0
 
 
 def _settings(arguments: argparse.Namespace) -> RunSettings:
