@@ -30,7 +30,8 @@ THOROUGH_INTERVAL_S = 10.0
 SYNC_QUEUES_INTERVAL_S = 3.0  # what was stored since the last one is read again after a crash
 FEW_QUEUE_FILES = 256  # more are synced by their whole file system, in one call
 MANY_DIRTY = 1024  # so many queues are written less often: their units wait in memory, and cost one write together
-WRITE_MANY_INTERVAL_S = 10.0
+WRITE_MANY_INTERVAL_S = 60.0
+WRITE_MANY_BYTES = 1 << 30  # or when the log has grown by so much: what is not written is read again after a crash
 STEPS_WRITTEN_TOGETHER = 64  # of recovery, 8 MiB each
 QUEUES_PER_TURN = 256  # the loop gives that many to the writer at a time, in less than a millisecond
 
@@ -173,6 +174,7 @@ class QueueFlusher:
         self._on_state = on_state
         self._unsynced: set[Path] = set()
         self._last_write = self._last_sync = time.monotonic()
+        self._written_to = 0
         self._steps = 0
         self._queue_end = 0  # end of the last message of all that was written
 
@@ -183,10 +185,12 @@ class QueueFlusher:
             await asyncio.sleep(self._interval_s)
             self._put_pending()
             due = time.monotonic() - self._last_write >= WRITE_MANY_INTERVAL_S
+            due |= self._log.position - self._written_to >= WRITE_MANY_BYTES
             if len(self._queues.dirty) > MANY_DIRTY and not due:
                 continue
             self._last_write = time.monotonic()
             stamp, end = self._log.store_timestamp, self._log.position
+            self._written_to = end
             jobs: list[WriteJob] = []
             try:
                 for _ in range(0, len(self._queues.dirty), QUEUES_PER_TURN):
