@@ -22,6 +22,7 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from store import MessageStore, MessageStoreConfig, StoreBatch, StoreMessage
 from store.log_scan import scan_file
+from store.mapped_file import MappedFile
 
 HOST = ids.encode_host("127.0.0.1", 10911)
 BODY_BYTES = 1024
@@ -43,6 +44,7 @@ class StoreStages:
     """Measures one store that it makes in `folder`. `count` messages a round."""
 
     def __init__(self, folder: Path, count: int) -> None:
+        self._folder = folder
         self._count = count
         self._body = os.urandom(BODY_BYTES)
         self._stages: list[Stage] = []
@@ -160,13 +162,24 @@ class StoreStages:
 
         scan_file(file, 0, check_crc=False, on_record=counting)
         per = max(messages, 1)
-        self._cost(
-            "dispatch: read records", lambda: scan_file(file, 0, check_crc=False, on_record=None), 1, messages=per
-        )
-        self._cost(
-            "  with the CRC of each body", lambda: scan_file(file, 0, check_crc=True, on_record=None), 1, messages=per
-        )
-        self._stages.append(Stage("  scanned", 0.0, f"{messages} records, {end >> 20} MiB"))
+
+        def scan(check_crc: bool) -> int:
+            return scan_file(file, 0, check_crc=check_crc, on_record=None)
+
+        self._cost("dispatch: read records", lambda: scan(False), 1, messages=per, note=f"of {end >> 20} MiB")
+        self._cost("dispatch: read records, CRC of each body", lambda: scan(True), 1, messages=per)
+        self._dispatch_anew(file, per)
+
+    def _dispatch_anew(self, file: MappedFile, messages: int) -> None:
+        """Feed queues and index of a store that has none, as a start after a crash does."""
+        empty = MessageStore(MessageStoreConfig(root=self._folder / "anew"))
+        empty.load()
+        started = time.process_time()
+        scan_file(file, 0, check_crc=True, on_record=empty._redispatch)
+        empty._put_pending()
+        us = (time.process_time() - started) / messages * 1e6
+        self._stages.append(Stage("dispatch: read records, CRC, queues and index", us))
+        empty.close()
 
     def _reads(self) -> None:
         store, count = self._store, self._count
