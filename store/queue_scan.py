@@ -78,7 +78,8 @@ def _count_further(fd: int, count: int, file_units: int, synced_end: int) -> int
 def _has_residue(fd: int, end: int) -> bool:
     """Say if anything but zeros may stand behind the end. Pages that were never written are holes."""
     page_end = -(-end // PAGE_BYTES) * PAGE_BYTES
-    if os.pread(fd, page_end - end, end).strip(b"\0"):
+    behind = os.pread(fd, page_end - end, end)
+    if behind != bytes(len(behind)):
         return True
     try:
         os.lseek(fd, page_end, os.SEEK_DATA)
