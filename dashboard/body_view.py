@@ -14,7 +14,6 @@ from gantrymq.message.model import MessageExt
 TEXT_BYTES_MAX = 256 * 1024
 HEX_BYTES_MAX = 4 * 1024
 PREVIEW_CHARS = 120
-FORMS = ("json", "text", "hex")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ GROUP = "BenchProducer"
 OPAQUE_START = 1_000_000_000  # ten digits that stay ten digits up to 2^31: a frame never changes its size
 DIGITS = 10
 _DIGITS_MARK = b"#" * DIGITS
-_LENGTHS = struct.Struct(">i")
 _RING_FRAMES_MIN = 64
 # A timestamp the latency load finds again in what a pull brings: marker, then 19 digits of nanoseconds.
 TIME_MARK = b"@sent@"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text, member_text
+from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
 from gantrymq.errors import BodyError
 from gantrymq.message import topics as names
@@ -20,7 +20,7 @@ KEYS_A_SLICE = 256  # rendered before others have a turn: about a millisecond
 SEPARATOR = "@"  # of topic and group in the file's keys
 
 
-class ConsumerOffsetManager:
+class ConsumerOffsetManager(SavedTable):
     """The offset table. load() before anything else; run() writes the file each flushConsumerOffsetInterval."""
 
     def __init__(self, path: Path, config: BrokerConfig) -> None:
@@ -52,13 +52,6 @@ class ConsumerOffsetManager:
             topic, separator, group = key.partition(SEPARATOR)
             if separator:
                 self._add(topic, group, key, queues)
-
-    def persist(self) -> None:
-        """Write the file now, blocking, if anything changed."""
-        self._writer.persist()
-
-    async def run(self) -> None:
-        await self._writer.run()
 
     # -- the hot two --------------------------------------------------------------------------------------------------
 

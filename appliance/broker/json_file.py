@@ -216,3 +216,21 @@ class StateWriter:
         if self._failure is not None:
             self._changed.set()
             await asyncio.sleep(RETRY_DELAY_S)
+
+
+class SavedTable:
+    """What the broker's tables have in common: changes are told to `_writer`, which keeps them in a file."""
+
+    _writer: StateWriter
+
+    def persist(self) -> None:
+        """Write the file now, blocking, if anything changed."""
+        self._writer.persist()
+
+    async def saved(self) -> None:
+        """Return when every change made so far is on disk. Raises StateFileError when it can't be."""
+        await self._writer.saved()
+
+    async def run(self) -> None:
+        """Write the file after changes, until cancelled."""
+        await self._writer.run()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text, member_text
+from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
@@ -32,7 +32,7 @@ BUILT_IN_GROUPS = (
 WRITE_DELAY_S = 0.02
 
 
-class SubscriptionGroupManager:
+class SubscriptionGroupManager(SavedTable):
     """The group table. load() before anything else; run() writes the file."""
 
     def __init__(self, path: Path, config: BrokerConfig, *, clock: Callable[[], float] = time.time) -> None:
@@ -59,17 +59,6 @@ class SubscriptionGroupManager:
         self.data_version = stored.data_version
         for group, config in stored.subscription_group_table.items():
             self._keep(dataclasses.replace(config, group_name=group))
-
-    def persist(self) -> None:
-        """Write the file now, blocking, if anything changed."""
-        self._writer.persist()
-
-    async def saved(self) -> None:
-        """Return when every change made so far is on disk. Raises StateFileError when it can't be."""
-        await self._writer.saved()
-
-    async def run(self) -> None:
-        await self._writer.run()
 
     def get(self, group: str) -> SubscriptionGroupConfig | None:
         """Return the group's settings; an unknown group is created if that is allowed, else None."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text, member_text
+from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
 from gantrymq.errors import BodyError
 from gantrymq.message import topics as names
@@ -36,7 +36,7 @@ DLQ_QUEUES = 1
 WRITE_DELAY_S = 0.02  # a burst of new topics is one write, yet an operator's topic is on disk at once
 
 
-class TopicConfigManager:
+class TopicConfigManager(SavedTable):
     """The topic table. load() before anything else; run() writes the file."""
 
     def __init__(self, path: Path, config: BrokerConfig, *, clock: Callable[[], float] = time.time) -> None:
@@ -71,17 +71,6 @@ class TopicConfigManager:
                 self._keep(dataclasses.replace(config, topic_name=topic))
         if missing:
             self._touch()
-
-    def persist(self) -> None:
-        """Write the file now, blocking, if anything changed."""
-        self._writer.persist()
-
-    async def saved(self) -> None:
-        """Return when every change made so far is on disk. Raises StateFileError when it can't be."""
-        await self._writer.saved()
-
-    async def run(self) -> None:
-        await self._writer.run()
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

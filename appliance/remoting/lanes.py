@@ -193,7 +193,7 @@ class Lanes:
             lane.served += 1
             try:
                 answer = handler(context, connection, request)
-            except Exception as exc:
+            except Exception as exc:  # expected or a bug: either becomes an answer, and the lane goes on
                 answer = _failure(request, exc)
             if answer is None:
                 continue
@@ -222,7 +222,7 @@ class Lanes:
             result: Answer
             try:
                 result = await answer
-            except Exception as exc:
+            except Exception as exc:  # as in _serve: an answer either way
                 result = _failure(request, exc)
             if result is not None and not request.is_oneway:
                 connection.send(result)

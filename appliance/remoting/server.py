@@ -262,10 +262,6 @@ class RemotingServer:
                 await self._server.wait_closed()
         self._server = None
 
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
-
     def admit(self, connection: ServerConnection) -> bool:
         """Whether one more connection may stay."""
         if len(self._connections) >= CONNECTIONS_MAX:

@@ -123,7 +123,7 @@ def main(arguments: list[str]) -> int:
         logger.exception("report failed", extra={"event": "report_failed"})
         _write_failure(folder, str(failure))
         return 1
-    except Exception as failure:
+    except Exception as failure:  # a bug, or the JVM: the run ends either way, and the page shall say why
         logger.exception("report crashed", extra={"event": "report_crashed"})
         _write_failure(folder, reason_of(failure))
         return 1

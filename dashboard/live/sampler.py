@@ -152,7 +152,7 @@ class Sampler:
                 self._count.take(await self._gateway.with_figures(some, max_age_s=0.5))
             except GatewayError as exc:
                 self._count.why = str(exc)
-            except Exception:
+            except Exception:  # a bug here must not stop the counting for good
                 logger.exception("counting stored messages failed", extra={"event": "sampling_failed"})
 
 

@@ -88,7 +88,7 @@ class TopicTail:
                 await self.look(gateway, topic)
         except Failure as exc:  # the page's values grow old and say so
             logger.debug("topic not read", extra={"event": "tail_failed", "topic": topic, "error": str(exc)})
-        except Exception:
+        except Exception:  # a bug with one topic must not end the tails of all
             logger.exception("tail failed", extra={"event": "tail_failed", "topic": topic})
 
     async def look(self, gateway: Gateway, topic: str) -> None:

@@ -47,6 +47,7 @@ from gantrymq.remoting.bodies import (
     ResetOffsetBody,
     SubscriptionData,
 )
+from gantrymq.remoting.client import RequestHandler
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -124,13 +125,7 @@ class PushConsumer:
             name_servers,
             heartbeat=self._heartbeat,
             heartbeat_slaves=True,
-            request_handlers={
-                RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._on_ids_changed,
-                RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._on_reset_offset,
-                RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self._on_consumer_status,
-                RequestCode.GET_CONSUMER_RUNNING_INFO: self._on_running_info,
-                RequestCode.CONSUME_MESSAGE_DIRECTLY: self._on_consume_directly,
-            },
+            request_handlers=self._request_handlers(),
             **options,
         )
         self._sender = Sender(self._session, INNER_PRODUCER_GROUP, retries=2)
@@ -139,12 +134,25 @@ class PushConsumer:
         self._consuming = Consuming(
             listener, self._on_failed, self._counters, concurrency=concurrency, batch_size=batch_size
         )
-        self._pull_context = PullContext(
+        self._pull_context = self._make_pull_context(limits or FlowLimits(), pull_batch)
+
+    def _request_handlers(self) -> dict[int, RequestHandler]:
+        """What brokers may ask of this consumer."""
+        return {
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._on_ids_changed,
+            RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._on_reset_offset,
+            RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self._on_consumer_status,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self._on_running_info,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self._on_consume_directly,
+        }
+
+    def _make_pull_context(self, limits: FlowLimits, batch: int) -> PullContext:
+        return PullContext(
             calls=self._session.calls,
             routes=self._session.routes,
-            group=group,
-            limits=limits or FlowLimits(),
-            batch=pull_batch,
+            group=self.group,
+            limits=limits,
+            batch=batch,
             counters=self._counters,
             subscription=self._subscriptions.get,
             queue_count=lambda: len(self._held),

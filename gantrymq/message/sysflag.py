@@ -25,8 +25,3 @@ COMPRESSION_ZLIB = 0x300
 def transaction_type(sys_flag: int) -> int:
     """Return one of the TRANSACTION_ constants."""
     return sys_flag & TRANSACTION_MASK
-
-
-def with_transaction_type(sys_flag: int, transaction: int) -> int:
-    """Return the flag with its transaction bits replaced."""
-    return (sys_flag & ~TRANSACTION_MASK) | transaction

@@ -102,7 +102,7 @@ class Appliance:
             asyncio.get_running_loop().add_signal_handler(number, _ask_to_stop, stopping)
         try:
             self._exit_code = await self._supervise(server, stopping)
-        except Exception:
+        except Exception:  # the reactor would swallow it: told here, and the exit code says so
             logger.exception("appliance failed", extra={"event": "appliance_failed"})
             print("gantry up: failed; the reason is at the end of logs/gantry.log", file=sys.stderr)
         finally:
