@@ -40,8 +40,8 @@ class GetMessageStatus(enum.IntEnum):
 
 
 @dataclass(slots=True)
-class StoreMessage:
-    """A message to store. Hosts are 8 or 20 bytes; `properties` is the final encoded text."""
+class _ToStore:
+    """What is asked of the store. Hosts are 8 or 20 bytes; `properties` is the final encoded text."""
 
     topic: str
     queue_id: int
@@ -56,21 +56,16 @@ class StoreMessage:
     prepared_transaction_offset: int = 0
 
 
-@dataclass(slots=True)
-class StoreBatch:
+class StoreMessage(_ToStore):
+    """A message to store."""
+
+    __slots__ = ()
+
+
+class StoreBatch(_ToStore):
     """Messages for one queue. `body` is a batch body (gantrymq.message.batch), `properties` go to each of them."""
 
-    topic: str
-    queue_id: int
-    body: bytes | memoryview
-    properties: bytes
-    flag: int
-    sys_flag: int
-    born_timestamp: int
-    born_host: bytes
-    store_host: bytes
-    reconsume_times: int = 0
-    prepared_transaction_offset: int = 0
+    __slots__ = ()
 
 
 @dataclass(slots=True)
