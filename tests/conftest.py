@@ -7,6 +7,7 @@ has installed everything: a check that quietly stops running is worse than one t
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -24,7 +25,7 @@ if "GANTRY_DATA" not in os.environ:
 def missing(what: str, reason: str) -> None:
     """Skip this test aloud because `what` is missing; in CI fail instead. Does not return."""
     sentence = f"{what} is missing: {reason}"
-    if os.environ.get("CI", "").lower() == "true":
+    if _is_ci():
         pytest.fail(f"{sentence} (CI installs everything it needs)", pytrace=False)
     pytest.skip(sentence)
 
@@ -41,3 +42,14 @@ def require_tool(name: str, reason: str) -> Path:
         missing(name, reason)
     assert found is not None
     return Path(found)
+
+
+def pytest_sessionstart() -> None:
+    """Modules of tests that import what an extra brings skip themselves without it; in CI that must not happen."""
+    absent = [name for name in ("numpy", "pyarrow", "pyspark", "selenium") if importlib.util.find_spec(name) is None]
+    if absent and _is_ci():
+        raise pytest.UsageError(f"CI installs everything it needs, but not {', '.join(absent)}")
+
+
+def _is_ci() -> bool:
+    return os.environ.get("CI", "").lower() == "true"

@@ -15,6 +15,7 @@ from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseE
 from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.conftest import time_limit
 from tests.remoting.scripted import ScriptedServer, scripted_server
 
 
@@ -123,8 +124,8 @@ async def test_all_tries_share_the_time_of_the_call(cluster: Cluster) -> None:
     async with Producer(cluster.name_server) as producer:
         started = time.monotonic()
         with pytest.raises(RequestTimeout):
-            await producer.send(Message("T", b"x"), timeout_s=0.3)
-        assert 0.25 < time.monotonic() - started < 1.0
+            await producer.send(Message("T", b"x"), timeout_s=1)
+        assert 0.9 < time.monotonic() - started < time_limit(2.5), "a second for each of three tries would be three"
 
 
 async def test_a_topic_without_route_or_template_is_route_not_found(cluster: Cluster) -> None:
@@ -159,7 +160,7 @@ async def test_a_silent_cluster_fails_many_messages_together_and_not_one_after_t
         with pytest.raises(SendIncomplete) as caught:
             await producer.send_many([Message("T", b"x") for _ in range(50)])
         assert len(caught.value.failures) == 50
-        assert time.monotonic() - started < 3.0
+        assert time.monotonic() - started < time_limit(5), "one after the other they take ten seconds"
 
 
 async def test_messages_of_many_tasks_go_to_the_queues_in_turn(cluster: Cluster) -> None:
@@ -180,7 +181,7 @@ async def test_the_producer_is_registered_where_it_sends_and_leaves_when_it_clos
         patch.setattr(Broker, "__call__", noting)
         async with Producer(cluster.name_server, group="PG") as producer:
             await producer.send(Message("T", b"x"))
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(10):
                 while seen.count(RequestCode.HEART_BEAT) < 2:
                     await asyncio.sleep(0.01)
     assert seen.count(RequestCode.UNREGISTER_CLIENT) == 2

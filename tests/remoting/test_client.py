@@ -11,6 +11,7 @@ from gantrymq.errors import ClientClosed, ConnectError, RequestTimeout
 from gantrymq.remoting.client import RemotingClient, split_address
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.signature import SIGNATURE, Credentials
+from tests.conftest import time_limit
 from tests.remoting.scripted import ScriptedServer, echo, scripted_server, silence
 
 
@@ -50,7 +51,7 @@ async def test_a_call_without_an_answer_fails_at_its_deadline_and_not_before() -
         long = asyncio.create_task(client.invoke(server.address, request(), timeout_s=30))
         with pytest.raises(RequestTimeout) as caught:
             await client.invoke(server.address, request(), timeout_s=0.2)
-        assert 0.15 < time.monotonic() - started < 1.0
+        assert 0.15 < time.monotonic() - started < time_limit(1)
         assert (caught.value.address, caught.value.code) == (server.address, 10)
         with pytest.raises(ConnectError):
             await long  # a peer that said nothing at all since is given up with all its calls
@@ -177,7 +178,7 @@ async def test_oneway_requests_written_before_closing_arrive() -> None:
         for n in range(50):
             await client.invoke_oneway(server.address, request(n))
         await client.close()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(10):
             while len(server.requests) < 50:
                 await asyncio.sleep(0.01)
 
@@ -194,7 +195,7 @@ def asks_back(code: int, *, oneway: bool = False) -> object:
 
 
 async def answers_to(server: ScriptedServer, count: int) -> list[RemotingCommand]:
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(10):
         while len(found := [command for command in server.requests if command.is_response]) < count:
             await asyncio.sleep(0.01)
     return found
@@ -246,7 +247,7 @@ async def test_a_oneway_request_from_the_server_gets_no_answer() -> None:
     async with scripted_server(asks_back(40, oneway=True)) as server:  # type: ignore[arg-type]
         client = RemotingClient(request_handlers={40: handler})
         await client.invoke(server.address, request())
-        await asyncio.wait_for(seen.wait(), 2)
+        await asyncio.wait_for(seen.wait(), 10)
         await client.close()
         assert not any(command.is_response for command in server.requests)
 
@@ -269,7 +270,7 @@ async def test_header_encoding_and_signature_are_put_on_every_request() -> None:
         await client.invoke(server.address, request(1))
         await client.invoke_oneway(server.address, request(2))
         await client.close()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(10):
             while len(server.requests) < 2:
                 await asyncio.sleep(0.01)
         assert all(

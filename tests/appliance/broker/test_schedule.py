@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.broker.schedule import ScheduleMessageService
+from appliance.broker.schedule import LEVEL_SHARE, ScheduleMessageService
 from appliance.broker.topic_config import TopicConfigManager
 from appliance.config import BrokerConfig
 from appliance.tasks import running
@@ -22,6 +22,7 @@ from gantrymq.message.record import decode_records
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
 from store.results import PutMessageResult, PutMessageStatus, StoreMessage
+from tests.conftest import time_limit
 from tests.harness import SMALL_STORE
 
 GOLDEN = Path(__file__).parent / "golden_config" / "delayOffset.json"
@@ -287,7 +288,7 @@ async def test_delivery_is_on_time_and_progress_is_saved(
                 await asyncio.sleep(0.02)
     ((topic, at),) = delivered
     assert topic == "orders"
-    assert 0.99 <= at - sent < 1.5
+    assert 0.99 <= at - sent < time_limit(1.5)
     assert json.loads((tmp_path / "delayOffset.json").read_bytes()) == {"offsetTable": {"1": 1}}
 
 
@@ -297,11 +298,10 @@ async def test_a_backlog_does_not_hold_up_the_loop(
     for number in range(3000):
         send(store, str(number).encode(), level=number % 3 + 1)
     clock.advance(10)
-    longest = 0.0
+    most = 0
     async with delivering(store, schedule):
         async with asyncio.timeout(20):
-            while sum(schedule.offsets.values()) < 3000:
-                began = time.monotonic()
+            while (before := sum(schedule.offsets.values())) < 3000:
                 await asyncio.sleep(0)
-                longest = max(longest, time.monotonic() - began)
-    assert longest < 0.25, "slices are a few ms; the rest is a busy machine"
+                most = max(most, sum(schedule.offsets.values()) - before)
+    assert 0 < most <= 3 * LEVEL_SHARE, "others have their turn after each slice"
