@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.config import read_properties
+from store.config import MessageStoreConfig
+
 PROPERTIES_FILE = "broker.properties"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerFolder:
-    """One broker's name and commit-log folders (several when RocketMQ's multi-path option is used)."""
+    """One broker's name and commit-log folders (several when RocketMQ's multi-path options are used)."""
 
     broker_name: str
     commit_log_folders: tuple[Path, ...]
@@ -28,21 +31,14 @@ def brokers_in(data: Path) -> list[BrokerFolder]:
 
 
 def _broker_of(path: Path) -> BrokerFolder:
-    properties = read_properties(path)
-    folder = path.parent
-    root = folder / properties.get("storePathRootDir", "store")  # an absolute value replaces the folder
-    log = properties.get("storePathCommitLog") or str(root / "commitlog")
-    return BrokerFolder(
-        properties.get("brokerName", folder.name),
-        tuple(folder / part.strip() for part in log.split(",") if part.strip()),
+    properties = read_properties(path.read_text(encoding="utf-8"))
+    folder = path.parent  # names that are not absolute count from here
+    commit_log = properties.get("storePathCommitLog")
+    store = MessageStoreConfig(
+        root=folder / Path(properties.get("storePathRootDir", "store")).expanduser(),
+        commit_log=Path(commit_log) if commit_log else None,
+        read_only_commit_log=properties.get("readOnlyCommitLogStorePaths", ""),
     )
-
-
-def read_properties(path: Path) -> dict[str, str]:
-    """The key=value lines, as RocketMQ writes them (no escapes, # and ! begin a comment)."""
-    pairs = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        key, separator, value = line.strip().partition("=")
-        if separator and not key.startswith(("#", "!")):
-            pairs[key.strip()] = value.strip()
-    return pairs
+    return BrokerFolder(
+        properties.get("brokerName", folder.name), tuple(folder / part for part in store.commit_log_folders)
+    )
