@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from dashboard.access import Permission
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "gantry_theme"
-HAS_REPORTS = importlib.util.find_spec("dashboard.report_urls") is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class NavEntry:
 _ENTRIES = (
     ("", "Overview", "overview", "overview", Permission.CLUSTER_READ),
     ("topics", "Topics", "topics", "topics", Permission.TOPICS_READ),
-    *((("reports", "Reports", "reports:index", "reports", Permission.REPORTS_READ),) if HAS_REPORTS else ()),
+    ("reports", "Reports", "reports:index", "reports", Permission.REPORTS_READ),
     ("tokens", "API tokens", "tokens", "tokens", Permission.ACCOUNT),
 )
 

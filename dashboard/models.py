@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
@@ -119,5 +118,4 @@ class MetricSample(models.Model):
         ordering = ["at"]
 
 
-if importlib.util.find_spec("dashboard.report_models") is not None:
-    from dashboard.report_models import *  # noqa: F403  (the reports' tables, kept beside their pages)
+from dashboard.report_models import ReportPlan, ReportRun  # noqa: E402, F401  (Django looks for models here)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from dashboard import api, static_files
@@ -26,6 +24,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(TOPIC + r"/groups$", topics.groups, name="topic-groups"),
     re_path(TOPIC + r"/settings$", topics.settings, name="topic-settings"),
     re_path(TOPIC + r"/delete$", topics.delete, name="topic-delete"),
+    path("reports/", include("dashboard.report_urls")),
     # accounts
     path("first-run", first_run.first_run, name="first-run"),
     path("login", session.login, name="login"),
@@ -40,9 +39,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("static/<path:path>", static_files.serve, name="static"),
 ]
-
-if importlib.util.find_spec("dashboard.report_urls") is not None:
-    urlpatterns.append(path("reports/", include("dashboard.report_urls")))
 
 websocket_urlpatterns = [path("live", LiveSocket.as_asgi())]
 

