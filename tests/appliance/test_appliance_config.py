@@ -1,3 +1,5 @@
+"""Settings of the appliance: who wins, what is refused, what the next process gets."""
+
 from __future__ import annotations
 
 from pathlib import Path

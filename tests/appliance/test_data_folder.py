@@ -1,3 +1,5 @@
+"""The data folder: private, its secrets made once, one appliance at a time."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""The gantry command: every command explains itself, mistakes are one sentence."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""The lock files: complete, hashed, naming no place, in agreement."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""gantry install-reports: what is missing comes from the lock, and a file says how far it is."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The checks before the start: each complaint is one sentence with its fix."""
+
 from __future__ import annotations
 
 import os

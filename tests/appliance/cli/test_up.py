@@ -1,3 +1,5 @@
+"""`gantry up` as a whole: what it prints, what it survives, how it stops."""
+
 from __future__ import annotations
 
 import re

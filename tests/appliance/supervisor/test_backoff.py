@@ -1,3 +1,5 @@
+"""How long a process that keeps ending has to wait."""
+
 from __future__ import annotations
 
 from appliance.supervisor.backoff import Backoff

@@ -1,3 +1,5 @@
+"""A process's log file: rotated, continued, read from its end."""
+
 from __future__ import annotations
 
 from pathlib import Path

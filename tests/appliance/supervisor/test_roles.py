@@ -1,3 +1,5 @@
+"""Which processes there are, and the properties files they are given."""
+
 from __future__ import annotations
 
 from pathlib import Path

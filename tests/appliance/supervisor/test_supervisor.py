@@ -1,3 +1,5 @@
+"""Real child processes: started in order, restarted, called a crash loop, stopped in reverse."""
+
 from __future__ import annotations
 
 import asyncio
