@@ -69,6 +69,7 @@ def open_store(clock: FakeClock) -> Iterator[OpenStore]:
 def crash(store: MessageStore) -> None:
     """Leave the folder as a killed process does: nothing more is written, the kernel frees the lock."""
     store._log._allocator.close()
+    store._queues._descriptors.close()  # the kernel does it for a process that died
     store._lock.release()
     store._loaded = store._serving = False
 
