@@ -9,6 +9,7 @@ their body CRC too, because a record that is being copied into place right now m
 
 from __future__ import annotations
 
+import contextlib
 import re
 import zlib
 from collections import deque
@@ -41,8 +42,14 @@ class CommitLogFiles:
         self.folders = list(folders)
 
     def files(self) -> list[LogFile]:
-        """All files in order. Raises StoreUnreadable when a folder or a file in the middle is missing."""
-        found = sorted((file for folder in self.folders for file in _files_of(folder)), key=lambda file: file.start)
+        """All files in order. Raises StoreUnreadable when all folders, or a file in the middle, are missing.
+
+        A broker makes a folder with the first file that goes there, so one of several may be still to come.
+        """
+        folders = [folder for folder in self.folders if folder.is_dir()]
+        if not folders:
+            raise StoreUnreadable(f"{', '.join(map(str, self.folders))}: no such commit-log folder")
+        found = sorted((file for folder in folders for file in _files_of(folder)), key=lambda file: file.start)
         for file, following in pairwise(found):
             if file.end != following.start:
                 raise StoreUnreadable(
@@ -97,12 +104,11 @@ def read_range(file: LogFile, begin: int, end: int, *, block_bytes: int = BLOCK_
         raise BrokenRecordChain(str(file.path), scan.position)
 
 
-def _files_of(folder: Path) -> list[LogFile]:
-    try:
-        entries = list(folder.iterdir())
-    except FileNotFoundError:
-        raise StoreUnreadable(f"{folder}: no such commit-log folder") from None
-    return [LogFile(path, int(path.name), path.stat().st_size) for path in entries if _FILE_NAME.fullmatch(path.name)]
+def _files_of(folder: Path) -> Iterator[LogFile]:
+    for path in folder.iterdir():
+        if _FILE_NAME.fullmatch(path.name):
+            with contextlib.suppress(FileNotFoundError):  # the broker deletes its oldest file just now
+                yield LogFile(path, int(path.name), path.stat().st_size)
 
 
 def _has_begun(file: LogFile) -> bool:

@@ -92,6 +92,12 @@ def test_a_missing_folder_is_an_error_and_an_empty_one_is_an_empty_log(tmp_path:
     assert CommitLogFiles([tmp_path]).valid_end() == 0
 
 
+def test_a_folder_that_has_no_file_yet_may_be_missing_beside_others(tmp_path: Path) -> None:
+    write_log(tmp_path, [Record()])
+    log = CommitLogFiles([tmp_path, tmp_path / "to-come"])
+    assert [file.start for file in log.files()] == [0]
+
+
 def test_a_record_can_be_recognised_later(tmp_path: Path) -> None:
     offsets = write_log(tmp_path, [Record(body=b"", stored_at=5), Record(stored_at=6)])
     log = CommitLogFiles([tmp_path])

@@ -56,6 +56,7 @@ def test_a_reader_beside_the_writer_sees_a_growing_prefix(store: MessageStore, t
             boundary = end
             seen.append(offsets_until(log, end))
 
+    put.append(store.put_message(StoreMessage("T", 0, b"the first", b"", 0, 0, 1, HOST, HOST)).physical_offset)
     reader = threading.Thread(target=read)
     reader.start()
     for number in range(ROUNDS):
