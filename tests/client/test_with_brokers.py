@@ -223,8 +223,11 @@ async def test_a_failed_message_comes_again_and_rests_in_the_dead_letters_at_las
 async def test_broadcasting_gives_everyone_everything_and_keeps_offsets_on_disk(
     peer: Peer, name: str, tmp_path: Path
 ) -> None:
-    async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:
-        await producer.send(Message(name, b"before"))
+    async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
+        queue = (await producer.send(Message(name, b"before"))).queue
+        async with asyncio.timeout(15):  # Apache's broker acknowledges a message before its queue has it
+            while not await admin.max_offset(peer.broker_address, name, queue.queue_id):
+                await asyncio.sleep(0.02)
 
         def member(number: int, seen: Seen) -> PushConsumer:
             consumer = PushConsumer(
