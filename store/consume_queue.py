@@ -1,8 +1,8 @@
 """The consume queue of one (topic, queue id): a 20-byte unit for each message, by queue offset.
 
 Nothing is mapped, so any number of queues fits into the kernel's limits. New units collect in `tail`, in memory; the
-flusher writes them to the files about once a second, and a crash loses none for good, since recovery feeds the queue
-from the commit log again. Reads find recent units in the tail and older ones with one pread.
+flusher writes them to the files (store/flush.py says how often), and a crash loses none for good, since recovery feeds
+the queue from the commit log again. Reads find recent units in the tail and older ones with one pread.
 
 A unit with size <= 0 ends the queue. Leading units of the first file may be fillers (RocketMQ's pre-blank units): the
 queue's first message did not have index 0. Fillers also stand where units were lost, so that indexes stay true.

@@ -1,4 +1,5 @@
-"""Bringing the store to disk: the log by time or by request (group commit), queues and index about once a second.
+"""Bringing the store to disk: the log by time or by request (group commit), queues and index about once a second; where
+more than MANY_DIRTY queues are written to, their units wait for a minute or a GiB of log.
 
 Everything that waits for the disk runs on a thread; the loop only hands out work and takes note. A failed sync is
 final: the kernel may have dropped the pages it could not write, so the store refuses writes until it was restarted.

@@ -4,9 +4,9 @@ queues and the index agree with it.
 After a clean stop everything was synced, so it is enough to look at the log from the last message of any queue on.
 After a crash the log is read, with CRCs, from where the checkpoint says that everything was on disk (or, where RocketMQ
 wrote it, from the newest file that is surely complete), and every record is dispatched again; queues skip what they
-have. Either way a record counts only if it says its own
-position. Stale bytes behind the end are erased and synced before anything new is written, in the log and in the queues:
-RocketMQ only moves its pointers, and such bytes have come back to life there.
+have. Either way a record counts only if it says its own position. Stale bytes behind the end are erased and synced
+before anything new is written, in the log and in the queues: RocketMQ only moves its pointers, and such bytes have come
+back to life there.
 """
 
 from __future__ import annotations
