@@ -17,7 +17,6 @@ from gantrymq.client.background import Background, wait_for_event
 from gantrymq.client.process_queue import ProcessQueue
 from gantrymq.client.results import ConsumeResult
 from gantrymq.client.running_info import ConsumeCounters
-from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
 
 logger = logging.getLogger(__name__)
@@ -143,9 +142,3 @@ class Consuming:
         for message in messages:
             message.reconsume_times += 1
         self.submit(process_queue, messages)
-
-
-def restore_topic(message: MessageExt, retry_topic: str) -> None:
-    """A message that comes again is stored under the group's retry topic: the listener sees the original one."""
-    if message.topic == retry_topic:
-        message.topic = message.properties.get(names.RETRY_TOPIC, message.topic)

@@ -80,6 +80,10 @@ class ClientSession:
         self._greeted: set[str] = set()
         self._brokers_changed = asyncio.Event()
 
+    def answer_requests(self, handlers: Mapping[int, RequestHandler]) -> None:
+        """Have requests that brokers send to this client answered; one handler a code."""
+        self.remoting.request_handlers.update(handlers)
+
     def open(self) -> None:
         """Start the periodic work. Nothing is sent before a route is known. A closed session stays closed."""
         if self.is_open:

@@ -46,7 +46,7 @@ class RemotingClient:
         tls: ssl.SSLContext | None = None,
         in_flight_max: int = IN_FLIGHT_MAX,
     ) -> None:
-        self._request_handlers = dict(request_handlers or {})
+        self.request_handlers = dict(request_handlers or {})  # by code; may grow while running
         self._connect_timeout_s = connect_timeout_s
         self._serialize_type = serialize_type
         self._credentials = credentials
@@ -168,7 +168,7 @@ class RemotingClient:
     # -- requests from servers ----------------------------------------------------------------------------------------
 
     def _request_received(self, connection: ClientConnection, request: RemotingCommand) -> None:
-        handler = self._request_handlers.get(request.code)
+        handler = self.request_handlers.get(request.code)
         if handler is None:
             if not request.is_oneway:
                 connection.send(

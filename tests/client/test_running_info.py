@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gantrymq.client.failed_messages import retry_message
 from gantrymq.client.process_queue import ProcessQueue
-from gantrymq.client.push_consumer import retry_message
 from gantrymq.client.running_info import ConsumeCounters, running_info
 from gantrymq.client.subscription import parse_subscription
 from gantrymq.message.model import MessageQueue

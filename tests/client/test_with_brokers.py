@@ -325,9 +325,9 @@ async def test_a_slow_listener_holds_no_more_than_its_limits(peer: Peer, name: s
             await producer.send_many(Message(name, b"x") for _ in range(200))
             await asyncio.sleep(1.0)
             queue = MessageQueue(name, peer.broker_name, 0)
-            largest = consumer._held[queue].cached_messages
+            largest = consumer._assignment.held[queue].cached_messages
             gate.set()
-            await until(lambda: consumer._held[queue].commit_offset == 200)
+            await until(lambda: consumer._assignment.held[queue].commit_offset == 200)
         assert 10 <= largest < 14
 
 
@@ -382,7 +382,7 @@ async def test_a_listener_that_never_returns_does_not_hold_the_offset_for_ever(p
             await until(lambda: tries == [0])
             await asyncio.sleep(0.1)
             await consumer._give_up_overdue()  # what happens each five seconds
-            assert consumer._held[MessageQueue(name, peer.broker_name, 0)].commit_offset == 1
+            assert consumer._assignment.held[MessageQueue(name, peer.broker_name, 0)].commit_offset == 1
             await until(lambda: tries == [0, 1])
 
 
