@@ -11,7 +11,7 @@ A file has its full size from birth and is sparse. What is promised, and what a 
 
 from store.config import MessageStoreConfig
 from store.errors import StoreDamaged, StoreError, StoreLocked, StoreNotRunning
-from store.message_store import MessageStore, RunningFlags
+from store.message_store import MessageStore
 from store.results import (
     ConsumeQueueUnit,
     GetMessageResult,
@@ -23,6 +23,7 @@ from store.results import (
     StoreMessage,
     TagFilter,
 )
+from store.running_state import RunningFlags
 
 __all__ = [
     "ConsumeQueueUnit",

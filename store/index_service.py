@@ -46,6 +46,7 @@ class IndexService:
         self._slots = config.index_slots
         self._entries = config.index_entries
         self._clock = clock
+        self.enabled = config.index_enable  # not while the disk is full
         self._prefix_hashes: dict[bytes, int] = {}
         self._active: IndexFile | None = None
         self._named: IndexFile | None = None  # the newest file whose name the disk surely has

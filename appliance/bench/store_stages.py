@@ -21,6 +21,7 @@ from gantrymq.message import ids, properties
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from store import MessageStore, MessageStoreConfig, StoreBatch, StoreMessage
+from store.batch_builder import build_batch
 from store.log_scan import scan_file
 from store.mapped_file import MappedFile
 
@@ -57,7 +58,7 @@ class StoreStages:
         try:
             asyncio.run(self._all())
         finally:
-            store._log.position = max(store._log.position, store._dispatched)
+            store._log.position = max(store._log.position, max(queue.max_physical_offset for queue in store._queues))
             store.close()
         return self._stages
 
@@ -106,12 +107,12 @@ class StoreStages:
         def index_only() -> None:
             store._index.pending.append((slot, message.properties, start, 1))
             if len(store._index.pending) >= 256:
-                store._put_pending()
+                store._dispatcher.put_pending()
 
         self._cost("append 1 KB, one key, warm pages", again, count)
         self._cost("  index", index_only, count)
         self._cost("  CRC of the body", lambda: zlib.crc32(self._body), count)
-        self._cost("  tags code", lambda: store._tags_code(slot, message.properties, 1), count)
+        self._cost("  tags code", lambda: store._tags_codes.code(slot, message.properties, 1), count)
         size = log.position - start
         record = bytes(log.queue.files[-1].view[start - log.base : start - log.base + size])
         target, at = memoryview(log.queue.files[-1].map), start - log.base
@@ -147,7 +148,9 @@ class StoreStages:
             store.put_batch(batch)
 
         self._cost("append in batches of 32, warm pages", again, count, messages=32)
-        self._cost("  records and units", lambda: store._build_batch(slot, batch, 0, start, 1), count, messages=32)
+        self._cost(
+            "  records and units", lambda: build_batch(store._tags_codes, slot, batch, 0, start, 1), count, messages=32
+        )
 
     def _dispatch(self) -> None:
         """What recovery does with each record: read it, check it, feed queue and index."""
@@ -175,8 +178,8 @@ class StoreStages:
         empty = MessageStore(MessageStoreConfig(root=self._folder / "anew"))
         empty.load()
         started = time.process_time()
-        scan_file(file, 0, check_crc=True, on_record=empty._redispatch)
-        empty._put_pending()
+        scan_file(file, 0, check_crc=True, on_record=empty._dispatcher.redispatch)
+        empty._dispatcher.put_pending()
         us = (time.process_time() - started) / messages * 1e6
         self._stages.append(Stage("dispatch: read records, CRC, queues and index", us))
         empty.close()

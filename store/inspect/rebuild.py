@@ -18,6 +18,7 @@ from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.config import MessageStoreConfig
 from store.consume_queue import FILLER, UNIT, ConsumeQueue
 from store.consume_queue_table import sync_paths
+from store.dispatch import GAP_UNITS_MAX
 from store.index_service import PENDING_MAX, IndexService
 from store.inspect.cut_folder import CutFolder
 from store.inspect.folder import StoreFolder
@@ -25,7 +26,6 @@ from store.inspect.index_check import is_rolled_back
 from store.inspect.log_reader import LogRecord
 from store.inspect.queue_reader import QueueReader
 from store.inspect.verify import DELAY_LEVELS
-from store.message_store import GAP_UNITS_MAX
 from store.recovery import has_queue_unit
 from store.topic_slot import TopicSlot
 

@@ -55,7 +55,7 @@ def open_store(clock: FakeClock) -> Iterator[OpenStore]:
     opened: list[MessageStore] = []
 
     def open_(config: MessageStoreConfig) -> MessageStore:
-        store = MessageStore(config, clock=clock)
+        store = MessageStore(config, clock=clock, monotonic=clock)
         store.load()
         opened.append(store)
         store.start()

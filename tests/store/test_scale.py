@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from store import MessageStore, MessageStoreConfig, flush, log_scan, recovery
+from store.dispatch import Dispatcher
 from store.log_scan import scan_file
 from store.mapped_file import MappedFile
 from store.queue_scan import scan_queue_file
@@ -38,13 +39,13 @@ def few_descriptors() -> Iterator[None]:
 def dispatched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Physical offsets of the records that recovery dispatched."""
     offsets: list[int] = []
-    real = MessageStore._redispatch
+    real = Dispatcher.redispatch
 
-    def noting(store: MessageStore, fields: log_scan.ScannedRecord, physical_offset: int) -> None:
+    def noting(dispatcher: Dispatcher, fields: log_scan.ScannedRecord, physical_offset: int) -> None:
         offsets.append(physical_offset)
-        real(store, fields, physical_offset)
+        real(dispatcher, fields, physical_offset)
 
-    monkeypatch.setattr(MessageStore, "_redispatch", noting)
+    monkeypatch.setattr(Dispatcher, "redispatch", noting)
     return offsets
 
 
