@@ -17,6 +17,7 @@ from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from gantrymq.remoting.connection import IN_FLIGHT_MAX, ClientConnection
 from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import ClientTls, TlsConfig
 
 logger = logging.getLogger(__name__)
 
@@ -43,14 +44,14 @@ class RemotingClient:
         connect_timeout_s: float = 3.0,
         serialize_type: int = JSON,
         credentials: Credentials | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: ssl.SSLContext | TlsConfig | None = None,
         in_flight_max: int = IN_FLIGHT_MAX,
     ) -> None:
         self.request_handlers = dict(request_handlers or {})  # by code; may grow while running
         self._connect_timeout_s = connect_timeout_s
         self._serialize_type = serialize_type
         self._credentials = credentials
-        self._tls = tls
+        self._tls = ClientTls(tls) if tls is not None else None
         self._in_flight_max = in_flight_max
         self._connections: dict[str, ClientConnection] = {}
         self._connecting: dict[str, asyncio.Task[ClientConnection]] = {}
@@ -70,7 +71,7 @@ class RemotingClient:
         connection = self._connections.get(address)
         if connection is None or not connection.has_room or connection.is_closing:
             connection, timeout_s = await self._ready_connection(address, request, timeout_s)
-        self._prepare(request)
+        self._prepare(request, connection)
         connection.send(request)
 
     async def connection(self, address: str, request: RemotingCommand, timeout_s: float) -> ClientConnection:
@@ -84,7 +85,7 @@ class RemotingClient:
         self, connection: ClientConnection, request: RemotingCommand, timeout_s: float
     ) -> asyncio.Future[RemotingCommand]:
         """Send on a connection got from `connection`, without waiting."""
-        self._prepare(request)
+        self._prepare(request, connection)
         return connection.submit(request, timeout_s)
 
     async def close(self) -> None:
@@ -103,10 +104,10 @@ class RemotingClient:
 
     # -- connecting ---------------------------------------------------------------------------------------------------
 
-    def _prepare(self, request: RemotingCommand) -> None:
+    def _prepare(self, request: RemotingCommand, connection: ClientConnection) -> None:
         request.serialize_type = self._serialize_type
         if self._credentials is not None:
-            self._credentials.sign(request)
+            self._credentials.sign(request, connection.stamper)
 
     async def _ready_connection(
         self, address: str, request: RemotingCommand, timeout_s: float
@@ -156,7 +157,7 @@ class RemotingClient:
                     lambda: ClientConnection(address, self._request_received, in_flight_max=self._in_flight_max),
                     host,
                     port,
-                    ssl=self._tls,
+                    ssl=self._tls.context() if self._tls is not None else None,
                 )
         except TimeoutError:
             raise ConnectError(address, f"no connection within {self._connect_timeout_s:g} s") from None

@@ -18,6 +18,7 @@ from typing import cast
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
+from gantrymq.remoting.signature import Stamper
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(self, address: str, request_received: RequestReceived, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
         self.address = address
+        self.stamper = Stamper()  # a stamp is good for one connection only
         self._request_received = request_received
         self._in_flight_max = in_flight_max
         self._loop = asyncio.get_running_loop()
