@@ -20,6 +20,7 @@ from typing import Self
 
 from appliance.broker.answers import SendAnswers
 from appliance.broker.clients import ClientHousekeeping, ConsumerManager, ProducerManager
+from appliance.broker.consume_lag import StoreTimes
 from appliance.broker.consumer_offset import ConsumerOffsetManager
 from appliance.broker.long_polling import PullRequestHold
 from appliance.broker.outer_api import BrokerOuterApi
@@ -36,6 +37,7 @@ from appliance.errors import StartError
 from appliance.live_config import LiveConfig
 from appliance.remoting.lanes import LaneLimits, Lanes, Route
 from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.remoting.tls import server_tls
 from appliance.tasks import running
 from gantrymq.message.ids import encode_host
 from gantrymq.message.topics import SCHEDULE_TOPIC
@@ -95,6 +97,7 @@ class BrokerController:
         self.consumers = ConsumerManager(notify_enable=config.notify_consumer_ids_changed_enable)
         self.locks = RebalanceLockManager()
         self.store = MessageStore(store_config)
+        self.store_times = StoreTimes(self.store)
         self.schedule = ScheduleMessageService(
             self.store,
             self.topics,
@@ -105,6 +108,7 @@ class BrokerController:
         self.hold = PullRequestHold(lambda connection, request: pull_again(self, connection, request))
         self.stats = BrokerStatsManager(config.cluster_name)
         self.lanes = Lanes(self, lane_limits(config))
+        self.tls = server_tls(config)
         self.server = self._listener(HANDLERS, config.listen_port)
         self.vip_server = self._listener(VIP_HANDLERS, config.listen_port - VIP_PORT_DISTANCE)
         self.cluster_property = b"CLUSTER\x01" + config.cluster_name.encode()
@@ -124,6 +128,7 @@ class BrokerController:
             host=self.config.bind_address,
             port=port,
             on_close=self._connection_closed,
+            tls=self.tls,
         )
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -171,6 +176,7 @@ class BrokerController:
                 self.server,
                 self.vip_server,
                 self.outer_api,
+                *([self.tls] if self.tls is not None else []),
             )
         )
         stack.push_async_callback(self._leave)

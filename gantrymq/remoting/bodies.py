@@ -412,11 +412,15 @@ class TopicStatsTable(Body):
 
 @dataclass
 class OffsetWrapper(Body):
-    """A group's place in one queue; last_timestamp: store time of the last consumed message, 0 if none."""
+    """A group's place in one queue; last_timestamp: store time of the last consumed message, 0 if none.
+
+    lag_ms: age of the oldest message not consumed yet, 0 if none; only our brokers tell it, and Java ignores it.
+    """
 
     broker_offset: int = 0
     consumer_offset: int = 0
     last_timestamp: int = 0
+    lag_ms: int = 0
 
 
 @dataclass
@@ -427,6 +431,11 @@ class ConsumeStats(Body):
         read=_queue_keys(OffsetWrapper.from_dict), default=dict
     )
     consume_tps: float = 0.0
+
+    @property
+    def lag_ms(self) -> int:
+        """How far the group is behind in time: the greatest lag of any queue."""
+        return max((place.lag_ms for place in self.offset_table.values()), default=0)
 
 
 @dataclass

@@ -5,7 +5,10 @@ from __future__ import annotations
 from appliance.broker.processors import (
     admin_broker,
     admin_groups,
+    admin_offsets,
+    admin_progress,
     admin_topics,
+    client_relay,
     clients,
     consumers,
     pull,
@@ -25,6 +28,9 @@ HANDLERS: dict[int, Route] = {
     **consumers.HANDLERS,
     **admin_topics.HANDLERS,
     **admin_groups.HANDLERS,
+    **admin_progress.HANDLERS,
+    **admin_offsets.HANDLERS,
+    **client_relay.HANDLERS,
     **admin_broker.HANDLERS,
 }
 

@@ -1,0 +1,138 @@
+"""What only a running consumer knows: its offsets (223), its state (307), how it consumes one message (309).
+
+Each is asked over the consumer's own connection; for 307 and 309 its answer, unread, is the tool's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from appliance.errors import BrokerError
+from appliance.remoting.lanes import Route
+from gantrymq.errors import BodyError, ConnectError, RequestTimeout
+from gantrymq.message.ids import decode_offset_message_id
+from gantrymq.remoting import fastjson
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
+
+if TYPE_CHECKING:
+    from appliance.broker.clients import ClientChannel
+    from appliance.broker.controller import BrokerController
+    from appliance.remoting.server import ServerConnection
+
+logger = logging.getLogger(__name__)
+
+RELAY_TIMEOUT_S = 10.0
+STATUS_TIMEOUT_S = 5.0
+VERSION_WITH_STATUS = 28  # MQVersion ordinal of V3_0_7_SNAPSHOT
+VERSION_WITH_RUNNING_INFO = 62  # of V3_1_8_SNAPSHOT
+UNSET_REMARK = "not set any response code"  # RocketMQ forgets to remove its template's remark from these answers
+
+
+async def get_consumer_status(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """223: the offsets that the online consumers themselves hold (221), by client id."""
+    fields = request.ext_fields
+    topic, group, wanted_client = fields["topic"], fields["group"], fields.get("clientAddr")
+    channels = broker.consumers.channels(group)
+    if not channels:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{group}]")
+    for channel in channels:
+        if channel.version < VERSION_WITH_STATUS:
+            raise BrokerError(
+                ResponseCode.SYSTEM_ERROR, f"the client does not support this feature. version={channel.version}"
+            )
+    asked = [channel for channel in channels if not wanted_client or channel.client_id == wanted_client]
+    answers = await asyncio.gather(*(_client_offsets(channel, topic, group) for channel in asked))
+    table = {channel.client_id: offsets for channel, offsets in zip(asked, answers, strict=True) if offsets is not None}
+    return request.reply(remark=UNSET_REMARK, body=fastjson.dumps({"consumerTable": table, "messageQueueTable": {}}))
+
+
+async def _client_offsets(channel: ClientChannel, topic: str, group: str) -> dict[Any, Any] | None:
+    """One client's offsets; None when it does not answer, which must not spoil the answers of the others."""
+    request = RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, {"topic": topic, "group": group})
+    try:
+        answer = await channel.connection.invoke(request, timeout_s=STATUS_TIMEOUT_S)
+        document = fastjson.loads(answer.body) if answer.code == ResponseCode.SUCCESS and answer.body else {}
+    except (RequestTimeout, ConnectError, BodyError) as exc:
+        logger.warning(
+            "client status unknown",
+            extra={"event": "client_status_unknown", "client": channel.client_id, "why": str(exc)},
+        )
+        return None
+    table = document.get("messageQueueTable") if isinstance(document, dict) else None
+    return table if isinstance(table, dict) else None
+
+
+async def get_running_info(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """307: what a consumer says about itself."""
+    fields = request.ext_fields
+    return await _relay(broker, request, fields["consumerGroup"], fields["clientId"], dict(fields), request.body)
+
+
+async def consume_directly(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """309: have one consumer consume one stored message now, and tell how it went."""
+    fields = request.ext_fields
+    message_id, client_id = fields.get("msgId", ""), fields.get("clientId", "")
+    try:
+        *_, physical_offset = decode_offset_message_id(message_id)
+    except ValueError as exc:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+    message = broker.store.message_bytes(physical_offset) if physical_offset >= 0 else None
+    if message is None:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the id, {message_id}")
+    push_fields = fields | {"brokerName": broker.config.broker_name}
+    return await _relay(broker, request, fields["consumerGroup"], client_id, push_fields, bytes(message))
+
+
+async def _relay(
+    broker: BrokerController,
+    request: RemotingCommand,
+    group: str,
+    client_id: str,
+    ext_fields: dict[str, str],
+    body: bytes,
+) -> RemotingCommand:
+    """Pass a request on to one consumer; its answer, unread, is the answer."""
+    info = broker.consumers.get(group)
+    channel = info.channel_of(client_id) if info is not None else None
+    if channel is None:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
+    if channel.version < VERSION_WITH_RUNNING_INFO:
+        raise BrokerError(
+            ResponseCode.SYSTEM_ERROR,
+            f"The Consumer <{client_id}> Version <{channel.version}> too low to finish, "
+            "please upgrade it to V3_1_8_SNAPSHOT",
+        )
+    push = RemotingCommand.request(request.code, ext_fields, body)
+    try:
+        answer = await channel.connection.invoke(push, timeout_s=RELAY_TIMEOUT_S)
+    except RequestTimeout as exc:
+        raise BrokerError(ResponseCode.CONSUME_MSG_TIMEOUT, f"consumer <{group}> <{client_id}> Timeout: {exc}") from exc
+    except ConnectError as exc:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"invoke consumer <{group}> <{client_id}>: {exc}") from exc
+    return RemotingCommand(
+        answer.code,
+        answer.ext_fields,
+        answer.body,
+        answer.remark,
+        request.opaque,
+        RESPONSE_FLAG,
+        answer.language,
+        answer.version,
+        request.serialize_type,
+    )
+
+
+HANDLERS: dict[int, Route] = {
+    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Route(get_consumer_status, "admin"),
+    RequestCode.GET_CONSUMER_RUNNING_INFO: Route(get_running_info, "admin"),
+    RequestCode.CONSUME_MESSAGE_DIRECTLY: Route(consume_directly, "admin"),
+}
