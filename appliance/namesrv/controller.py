@@ -25,6 +25,7 @@ from appliance.namesrv.processors import HANDLERS, LANE
 from appliance.namesrv.route_info import RouteInfoManager
 from appliance.remoting.lanes import LaneLimits, Lanes
 from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.remoting.tls import server_tls
 from appliance.tasks import running
 from gantrymq.remoting.codes import ResponseCode
 
@@ -45,12 +46,14 @@ class NamesrvController:
         self.routes = RouteInfoManager()
         self.kv_config = KVConfigManager(config.kv_config_path)
         self.lanes = Lanes(self, {LANE: LaneLimits(LANE_CAPACITY)})
+        self.tls = server_tls(config)
         self._server = RemotingServer(
             HANDLERS,
             self.lanes,
             host=config.bind_address,
             port=config.listen_port,
             on_close=self._connection_closed,
+            tls=self.tls,
         )
         self._kv_write_lock = asyncio.Lock()
         self._stack = contextlib.AsyncExitStack()
@@ -68,7 +71,7 @@ class NamesrvController:
             stack.push_async_callback(self.lanes.close)
             await self._server.open()
             stack.push_async_callback(self._server.close)
-            await stack.enter_async_context(running(self._server, _BrokerScan(self)))
+            await stack.enter_async_context(running(self._server, _BrokerScan(self), *([self.tls] if self.tls else [])))
             self._stack = stack.pop_all()
         logger.info("name server serves", extra={"event": "namesrv_started", "port": self.port})
         return self

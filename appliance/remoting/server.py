@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from appliance.remoting.lanes import Lanes, Route
+from appliance.remoting.tls import ServerTls
+from appliance.remoting.tls_listener import TlsListener
 from appliance.remoting.typed import decode_request
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
 from gantrymq.message.ids import encode_host
@@ -222,6 +224,7 @@ class RemotingServer:
         port: int,
         on_close: Callable[[ServerConnection], None] | None = None,
         frame_bytes_max: int = FRAME_BYTES_MAX,
+        tls: ServerTls | None = None,
     ) -> None:
         self.lanes = lanes
         self.routes = {int(code): (lanes.by_name[route.lane], route) for code, route in routes.items()}
@@ -230,11 +233,20 @@ class RemotingServer:
         self._requested_port = port
         self._on_close = on_close
         self._connections: set[ServerConnection] = set()
+        self._tls = tls
         self._server: asyncio.Server | None = None
+        self._tls_listener: TlsListener | None = None
+        self._all_gone = asyncio.Event()  # set when the last connection goes
         self.port = port
 
     async def open(self) -> int:
         """Bind and listen; returns the port (useful when 0 was asked for). Raises OSError when it is taken."""
+        if self._tls is not None:
+            self._tls_listener = TlsListener(
+                lambda: ServerConnection(self), self._tls, host=self._host, port=self._requested_port, backlog=BACKLOG
+            )
+            self.port = await self._tls_listener.open()
+            return self.port
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: ServerConnection(self), self._host, self._requested_port, backlog=BACKLOG, reuse_address=True
@@ -252,15 +264,20 @@ class RemotingServer:
 
     async def close(self) -> None:
         """Stop accepting and close every connection."""
-        if self._server is None:
-            return
-        self._server.close()
+        self._all_gone.clear()
+        if self._tls_listener is not None:
+            await self._tls_listener.close()
+        if self._server is not None:
+            self._server.close()
         for connection in list(self._connections):
             connection.close("server stops")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(2):
-                await self._server.wait_closed()
-        self._server = None
+                if self._tls_listener is not None and self._connections:
+                    await self._all_gone.wait()  # TLS says good-bye both ways
+                if self._server is not None:
+                    await self._server.wait_closed()
+        self._server = self._tls_listener = None
 
     def admit(self, connection: ServerConnection) -> bool:
         """Whether one more connection may stay."""
@@ -273,5 +290,7 @@ class RemotingServer:
         """A connection is gone."""
         if connection in self._connections:
             self._connections.discard(connection)
+            if not self._connections:
+                self._all_gone.set()
             if self._on_close is not None:
                 self._on_close(connection)

@@ -41,6 +41,7 @@ from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
 
 TOOLS_GROUP = "TOOLS_CONSUMER"  # the group every broker knows, for reading without belonging to a group
 ADMIN_PRODUCER_GROUP = "TOOLS_PRODUCER"
@@ -56,7 +57,7 @@ class AdminClient(BrokerCalls):
         *,
         timeout_s: float = 5.0,
         credentials: Credentials | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: ssl.SSLContext | TlsConfig | None = None,
         serialize_type: int = JSON,
     ) -> None:
         super().__init__(

@@ -26,6 +26,7 @@ from gantrymq.remoting.bodies import HeartbeatData
 from gantrymq.remoting.client import RemotingClient, RequestHandler
 from gantrymq.remoting.command import JSON
 from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class ConnectionOptions(TypedDict, total=False):
 
     instance_name: str | None
     credentials: Credentials | None
-    tls: ssl.SSLContext | None
+    tls: ssl.SSLContext | TlsConfig | None
     serialize_type: int
 
 

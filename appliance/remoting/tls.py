@@ -1,0 +1,75 @@
+"""The certificate that a port shows: read at the start, read again when its files change.
+
+New connections use the new files, open ones go on with what they have. Files that can't be used (half written, a key
+that belongs to another certificate) leave the old ones in force and are logged; they are tried again when they change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from pathlib import Path
+
+from appliance.tls_settings import DISABLED, ENFORCING, TlsSettings
+from gantrymq.errors import ConfigError
+from gantrymq.remoting.tls import MINIMUM_VERSION, file_stamps, load_identity, load_trust
+
+logger = logging.getLogger(__name__)
+
+WATCH_SECONDS = 1.0  # between looks at the files (RocketMQ: FileWatchService, 0.5 s)
+
+_VERIFY_MODES = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "require": ssl.CERT_REQUIRED}
+
+
+class ServerTls:
+    """TLS of one process's ports: `context` for the next connection, `run` keeps it as the files are."""
+
+    def __init__(self, settings: TlsSettings) -> None:
+        """Raises ConfigError when the files can't be used."""
+        self._settings = settings
+        self._files = [
+            Path(path).expanduser() for path in (settings.tls_cert, settings.tls_key, settings.tls_trust) if path
+        ]
+        self._stamps = file_stamps(self._files)
+        self.is_enforcing = settings.effective_tls_mode == ENFORCING
+        self.context = server_context(settings)
+
+    async def run(self) -> None:
+        """Watch the files until cancelled."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            await asyncio.to_thread(self.look)
+
+    def look(self) -> None:
+        """Read the files again if they changed. Blocking."""
+        stamps = file_stamps(self._files)
+        if stamps == self._stamps:
+            return
+        self._stamps = stamps
+        try:
+            self.context = server_context(self._settings)
+        except ConfigError as exc:
+            logger.error("new certificate not used", extra={"event": "tls_certificate_unusable", "why": str(exc)})
+        else:
+            logger.info(
+                "certificate read again", extra={"event": "tls_certificate_read", "path": self._settings.tls_cert}
+            )
+
+
+def server_tls(settings: TlsSettings) -> ServerTls | None:
+    """What the settings ask for; None when TLS is disabled."""
+    return None if settings.effective_tls_mode == DISABLED else ServerTls(settings)
+
+
+def server_context(settings: TlsSettings) -> ssl.SSLContext:
+    """A context for accepted connections. Raises ConfigError that names the file."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = MINIMUM_VERSION
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.verify_mode = _VERIFY_MODES[settings.tls_client_auth]
+    key = Path(settings.tls_key).expanduser() if settings.tls_key else None
+    load_identity(context, Path(settings.tls_cert).expanduser(), key, settings.tls_key_password)
+    if settings.tls_trust:
+        load_trust(context, Path(settings.tls_trust).expanduser())
+    return context

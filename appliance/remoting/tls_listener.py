@@ -1,0 +1,236 @@
+"""A port for TLS and plain connections alike: the first byte that a client sends tells which.
+
+A TLS handshake begins with 0x16; a frame that did would be longer than 300 MB. The byte is looked at, not taken
+(MSG_PEEK), and the socket then handed to the event loop's own transports, so a plain connection costs later what it
+always did. Nothing is sent before the client's first byte (RocketMQ: NettyRemotingServer.HandshakeHandler).
+
+Clients that connect and stay silent, or never finish the handshake, are bounded in time and number: when too many are
+arriving the oldest goes, so that silence can't keep others out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from typing import cast
+
+from appliance.remoting.tls import ServerTls
+from gantrymq.errors import FrameError
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.protocol import RemotingProtocol
+
+logger = logging.getLogger(__name__)
+
+TLS_HANDSHAKE_BYTE = 0x16
+ARRIVING_MAX = 1024  # connections whose first byte or handshake is awaited
+FIRST_BYTE_SECONDS_MAX = 30.0
+HANDSHAKE_SECONDS_MAX = 10.0
+SHUTDOWN_SECONDS_MAX = 5.0  # waiting for the peer's TLS good-bye
+ACCEPTS_A_TURN = 64
+ACCEPT_PAUSE_S = 1.0  # after the process ran out of descriptors
+REFUSED_FRAME_BYTES_MAX = 64 * 1024  # of a plain request that is only read to be refused
+REFUSAL_SECONDS_MAX = 5.0
+
+_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class TlsListener:
+    """Listening sockets of one port. `make_protocol` is called for each connection that may talk."""
+
+    def __init__(
+        self, make_protocol: Callable[[], asyncio.Protocol], tls: ServerTls, *, host: str, port: int, backlog: int
+    ) -> None:
+        self._make_protocol = make_protocol
+        self._tls = tls
+        self._host = host
+        self._port = port
+        self._backlog = backlog
+        self._listening: list[socket.socket] = []
+        self._arriving: dict[asyncio.Task[None], None] = {}  # oldest first
+        self._paused: list[asyncio.TimerHandle] = []
+
+    async def open(self) -> int:
+        """Bind and listen; returns the port. Raises OSError when it is taken."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(self._host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        port = self._port
+        try:
+            for family, address in dict.fromkeys((entry[0], entry[4]) for entry in found):
+                listening = _bound(family, address[0], port, self._backlog)
+                self._listening.append(listening)
+                port = int(listening.getsockname()[1])
+        except OSError:
+            await self.close()
+            raise
+        for listening in self._listening:
+            loop.add_reader(listening, self._accept, listening)
+        return port
+
+    async def close(self) -> None:
+        """Stop accepting; who is still arriving is sent away. Connections made before stay."""
+        loop = asyncio.get_running_loop()
+        for pause in self._paused:
+            pause.cancel()
+        for listening in self._listening:
+            loop.remove_reader(listening)
+            listening.close()
+        self._listening.clear()
+        arriving = list(self._arriving)
+        for task in arriving:
+            task.cancel()
+        await asyncio.gather(*arriving, return_exceptions=True)
+
+    # -- accepting ----------------------------------------------------------------------------------------------------
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS_A_TURN):
+            try:
+                sock, address = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError as exc:
+                if exc.errno not in _OUT_OF_RESOURCES:
+                    raise
+                self._pause(listening, exc)
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._arrive(sock, f"{address[0]}:{address[1]}")
+
+    def _pause(self, listening: socket.socket, exc: OSError) -> None:
+        """No descriptor is left: try again a little later instead of spinning."""
+        logger.error("can't accept connections", extra={"event": "accept_failed", "why": str(exc)})
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listening)
+        self._paused = [pause for pause in self._paused if pause.when() > loop.time()]
+        self._paused.append(loop.call_later(ACCEPT_PAUSE_S, loop.add_reader, listening, self._accept, listening))
+
+    def _arrive(self, sock: socket.socket, peer: str) -> None:
+        if len(self._arriving) >= ARRIVING_MAX:
+            oldest = next(iter(self._arriving))
+            del self._arriving[oldest]
+            oldest.cancel()
+        task = asyncio.get_running_loop().create_task(self._welcome(sock, peer))
+        self._arriving[task] = None
+        task.add_done_callback(lambda done: self._arriving.pop(done, None))
+
+    # -- one connection -----------------------------------------------------------------------------------------------
+
+    async def _welcome(self, sock: socket.socket, peer: str) -> None:
+        """Give the connection to the protocol it asks for, or close it. Never raises but for cancellation."""
+        is_ours = True  # until the event loop has the socket
+        try:
+            async with asyncio.timeout(FIRST_BYTE_SECONDS_MAX):
+                first = await _first_byte(sock)
+            if not first:
+                return
+            is_ours = False
+            await self._hand_over(sock, first[0] == TLS_HANDSHAKE_BYTE, peer)
+        except (TimeoutError, OSError) as exc:  # ssl.SSLError is an OSError
+            logger.warning(
+                "connection not made",
+                extra={"event": "tls_connection_not_made", "peer": peer, "why": _reason(exc, is_silent=is_ours)},
+            )
+        finally:
+            if is_ours:
+                sock.close()
+
+    async def _hand_over(self, sock: socket.socket, is_tls: bool, peer: str) -> None:
+        loop = asyncio.get_running_loop()
+        if is_tls:
+            await loop.connect_accepted_socket(
+                self._make_protocol,
+                sock,
+                ssl=self._tls.context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
+                ssl_shutdown_timeout=SHUTDOWN_SECONDS_MAX,
+            )
+        elif self._tls.is_enforcing:
+            logger.warning("plain connection refused", extra={"event": "plain_connection_refused", "peer": peer})
+            transport, refusal = await loop.connect_accepted_socket(PlainRefusal, sock)
+            try:
+                async with asyncio.timeout(REFUSAL_SECONDS_MAX):
+                    await refusal.closed
+            finally:
+                transport.abort()
+        else:
+            await loop.connect_accepted_socket(self._make_protocol, sock)
+
+
+class PlainRefusal(asyncio.Protocol):
+    """Tells a plain client of a TLS-only port, in an answer that it can read, why it is not served; then closes."""
+
+    def __init__(self) -> None:
+        self._protocol = RemotingProtocol(frame_bytes_max=REFUSED_FRAME_BYTES_MAX)
+        self._transport: asyncio.Transport | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._protocol.receive_data(data)
+        try:
+            request = self._protocol.next_command()
+        except FrameError:
+            self._transport.abort()
+            return
+        if request is None:
+            return
+        if not request.is_oneway:
+            remark = "this port takes TLS connections only (tls.server.mode=enforcing): connect with TLS"
+            self._transport.write(request.reply(ResponseCode.NO_PERMISSION, remark).encode())
+        self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _set(self.closed)
+
+
+async def _first_byte(sock: socket.socket) -> bytes:
+    """The first byte, left in the socket; empty when the peer closed."""
+    loop = asyncio.get_running_loop()
+    while True:
+        with contextlib.suppress(BlockingIOError, InterruptedError):
+            return sock.recv(1, socket.MSG_PEEK)
+        readable: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(sock, _set, readable)
+        try:
+            await readable
+        finally:
+            loop.remove_reader(sock)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _reason(exc: Exception, *, is_silent: bool) -> str:
+    if isinstance(exc, TimeoutError) and is_silent:
+        return f"said nothing within {FIRST_BYTE_SECONDS_MAX:g} s"
+    if isinstance(exc, ssl.SSLError):
+        return f"TLS handshake failed: {exc.reason or exc}"
+    return f"{type(exc).__name__}: {exc}"
+
+
+def _bound(family: int, host: str, port: int, backlog: int) -> socket.socket:
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind((host, port))
+        listening.listen(backlog)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening

@@ -1,0 +1,96 @@
+"""TLS settings of broker and name server, under the names of RocketMQ's TlsSystemConfig and tls.properties.
+
+In RocketMQ they are properties of the Java process or stand in the file that tls.config.file names; here they may stand
+in broker.properties and namesrv.properties as well. Off unless a certificate is given; then a port takes both TLS and
+plain connections, unless tls.server.mode says otherwise. There is no built-in test certificate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gantrymq.errors import ConfigError
+from gantrymq.remoting.tls import TlsConfig
+from store.config import setting
+
+DISABLED, PERMISSIVE, ENFORCING = "disabled", "permissive", "enforcing"
+CLIENT_AUTH = ("none", "optional", "require")
+NOT_FROM_TLS_FILE = ("tls.server.mode", "tls.enable", "tls.config.file")  # RocketMQ never reads these from that file
+
+
+@dataclass(frozen=True, kw_only=True)
+class TlsSettings:
+    """What a port does with TLS, and how this process speaks to others."""
+
+    tls_config_file: str = setting("", rocketmq="tls.config.file", doc="properties file with tls.* settings, wins")
+    tls_mode: str = setting(
+        "", rocketmq="tls.server.mode", doc="disabled, permissive or enforcing; empty: permissive with a certificate"
+    )
+    tls_cert: str = setting("", rocketmq="tls.server.certPath", doc="certificate chain, PEM")
+    tls_key: str = setting("", rocketmq="tls.server.keyPath", doc="private key, PEM; empty: it stands in certPath")
+    tls_key_password: str = setting("", rocketmq="tls.server.keyPassword", doc="password of the private key")
+    tls_client_auth: str = setting(
+        "none", rocketmq="tls.server.need.client.auth", doc="ask clients for a certificate: none, optional, require"
+    )
+    tls_auth_client: bool = setting(
+        False, rocketmq="tls.server.authClient", doc="verify clients' certificates: always so once they are asked for"
+    )
+    tls_trust: str = setting("", rocketmq="tls.server.trustCertPath", doc="authorities of clients' certificates, PEM")
+    tls_outgoing: bool | None = setting(
+        None, rocketmq="useTLS", doc="TLS to name servers; empty: when tls.server.mode is enforcing"
+    )
+    tls_client_cert: str = setting("", rocketmq="tls.client.certPath", doc="certificate shown to name servers, PEM")
+    tls_client_key: str = setting("", rocketmq="tls.client.keyPath", doc="its private key, PEM")
+    tls_client_key_password: str = setting("", rocketmq="tls.client.keyPassword", doc="password of that key")
+    tls_client_auth_server: bool = setting(
+        True, rocketmq="tls.client.authServer", doc="verify the name server's certificate (RocketMQ: false)"
+    )
+    tls_client_check_host: bool = setting(
+        True, rocketmq="tls.client.checkHost", doc="the certificate must bear the address asked for (not RocketMQ's)"
+    )
+    tls_client_trust: str = setting(
+        "", rocketmq="tls.client.trustCertPath", doc="authorities of name servers, PEM; empty: the system's"
+    )
+
+    def __post_init__(self) -> None:
+        if self.tls_mode not in ("", DISABLED, PERMISSIVE, ENFORCING):
+            raise ConfigError(f"tls.server.mode={self.tls_mode}: use disabled, permissive or enforcing")
+        if self.tls_client_auth not in CLIENT_AUTH:
+            raise ConfigError(f"tls.server.need.client.auth={self.tls_client_auth}: use none, optional or require")
+        if self.tls_mode in (PERMISSIVE, ENFORCING) and not self.tls_cert:
+            raise ConfigError(f"tls.server.mode={self.tls_mode}: give tls.server.certPath and tls.server.keyPath")
+        if self.tls_client_auth != "none" and not self.tls_trust:
+            raise ConfigError(
+                f"tls.server.need.client.auth={self.tls_client_auth}: name the clients' authorities in "
+                "tls.server.trustCertPath"
+            )
+        if self.tls_auth_client and self.tls_client_auth == "none":
+            raise ConfigError(
+                "tls.server.authClient=true asks no client for a certificate: set tls.server.need.client.auth to "
+                "require or optional"
+            )
+
+    @property
+    def effective_tls_mode(self) -> str:
+        """disabled, permissive or enforcing."""
+        return self.tls_mode or (PERMISSIVE if self.tls_cert else DISABLED)
+
+    @property
+    def outgoing_tls(self) -> TlsConfig | None:
+        """How to speak to name servers; None: plainly."""
+        is_wanted = self.tls_outgoing if self.tls_outgoing is not None else self.effective_tls_mode == ENFORCING
+        if not is_wanted:
+            return None
+        return TlsConfig(
+            trust_cert=_path(self.tls_client_trust),
+            cert=_path(self.tls_client_cert),
+            key=_path(self.tls_client_key),
+            key_password=self.tls_client_key_password,
+            check_host=self.tls_client_check_host,
+            verify=self.tls_client_auth_server,
+        )
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser() if text else None
