@@ -7,6 +7,7 @@ there; here it is emptied.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from store import recovery
 from store.commit_log import CommitLog
@@ -18,6 +19,9 @@ from store.running_state import RunningFlags, RunningState
 from store.tags_codes import TagsCodes
 
 logger = logging.getLogger(__name__)
+
+# (topic, encoded properties) to the bit map that goes into the queue's extension, b"" for none. Must not raise
+BitmapOf = Callable[[str, bytes], bytes]
 
 GAP_UNITS_MAX = 1_000_000  # a hole in a queue wider than this is no hole but a damaged record
 
@@ -41,6 +45,7 @@ class Dispatcher:
         self._index = index
         self._tags_codes = tags_codes
         self._state = state
+        self.bitmap_of: BitmapOf | None = None
         self._ext_enable = ext_enable
 
     def redispatch(self, fields: ScannedRecord, physical_offset: int) -> None:
@@ -62,7 +67,7 @@ class Dispatcher:
                     queue.skip_to(index)
                 tags_code = self._tags_codes.code(slot, properties, timestamp)
                 if self._ext_enable:
-                    tags_code = extended(queue, tags_code, timestamp)
+                    tags_code = self.extended(queue, properties, tags_code, timestamp)
                 queue.append(physical_offset, size_bytes, tags_code)
                 if not queue.dirty:
                     queue.dirty = True
@@ -88,8 +93,8 @@ class Dispatcher:
             logger.error("key index can't grow", extra={"event": "index_error", "error": str(exc)})
             self._state.set_flag(RunningFlags.INDEX_ERROR, True)
 
-
-def extended(queue: ConsumeQueue, tags_code: int, store_timestamp: int) -> int:
-    """Put the third field of a unit into the queue's extension; return what stands in its place."""
-    assert queue.ext is not None
-    return queue.ext.append(tags_code, store_timestamp)
+    def extended(self, queue: ConsumeQueue, properties: bytes, tags_code: int, store_timestamp: int) -> int:
+        """Put the third field of a unit into the queue's extension; return what stands in its place."""
+        assert queue.ext is not None
+        bitmap = self.bitmap_of(queue.topic, properties) if self.bitmap_of is not None else b""
+        return queue.ext.append(tags_code, store_timestamp, bitmap)

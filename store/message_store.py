@@ -25,7 +25,7 @@ from store.consume_queue import UNIT
 from store.delay import DELAY_MARK
 from store.discard import Discard
 from store.disk_space import DiskForecast
-from store.dispatch import extended
+from store.dispatch import BitmapOf
 from store.errors import StoreNotRunning
 from store.flush import LogFlusher, QueueFlusher
 from store.index_service import PENDING_MAX
@@ -185,6 +185,15 @@ class MessageStore(ReadableStore):
             self._index.close()
             self._lock.release()
 
+    @property
+    def bitmap_of(self) -> BitmapOf | None:
+        """What makes the filter bits of a message, with enableConsumeQueueExt; set it before `load`."""
+        return self._dispatcher.bitmap_of
+
+    @bitmap_of.setter
+    def bitmap_of(self, bitmap_of: BitmapOf | None) -> None:
+        self._dispatcher.bitmap_of = bitmap_of
+
     # -- put -----------------------------------------------------------------------------------------------------
 
     def put_message(self, message: StoreMessage, *, delay: bool = True) -> PutMessageResult:
@@ -247,7 +256,7 @@ class MessageStore(ReadableStore):
         if queue is not None:
             tags_code = self._tags_codes.code(slot, properties, timestamp)
             if self._ext_enable:
-                queue.tail += _pack_unit(position, size, extended(queue, tags_code, timestamp))
+                queue.tail += _pack_unit(position, size, self._dispatcher.extended(queue, properties, tags_code, timestamp))
             else:
                 queue.tail += _pack_unit(position, size, tags_code)
             queue.next_index = queue_offset + 1
@@ -310,7 +319,11 @@ class MessageStore(ReadableStore):
 
         if self._ext_enable:
             plain = UNIT.iter_unpack(b"".join(built.units))
-            built.units = [_pack_unit(at, size, extended(queue, code, timestamp)) for at, size, code in plain]
+            extended = self._dispatcher.extended
+            built.units = [
+                _pack_unit(at, size, extended(queue, pending[1], code, timestamp))
+                for (at, size, code), pending in zip(plain, built.pending, strict=True)
+            ]
         queue.tail += b"".join(built.units)
         queue.next_index = first_offset + count
         queue.max_physical_offset = built.end

@@ -12,7 +12,8 @@ from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from store.commit_log import CommitLog
 from store.config import MessageStoreConfig
-from store.consume_queue_ext import ADDRESS_MAX
+from store.consume_queue_ext import ADDRESS_MAX, ExtUnit
+from store.content_filter import ContentFilter
 from store.consume_queue_table import ConsumeQueueTable
 from store.delay import DelayLevels
 from store.disk_space import disk_ratio
@@ -59,11 +60,12 @@ class ReadableStore:
         offset: int,
         max_messages: int,
         tag_filter: TagFilter | None = None,
+        content_filter: ContentFilter | None = None,
     ) -> GetMessageResult:
         """Return messages of a queue from an offset on. `group` is for statistics only. StoreNotRunning."""
         if not self._state.is_readable:
             raise StoreNotRunning("the store is closed or not readable")
-        result = self._reader.get_message(topic, queue_id, offset, max_messages, tag_filter)
+        result = self._reader.get_message(topic, queue_id, offset, max_messages, tag_filter, content_filter)
         stats = self.stats
         if result.message_count:
             stats.get_found_times += 1
@@ -113,6 +115,15 @@ class ReadableStore:
         if topic == SCHEDULE_TOPIC and any(unit.tags_code <= ADDRESS_MAX for unit in units):
             return [unit._replace(tags_code=self._due_ms(queue_id, unit)) for unit in units]
         return units
+
+    def extended_unit(self, topic: str, queue_id: int, tags_code: int) -> ExtUnit | None:
+        """Return what a unit's third field stands for in the queue's extension; None when it is plain or lost."""
+        queue = self._queues.find(topic, queue_id)
+        return queue.ext.unit(tags_code) if queue is not None and queue.ext is not None else None
+
+    def properties_of(self, topic: str, queue_id: int, offset: int, count: int) -> list[bytes]:
+        """Return the encoded properties of messages of a queue; of fewer where some are not there."""
+        return self._reader.properties_of(topic, queue_id, offset, count)
 
     def topics(self) -> set[str]:
         """Return the topics that have queues."""

@@ -6,9 +6,11 @@ records lie side by side, else a view each. Everything rarer goes unit by unit.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 
+from gantrymq.errors import RecordError
 from gantrymq.message import record
 from gantrymq.message.model import MessageExt
 from store.commit_log import CommitLog
@@ -16,6 +18,7 @@ from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.config import MessageStoreConfig
 from store.consume_queue import UNIT, ConsumeQueue
 from store.consume_queue_ext import ADDRESS_MAX
+from store.content_filter import ContentFilter
 from store.consume_queue_table import ConsumeQueueTable
 from store.index_service import IndexService
 from store.results import (
@@ -51,7 +54,13 @@ class StoreReader:
         self._hot_bytes = total_memory_bytes() * config.in_memory_ratio_max // 100
 
     def get_message(
-        self, topic: str, queue_id: int, offset: int, max_messages: int, tag_filter: TagFilter | None
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_messages: int,
+        tag_filter: TagFilter | None,
+        content_filter: ContentFilter | None = None,
     ) -> GetMessageResult:
         """Return up to `max_messages` records from a queue offset on, or the status that says why there are none."""
         slot = self._queues.slots.get(topic)
@@ -67,11 +76,11 @@ class StoreReader:
             return GetMessageResult(GetMessageStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
         if max_messages < 1:
             max_messages = 1  # RocketMQ always takes the first
-        if tag_filter is None:
+        if tag_filter is None and content_filter is None:
             result = self._get_recent(queue, offset, max_messages)
             if result is not None:
                 return result
-        return self._get_one_by_one(queue, offset, max_messages, tag_filter)
+        return self._get_one_by_one(queue, offset, max_messages, tag_filter, content_filter)
 
     def _get_recent(self, queue: ConsumeQueue, offset: int, max_messages: int) -> GetMessageResult | None:
         """The usual case: hot records in one file, within all limits. None when it is another case."""
@@ -109,13 +118,19 @@ class StoreReader:
         )
 
     def _get_one_by_one(
-        self, queue: ConsumeQueue, offset: int, max_messages: int, tag_filter: TagFilter | None
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_messages: int,
+        tag_filter: TagFilter | None,
+        content_filter: ContentFilter | None,
     ) -> GetMessageResult:
         """Every rule of RocketMQ's getMessage, unit by unit."""
         log = self._log
         end = log.position
         result = GetMessageResult(GetMessageStatus.NO_MATCHED_MESSAGE, offset, queue.min_index, queue.next_index)
         units_left = max(FILTER_UNITS_MIN, max_messages)
+        looks_left = content_filter.records_max if content_filter is not None else 0
         runs: list[tuple[int, int]] = []  # start and end of adjacent records
         count = size_sum = 0
         removed_below = 0
@@ -140,6 +155,9 @@ class StoreReader:
                 ):
                     full = True
                     break
+                if content_filter is not None and looks_left <= 0:
+                    full = True
+                    break
                 index += 1
                 if tag_filter is not None and tags_code not in tag_filter and _is_known(queue, tags_code, tag_filter):
                     continue
@@ -149,6 +167,13 @@ class StoreReader:
                         result.status = GetMessageStatus.MESSAGE_WAS_REMOVING
                     removed_below = self._next_file_start(physical_offset)
                     continue
+                if content_filter is not None:
+                    extended = queue.ext.unit(tags_code) if queue.ext is not None else None
+                    if extended is not None and not content_filter.may_match(extended):
+                        continue
+                    looks_left -= 1
+                    if not _matches(content_filter, file.view, physical_offset - file.base, size_bytes):
+                        continue
                 removed_below = 0
                 if runs and runs[-1][1] == physical_offset and physical_offset != file.base:
                     runs[-1] = (runs[-1][0], physical_offset + size_bytes)
@@ -175,6 +200,16 @@ class StoreReader:
     def _next_file_start(self, physical_offset: int) -> int:
         each = self._log.file_bytes
         return max(physical_offset - physical_offset % each + each, self._log.min_offset)
+
+    def properties_of(self, topic: str, queue_id: int, offset: int, count: int) -> list[bytes]:
+        """Return the encoded properties of the messages at these queue offsets; of fewer where some are not there."""
+        found = []
+        for unit in self.units(topic, queue_id, offset, count):
+            data = self._log.read(unit.physical_offset, unit.size_bytes)
+            if data is not None:
+                with contextlib.suppress(RecordError):
+                    found.append(record.properties_of(data, 0, unit.size_bytes))
+        return found
 
     # -- one message ---------------------------------------------------------------------------------------------
 
@@ -263,6 +298,15 @@ def _is_known(queue: ConsumeQueue, tags_code: int, tag_filter: TagFilter) -> boo
         return True
     unit = queue.ext.unit(tags_code) if queue.ext is not None else None
     return unit is not None and unit.tags_code not in tag_filter
+
+
+def _matches(content_filter: ContentFilter, view: memoryview, position: int, size_bytes: int) -> bool:
+    """Ask the filter about one record; one that is damaged goes to the client, who can tell."""
+    try:
+        properties = record.properties_of(view, position, size_bytes)
+    except RecordError:
+        return True
+    return content_filter.matches(properties)
 
 
 def total_memory_bytes() -> int:

@@ -32,6 +32,7 @@ HEAD = struct.Struct(">iiiiiqqiq")  # up to and including the born timestamp: 48
 HEAD_V4 = struct.Struct(">iiiiiqqiq8sq8siqi")  # up to and including the body length, both hosts IPv4: 88 bytes
 TAIL = struct.Struct(">iqi")  # reconsume times, prepared transaction offset, body length
 LENGTH16 = struct.Struct(">h")
+LENGTH32 = struct.Struct(">i")
 TIMESTAMP = struct.Struct(">q")
 BLANK = struct.Struct(">ii")
 
@@ -93,6 +94,21 @@ def split_record(buffer: Buffer, position: int = 0) -> RecordFields:
         size, crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born, born_host, stored, store_host,
         reconsume, prepared, body_at, body_bytes, topic, bytes(buffer[properties_at:end]),
     )  # fmt: skip
+
+
+def properties_of(buffer: Buffer, position: int, size_bytes: int) -> bytes:
+    """Return the encoded properties of a whole record of `size_bytes`, and look at little else. RecordError."""
+    try:
+        hosts_v6 = (buffer[position + 39] & _V6).bit_count()  # in the low byte of the sys flag
+        body_at = position + 88 + 12 * hosts_v6
+        topic_at = body_at + LENGTH32.unpack_from(buffer, body_at - 4)[0]
+        properties_at = topic_at + 1 + buffer[topic_at] + 2
+        (properties_bytes,) = LENGTH16.unpack_from(buffer, properties_at - 2)
+    except (struct.error, IndexError) as exc:
+        raise RecordError("buffer ends inside a record", position=position) from exc
+    if properties_at + properties_bytes != position + size_bytes:
+        raise RecordError(f"record's parts don't take {size_bytes} bytes", position=position)
+    return bytes(buffer[properties_at : properties_at + properties_bytes])
 
 
 def decode_record(buffer: Buffer, position: int = 0, *, check_crc: bool = True, read_body: bool = True) -> MessageExt:
