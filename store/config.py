@@ -92,6 +92,12 @@ class MessageStoreConfig:
         rocketmq="messageDelayLevel",
         doc="delay of each level, level 1 first",
     )
+    timer_enable: bool = setting(
+        True, rocketmq="timerWheelEnable", doc="take messages for a time of their own (RocketMQ 5's TIMER_ properties)"
+    )
+    timer_delay_max_s: int = setting(
+        7 * 24 * 3600, rocketmq="timerMaxDelaySec", doc="longest delay of such a message, seconds (RocketMQ 5: 3 days)"
+    )
     query_messages_max: int = setting(64, rocketmq="maxMsgsNumBatch", doc="most results of an index query")
     transfer_bytes_in_memory_max: int = setting(
         256 * 1024, rocketmq="maxTransferBytesOnMessageInMemory", doc="bytes of one read of hot data"
@@ -125,6 +131,8 @@ class MessageStoreConfig:
             raise ConfigError(
                 f"mappedFileSizeConsumeQueueExt={self.consume_queue_ext_file_bytes}: use {EXT_FILE_BYTES_MIN} or more"
             )
+        if self.timer_delay_max_s < 0:
+            raise ConfigError(f"timerMaxDelaySec={self.timer_delay_max_s}: use a number of seconds")
         if self.store_bytes_max < 0:
             raise ConfigError(f"maxStoreBytes={self.store_bytes_max}: use 0 for no limit, or a number of bytes")
         if not all(word.strip().isdecimal() and int(word) < 24 for word in self.delete_when.split(";") if word.strip()):

@@ -17,6 +17,7 @@ _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 UNKNOWN_LEVEL_MS = 1000
 _DELAY = names.DELAY.encode()
 DELAY_MARK = _DELAY + b"\x01"
+DELAY_HINT = b"DEL"  # in the name of every property that delays: one look for all of them
 
 
 class DelayLevels:

@@ -12,8 +12,8 @@ import logging
 import struct
 import time
 import zlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from gantrymq.message import properties as names
 from gantrymq.message import record, sysflag
@@ -22,17 +22,19 @@ from store.batch_builder import build_batch, head_with_v6
 from store.checkpoint import AbortMarker, Checkpoint, StoreLock, Synced
 from store.config import MessageStoreConfig
 from store.consume_queue import UNIT
-from store.delay import DELAY_MARK
+from store.delay import DELAY_HINT, DELAY_MARK
 from store.discard import Discard
 from store.disk_space import DiskForecast
 from store.dispatch import BitmapOf
 from store.errors import StoreNotRunning
 from store.flush import LogFlusher, QueueFlusher
 from store.index_service import PENDING_MAX
+from store.read_ahead import read_places
 from store.readable_store import ReadableStore
 from store.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
 from store.retention import Cleaner
 from store.running_state import RunningFlags
+from store.timer import TIMER_MARK, TimerRules, without_timer
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ NO_POOL = (
     "transientStorePoolEnable keeps writers off the page cache by answering before readers, or a restarted process, "
     "can see the message; here pages are ready before they are written: an append is as fast and nothing is lost"
 )
+RECENT_BYTES = 64 << 20  # surely in the page cache
 ALL_SYNCED = 1 << 62  # after a clean stop
 PROPERTIES_BYTES_MAX = names.PROPERTIES_BYTES_MAX
 MESSAGE_MAGIC = record.MESSAGE_MAGIC
@@ -96,6 +99,7 @@ class MessageStore(ReadableStore):
         self._cleaner = Cleaner(config, self._log, self._queues, self._index, self._executor, self._disk_full)
         self._ext_enable = config.consume_queue_ext_enable
         self._message_bytes_max = config.message_bytes_max
+        self.timer_rules = TimerRules(enabled=config.timer_enable, delay_ms_max=config.timer_delay_max_s * 1000)
         self._loaded = False
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -200,8 +204,10 @@ class MessageStore(ReadableStore):
         """Append one message. With delay=False a DELAY property is kept but not obeyed: its delivery is now."""
         if self._state.refusal is not None and (refusal := self._state.still_refusing()) is not None:
             return PutMessageResult(refusal)
-        if delay and DELAY_MARK in message.properties and message.sys_flag & TRANSACTION_MASK not in TRANSACTION_HIDDEN:
-            message = self.delay_levels.schedule(message)
+        if delay and DELAY_HINT in message.properties and message.sys_flag & TRANSACTION_MASK not in TRANSACTION_HIDDEN:
+            delayed = self._delayed(message)
+            if delayed is not message:
+                return self._put_delayed(delayed)
         slot = self._slots.get(message.topic) or self._queues.slot(message.topic)
         if slot is None:
             return self._failed(PutMessageStatus.MESSAGE_ILLEGAL)
@@ -277,6 +283,21 @@ class MessageStore(ReadableStore):
             self._note_slow(elapsed)
         return PutMessageResult(_PUT_OK, position, size, queue_offset, timestamp)
 
+    def _delayed(self, message: StoreMessage) -> StoreMessage | PutMessageStatus:
+        """Return the message as it waits, the same one when it need not, or why it can't. A level wins over a timer."""
+        if DELAY_MARK in message.properties and self.delay_levels.level_of(message.properties) > 0:
+            return self.delay_levels.schedule(without_timer(message))
+        if TIMER_MARK in message.properties:
+            return self.timer_rules.divert(message, int(self._clock() * 1000))
+        return message
+
+    def _put_delayed(self, delayed: StoreMessage | PutMessageStatus) -> PutMessageResult:
+        if isinstance(delayed, PutMessageStatus):
+            return self._failed(delayed)
+        result = self.put_message(delayed, delay=False)
+        result.waits_in = delayed.topic
+        return result
+
     def put_batch(self, batch: StoreBatch) -> PutMessageResult:
         """Append the messages of a batch side by side, all or none. RecordError when the body is no batch."""
         if self._state.refusal is not None and (refusal := self._state.still_refusing()) is not None:
@@ -287,6 +308,7 @@ class MessageStore(ReadableStore):
             or len(batch.body) > self._message_bytes_max
             or batch.sys_flag & TRANSACTION_MASK
             or (DELAY_MARK in batch.properties and self.delay_levels.level_of(batch.properties) > 0)
+            or TIMER_MARK in batch.properties
         ):
             return self._failed(PutMessageStatus.MESSAGE_ILLEGAL)
         log = self._log
@@ -343,6 +365,19 @@ class MessageStore(ReadableStore):
             self._note_slow(elapsed)
         return PutMessageResult(_PUT_OK, first_position, total, first_offset, timestamp, count, tuple(built.offsets))
 
+    def read_ahead(self, places: Sequence[tuple[int, int]]) -> Future[None] | None:
+        """Have old records (physical offset, bytes) read into the page cache by a thread; None: no need to wait.
+
+        Looking at a record that is not there would keep the loop for as long as the disk takes.
+        """
+        recent = self._log.position - RECENT_BYTES
+        cold = [
+            (file.path, at - file.base, size)
+            for at, size in places
+            if at < recent and (file := self._log.queue.find(at))
+        ]
+        return self._executor.submit(read_places, cold) if cold else None
+
     def when_flushed(self, end_offset: int, callback: Callable[[bool], None]) -> None:
         """Call back on the loop once the disk has the log up to there: True, or False after the timeout."""
         self._log_flusher.when_flushed(end_offset, callback)
@@ -352,6 +387,10 @@ class MessageStore(ReadableStore):
     def delete_topic(self, topic: str) -> None:
         """Forget a topic's queues and delete their files. Its messages stay in the log until that expires."""
         self._discard.folders(self._queues.remove_topic(topic), self._executor)
+
+    def ask_before_delete(self, ask: Callable[[int], Awaitable[bool]]) -> None:
+        """Have `ask` say, each time, whether the log below a physical offset may go."""
+        self._cleaner.ask_before_delete = ask
 
     def delete_expired_files_soon(self) -> None:
         """An operator wants expired files gone, whatever the hour."""

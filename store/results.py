@@ -23,6 +23,9 @@ class PutMessageStatus(enum.IntEnum):
     PROPERTIES_SIZE_EXCEEDED = 7
     OS_PAGE_CACHE_BUSY = 8
     UNKNOWN_ERROR = 9
+    WHEEL_TIMER_FLOW_CONTROL = 10  # RocketMQ 5's: its slot is full; never here
+    WHEEL_TIMER_MSG_ILLEGAL = 11  # no time, or one beyond the longest delay
+    WHEEL_TIMER_NOT_ENABLE = 12
 
 
 class GetMessageStatus(enum.IntEnum):
@@ -70,7 +73,10 @@ class StoreBatch(_ToStore):
 
 @dataclass(slots=True)
 class PutMessageResult:
-    """`offsets` are the physical offsets of a batch's messages; for a single message only `physical_offset` counts."""
+    """`offsets` are the physical offsets of a batch's messages; for a single message only `physical_offset` counts.
+
+    `waits_in` is the topic of a message that was delayed: it counts for its own topic when it is delivered.
+    """
 
     status: PutMessageStatus
     physical_offset: int = 0
@@ -79,6 +85,7 @@ class PutMessageResult:
     store_timestamp: int = 0
     message_count: int = 1
     offsets: tuple[int, ...] = ()
+    waits_in: str | None = None
 
 
 @dataclass(slots=True)

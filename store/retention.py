@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 
 from store.commit_log import CommitLog
@@ -60,6 +60,7 @@ class Cleaner:
         self._wake = asyncio.Event()
         self._cleaned_to = -1
         self._is_blind = False
+        self.ask_before_delete: Callable[[int], Awaitable[bool]] | None = None  # may the log below this offset go?
 
     def delete_soon(self) -> None:
         """An operator wants expired files gone now, whatever the hour: in the next 20 rounds, the first at once."""
@@ -158,6 +159,8 @@ class Cleaner:
             reason = self._reason_to_delete(file, now, by_age=by_age, at_once=by_age and at_once)
             if not reason:
                 break
+            if self.ask_before_delete is not None and not await self.ask_before_delete(file.end):
+                break  # it holds messages that wait for their time and can't be stored anew now
             del files[0]  # from here on no reader finds it
             try:
                 await loop.run_in_executor(self._executor, file.delete)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gantrymq.message import properties as names
 from store.delay import DelayLevels
+from store.timer import due_ms_of
 from store.topic_slot import TopicSlot
 
 TAGS_CACHED_MAX = 16384
@@ -24,6 +25,9 @@ class TagsCodes:
             level = self._delay_levels.level_of(properties)
             if level > 0:
                 return timestamp + self._delay_levels.delay_ms(level)
+            due_ms = due_ms_of(properties)
+            if due_ms:
+                return due_ms
         at = properties.rfind(TAGS_MARK)
         if at < 0:
             return 0

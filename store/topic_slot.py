@@ -7,6 +7,7 @@ from gantrymq.message import topics
 from store.consume_queue import ConsumeQueue
 
 HASH_MASK = 0xFFFFFFFF
+WAITING_TOPICS = frozenset({topics.SCHEDULE_TOPIC, topics.TIMER_TOPIC})  # their units say when messages are due
 
 
 class TopicSlot:
@@ -19,7 +20,7 @@ class TopicSlot:
         self.topic = topic
         self.encoded = bytes((len(raw),)) + raw  # as in the record: length byte, name
         self.queues: dict[int, ConsumeQueue] = {}
-        self.is_schedule = topic == topics.SCHEDULE_TOPIC
+        self.is_schedule = topic in WAITING_TOPICS
         self.key_bases: dict[int, int] = {}
         self._prefix_hash = names.string_hash_code(topic + "#") & HASH_MASK
 

@@ -8,6 +8,7 @@ from gantrymq.errors import MessageRejected
 
 AUTO_CREATE_TOPIC = "TBW102"  # the template that unknown topics inherit from
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+TIMER_TOPIC = "rmq_sys_wheel_timer"  # RocketMQ 5's: messages that wait for a time of their own
 BENCHMARK_TOPIC = "BenchmarkTest"
 TRANS_HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 TRANS_OP_HALF_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
@@ -34,6 +35,7 @@ SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 CLIENTS_MAY_NOT_SEND_TO = frozenset(
     {
         SCHEDULE_TOPIC,
+        TIMER_TOPIC,
         TRANS_HALF_TOPIC,
         TRANS_OP_HALF_TOPIC,
         TRANS_CHECK_MAX_TIME_TOPIC,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from gantrymq.message import properties as names
 from gantrymq.message.record import RecordFields
-from gantrymq.message.topics import SCHEDULE_TOPIC
+from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from store import file_bytes
 from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.config import MessageStoreConfig
@@ -27,6 +27,7 @@ from store.inspect.log_reader import LogRecord
 from store.inspect.queue_reader import QueueReader
 from store.inspect.verify import DELAY_LEVELS
 from store.recovery import has_queue_unit
+from store.timer import due_ms_of
 from store.topic_slot import TopicSlot
 
 MADE_ANEW = "made anew from the log"
@@ -98,6 +99,8 @@ def tags_code(fields: RecordFields) -> int:
         level = DELAY_LEVELS.level_of(fields.properties)
         if level > 0:
             return fields.store_timestamp + DELAY_LEVELS.delay_ms(level)
+    if fields.topic == TIMER_TOPIC.encode() and (due_ms := due_ms_of(fields.properties)):
+        return due_ms
     tag = names.find_property(fields.properties, b"TAGS") or b""
     return names.string_hash_code(tag.decode("utf-8", "replace"))
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gantrymq.message import properties as names
 from gantrymq.message.record import RecordFields
-from gantrymq.message.topics import SCHEDULE_TOPIC
+from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from store.config import MessageStoreConfig
 from store.delay import DelayLevels
 from store.inspect.check import report_break, unit_fault
@@ -25,6 +25,7 @@ from store.inspect.index_check import IndexCheck
 from store.inspect.log_reader import BreakKind, LogBreak, LogRecord
 from store.inspect.queue_reader import QueueReader, Unit
 from store.recovery import has_queue_unit
+from store.timer import due_ms_of
 
 PROGRESS_RECORDS = 50_000
 CLOCK_STEP_MS = 1000  # clocks are set back now and then; by more than this is worth a word
@@ -247,6 +248,8 @@ class _Verification:
             if code < fields.store_timestamp:  # the levels are a setting: exact times can't be known here
                 return f"is due at {code} ms, before it was stored"
             return ""
+        if fields.topic == TIMER_TOPIC.encode() and (due_ms := due_ms_of(fields.properties)):
+            return "" if code == due_ms else f"is due at {code} ms, the message says {due_ms}"
         tag = names.find_property(fields.properties, b"TAGS") or b""
         expected = self._tags.get(tag)
         if expected is None:
