@@ -10,6 +10,7 @@ import ctypes
 import errno
 import mmap
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 _FALLOC_KEEP_SIZE = 1
@@ -107,3 +108,38 @@ def read_through(fd: int, start: int, end: int) -> None:
 def release_pages(address: int, size_bytes: int) -> None:
     """Take a shared map's pages out of this process; the page cache and the file keep them."""
     _libc.madvise(address, size_bytes, _MADV_DONTNEED)
+
+
+def data_ranges(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a file that own disk blocks; on file systems that can't tell, everything is one range."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        end = min(end, os.fstat(fd).st_size)
+        while start < end:
+            try:
+                begin = os.lseek(fd, start, os.SEEK_DATA)
+            except OSError as exc:
+                if exc.errno == errno.ENXIO:
+                    return  # nothing but a hole
+                yield start, end
+                return
+            if begin >= end:
+                return
+            start = min(os.lseek(fd, begin, os.SEEK_HOLE), end)
+            yield begin, start
+    finally:
+        os.close(fd)
+
+
+def has_data(path: Path, start: int, end: int) -> bool:
+    """Say if any byte of the range is not zero."""
+    for begin, stop in data_ranges(path, start, end):
+        with path.open("rb") as file:
+            while begin < stop:
+                data = os.pread(file.fileno(), min(len(_ZEROS), stop - begin), begin)
+                if not data:
+                    break
+                if data != _ZEROS[: len(data)]:
+                    return True
+                begin += len(data)
+    return False

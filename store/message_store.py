@@ -125,6 +125,7 @@ class MessageStore(ReadableStore):
                 self._checkpoint,
                 self._dispatcher.redispatch,
                 self._queue_flusher.bound_memory,
+                root=self.config.root,
                 clean=clean,
                 check_crc=self.config.check_crc_on_recover,
             )

@@ -12,7 +12,8 @@ back to life there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 
 from gantrymq.errors import RecordError
 from gantrymq.message import record, sysflag
@@ -22,14 +23,13 @@ from store.commit_log import CommitLog
 from store.consume_queue import FILLER_SIZE, ConsumeQueue
 from store.consume_queue_table import ConsumeQueueTable, sync_paths
 from store.index_service import IndexService
+from store.log_cut import end_log, ends_with_blank, records_of
 from store.log_scan import OnRecord, Progress, ScannedRecord, scan_file
-from store.mapped_file import MappedFile
 
 logger = logging.getLogger(__name__)
 
 SYNCED_ONE_BY_ONE = 64  # with more queues to sync, one call for the whole file system is shorter
 FILES_TRUSTED_AFTER = 3  # RocketMQ looks at the last three files of each kind
-LOOK_BYTES = 1 << 20  # zeros for as long are the end of the log, not a page that the disk lost
 
 
 def recover(
@@ -40,6 +40,7 @@ def recover(
     dispatch: OnRecord,
     bound_memory: Callable[[], None],
     *,
+    root: Path,
     clean: bool,
     check_crc: bool,
 ) -> int:
@@ -74,8 +75,7 @@ def recover(
         torn = {
             queue: kept.get(queue, 0) for queue in queues if queue in lacking or _was_passed(queue, kept.get(queue, 0))
         }
-    _report_cut(log, end)
-    log.start_at(end)
+    end_log(log, end, root)
     if end < checkpoint.synced.end_offset:
         checkpoint.synced = NOT_SYNCED  # what comes there next is something else
     if not clean:
@@ -144,41 +144,11 @@ def find_end(
     while file is not None:
         end = file.base + scan_file(file, end - file.base, check_crc=check_crc, on_record=on_record, progress=progress)
         following = log.queue.find(file.end)
-        if not _ends_with_blank(file, end) or following is None:
+        if not ends_with_blank(file, end) or following is None:
             break
         end = file.end
         file = following
     return end
-
-
-def records_of(file: MappedFile, start: int, *, check_crc: bool) -> Iterator[tuple[int, record.RecordFields]]:
-    """Yield (physical offset, fields) of a file's records from `start` on, up to the first that is not valid."""
-    view = file.view
-    position = start
-    while position + record.BLANK.size <= file.size:
-        try:
-            fields = record.split_record(view, position)
-        except RecordError:
-            return
-        if fields.physical_offset != file.base + position:
-            return  # a stale record of the file's former life
-        if check_crc and not _crc_matches(view, fields):
-            return
-        yield file.base + position, fields
-        position += fields.size_bytes
-
-
-def _crc_matches(view: memoryview, fields: record.RecordFields) -> bool:
-    body = view[fields.body_position : fields.body_position + fields.body_bytes]
-    return record.body_crc(body) == fields.body_crc
-
-
-def _ends_with_blank(file: MappedFile, end: int) -> bool:
-    start = end - file.base
-    if start + record.BLANK.size > file.size:
-        return start == file.size
-    size, magic = record.BLANK.unpack_from(file.view, start)
-    return bool(magic == record.BLANK_MAGIC and size == file.size - start)
 
 
 def _clean_start(log: CommitLog, queues: ConsumeQueueTable, check_crc: bool) -> int:
@@ -273,44 +243,6 @@ def _unit_is_proved(queue: ConsumeQueue, index: int, log: CommitLog) -> bool:
         and fields.queue_id == queue.queue_id
         and fields.topic == queue.topic.encode()
     )
-
-
-def _report_cut(log: CommitLog, end: int) -> None:
-    """Say so when something that is not nothing gets erased; loudly when whole records stand behind the damage."""
-    file = log.queue.find(end)
-    if file is None:
-        return
-    position = end - file.base
-    files_behind = sum(1 for later in log.queue.files if later.base > end and any(records_of(later, 0, check_crc=True)))
-    is_empty = not file.peek(position, LOOK_BYTES).strip(b"\0")
-    if not files_behind and (is_empty or _ends_with_blank(file, end)):
-        return
-    survivors = _records_behind(file, position)
-    report = logger.error if survivors or files_behind else logger.warning
-    report(
-        "commit log cut",
-        extra={
-            "event": "commit_log_cut",
-            "path": str(file.path),
-            "position": position,
-            "physical_offset": end,
-            "whole_records_behind": survivors,
-            "files_with_records_behind": files_behind,
-        },
-    )
-
-
-def _records_behind(file: MappedFile, position: int) -> int:
-    """Count whole records behind a damaged one, as far as the next 64 MiB show them."""
-    magic = record.MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
-    window = bytes(file.view[position : position + (64 << 20)])
-    at = window.find(magic, 8)
-    while at >= 0:
-        found = sum(1 for _ in records_of(file, position + at - 4, check_crc=True))
-        if found:
-            return found
-        at = window.find(magic, at + 1)
-    return 0
 
 
 def has_queue_unit(sys_flag: int) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from store import file_bytes
 from store.descriptors import DescriptorCache
 from store.inspect.findings import Findings, Level
 
@@ -61,30 +60,9 @@ def check_run(files: list[NumberedFile], findings: Findings, what: str) -> None:
             findings.add(Level.ERROR, "files_missing", after.path, -1, text)
 
 
-def data_ranges(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a file that own disk blocks; on file systems that can't tell, everything is one range."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        end = min(end, os.fstat(fd).st_size)
-        while start < end:
-            try:
-                begin = os.lseek(fd, start, os.SEEK_DATA)
-            except OSError as exc:
-                if exc.errno == errno.ENXIO:
-                    return  # nothing but a hole
-                yield start, end
-                return
-            if begin >= end:
-                return
-            start = min(os.lseek(fd, begin, os.SEEK_HOLE), end)
-            yield begin, start
-    finally:
-        os.close(fd)
-
-
 def data_chunks(reader: DescriptorCache, path: Path, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """Yield (position, bytes) of what is not a hole, in pieces of at most CHUNK_BYTES."""
-    for begin, stop in data_ranges(path, start, end):
+    for begin, stop in file_bytes.data_ranges(path, start, end):
         position = begin
         while position < stop:
             data = reader.read(path, min(CHUNK_BYTES, stop - position), position)
@@ -105,7 +83,7 @@ def first_data(reader: DescriptorCache, path: Path, start: int, end: int) -> int
 
 def last_data(reader: DescriptorCache, path: Path, start: int, end: int) -> int:
     """Return where the last byte stands that is not zero, -1 when there is none."""
-    for begin, stop in reversed(list(data_ranges(path, start, end))):
+    for begin, stop in reversed(list(file_bytes.data_ranges(path, start, end))):
         while stop > begin:
             position = max(begin, stop - CHUNK_BYTES)
             rest = reader.read(path, stop - position, position).rstrip(b"\0")

@@ -18,9 +18,9 @@ from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.config import MessageStoreConfig
 from store.consume_queue import FILLER, UNIT, ConsumeQueue
 from store.consume_queue_table import sync_paths
+from store.cut_folder import CutFolder
 from store.dispatch import GAP_UNITS_MAX
 from store.index_service import PENDING_MAX, IndexService
-from store.inspect.cut_folder import CutFolder
 from store.inspect.folder import StoreFolder
 from store.inspect.index_check import is_rolled_back
 from store.inspect.log_reader import LogRecord

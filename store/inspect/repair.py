@@ -14,8 +14,8 @@ from pathlib import Path
 
 from store import file_bytes
 from store.checkpoint import StoreLock
+from store.cut_folder import CutFolder
 from store.errors import StoreError, StoreLocked
-from store.inspect.cut_folder import CutFolder
 from store.inspect.files import last_data
 from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.log_reader import BreakKind, LogBreak

@@ -6,16 +6,18 @@ messages is reported with file and position, or the start is refused; see also t
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from appliance.broker.json_file import JsonFile, StateFileError
-from store import MessageStore, MessageStoreConfig, StoreDamaged
+from store import MessageStore, MessageStoreConfig, StoreDamaged, cut_folder, log_cut
 from tests.faults.ledger import check_index
 from tests.faults.test_full_disk import numbers, opened, put
 from tests.faults.traffic import Acknowledged
@@ -130,6 +132,7 @@ def test_the_log_is_cut_where_its_damaged_end_begins(
 ) -> None:
     path = last_log_file(crashed)
     spoil(path, damage, padded=True)
+    spoiled = path.read_bytes()
     store = opened(crashed)
     kept = numbers(store)
     assert kept == list(range(COUNT - 1))
@@ -139,6 +142,9 @@ def test_the_log_is_cut_where_its_damaged_end_begins(
     (report,) = [each.__dict__ for each in caplog.records if getattr(each, "event", "") == "commit_log_cut"]
     assert report["path"] == str(path)
     assert 0 < report["position"] < crashed.commit_log_file_bytes
+    note, tail = kept_by(report)
+    assert [cut["reason"] for cut in note["cuts"]] == ["torn tail"]
+    assert tail == [spoiled[report["position"] :]]
 
 
 def test_a_truncated_log_file_is_an_error_with_its_name(crashed: MessageStoreConfig) -> None:
@@ -148,23 +154,70 @@ def test_a_truncated_log_file_is_an_error_with_its_name(crashed: MessageStoreCon
         opened(crashed)
 
 
-def test_damage_in_the_middle_of_the_log_is_reported_with_file_and_position(
-    crashed: MessageStoreConfig, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = files_of(crashed, "commitlog")[1]
-    files = sum(1 for each in files_of(crashed, "commitlog") if any(each.read_bytes()))
+def kept_by(report: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+    """Return the note of the folder that a log line names, and what its files hold."""
+    folder = Path(report["kept_in"])
+    note = json.loads((folder / "cut.json").read_text())
+    return note, [(folder / cut["kept"]).read_bytes() for cut in note["cuts"]]
+
+
+def spoil_the_middle(config: MessageStoreConfig) -> list[bytes]:
+    """Flip a bit in the second file of a killed store, and make the start read everything. Returns all files."""
+    path = files_of(config, "commitlog")[1]
     data = bytearray(path.read_bytes())
     data[30_000] ^= 1
     path.write_bytes(data)
-    (crashed.root / "checkpoint").unlink()
+    (config.root / "checkpoint").unlink()
+    return [each.read_bytes() for each in files_of(config, "commitlog")]
+
+
+def test_damage_in_the_middle_of_the_log_is_reported_and_what_lies_behind_is_kept(
+    crashed: MessageStoreConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = files_of(crashed, "commitlog")[1]
+    files = [data for data in spoil_the_middle(crashed) if any(data)]
     store = opened(crashed)
-    (report,) = [each for each in caplog.records if getattr(each, "event", "") == "commit_log_cut"]
-    assert report.levelno == logging.ERROR
-    assert report.__dict__["path"] == str(path)
-    assert 28_000 < report.__dict__["position"] <= 30_000
-    assert report.__dict__["whole_records_behind"] > 20
-    assert report.__dict__["files_with_records_behind"] == files - 2
+    (record,) = [each for each in caplog.records if getattr(each, "event", "") == "commit_log_cut"]
+    report = record.__dict__
+    assert record.levelno == logging.ERROR
+    assert report["path"] == str(path)
+    assert 28_000 < report["position"] <= 30_000
+    assert report["whole_records_behind"] > 20
+    assert report["files_with_records_behind"] == len(files) - 2
+    note, kept = kept_by(report)
+    assert {cut["reason"] for cut in note["cuts"]} == {"whole records behind damage"}
+    assert kept[0] == files[1][report["position"] :]
+    assert kept[1:] == files[:1:-1]  # whole files, the last first
     store.close()
+
+
+def test_whole_records_that_cannot_be_kept_are_not_cut_but_the_start_is_refused(
+    crashed: MessageStoreConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = files_of(crashed, "commitlog")[1]
+    before = spoil_the_middle(crashed)
+
+    def full(*_arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cut_folder.file_bytes, "write_all", full)
+        with pytest.raises(StoreDamaged, match=f"{path.name}: damaged at position .* can't be kept"):
+            opened(crashed)
+    assert [each.read_bytes() for each in files_of(crashed, "commitlog")] == before
+    opened(crashed).close()
+
+
+def test_of_torn_tails_only_the_last_few_are_kept(crashed: MessageStoreConfig) -> None:
+    for number in range(log_cut.TORN_FOLDERS_MAX + 3):
+        spoil(last_log_file(crashed), flipped, padded=True)
+        store = opened(crashed)
+        put(store, number)
+        store._queue_flusher.finish()
+        store._log_flusher.finish()
+        crash(store)
+    folders = sorted(crashed.root.parent.glob("store.torn-*"))
+    assert len(folders) == log_cut.TORN_FOLDERS_MAX
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from store import MessageStore, MessageStoreConfig, flush, log_scan, recovery
+from store import MessageStore, MessageStoreConfig, flush, log_cut, log_scan
 from store.dispatch import Dispatcher
 from store.log_scan import scan_file
 from store.mapped_file import MappedFile
@@ -264,7 +264,7 @@ def test_the_quick_scan_sees_what_the_record_codec_sees(tmp_path: Path, open_sto
             data[chance.randrange(end)] = chance.randrange(256)
         path.write_bytes(data)
         file = log_file(config)
-        slow = list(recovery.records_of(file, 0, check_crc=True))
+        slow = list(log_cut.records_of(file, 0, check_crc=True))
         fast: list[tuple[int, log_scan.ScannedRecord]] = []
         stop = scan_file(file, 0, check_crc=True, on_record=lambda found, at: fast.append((at, found)))  # noqa: B023
         assert stop == (slow[-1][0] + slow[-1][1].size_bytes if slow else 0)
