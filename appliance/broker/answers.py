@@ -75,6 +75,14 @@ class SendAnswers:
         """The frame that says why nothing was stored."""
         return request.reply(code, remark, dict(self._common)).encode()
 
+    def told(self, request: Request, code: int, remark: str | None, fields: Mapping[str, str]) -> bytes:
+        """The frame of an answer with other fields than a send's."""
+        return request.reply(code, remark, {**self._common, **fields}).encode()
+
+    def message_id(self, physical_offset: int) -> str:
+        """The offset message id of a message of this broker."""
+        return f"{self._id_prefix}{physical_offset:016X}"
+
 
 _PULL_TEMPLATE = (
     '{"code":%d,"extFields":{"maxOffset":"%d","minOffset":"%d","nextBeginOffset":"%d","suggestWhichBrokerId":"%d"},'

@@ -26,6 +26,7 @@ from appliance.broker.long_polling import PullRequestHold
 from appliance.broker.outer_api import BrokerOuterApi
 from appliance.broker.processors import HANDLERS, VIP_HANDLERS
 from appliance.broker.processors.pull import pull_again
+from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.rebalance_lock import RebalanceLockManager
 from appliance.broker.schedule import ScheduleMessageService
 from appliance.broker.stats import BrokerStatsManager
@@ -95,7 +96,7 @@ class BrokerController:
         self.offsets = ConsumerOffsetManager(folder / "consumerOffset.json", config)
         self.producers = ProducerManager()
         self.consumers = ConsumerManager(notify_enable=config.notify_consumer_ids_changed_enable)
-        self.locks = RebalanceLockManager()
+        self.locks = RebalanceLockManager(life_s=config.queue_lock_life_ms / 1000)
         self.store = MessageStore(store_config)
         self.store_times = StoreTimes(self.store)
         self.schedule = ScheduleMessageService(
@@ -104,6 +105,7 @@ class BrokerController:
             store_config,
             folder / "delayOffset.json",
             flush_interval_s=config.flush_delay_offset_interval_ms / 1000,
+        self.reply_pushes = ReplyPushes()
         )
         self.hold = PullRequestHold(lambda connection, request: pull_again(self, connection, request))
         self.stats = BrokerStatsManager(config.cluster_name)

@@ -13,6 +13,7 @@ from appliance.broker.processors import (
     consumers,
     pull,
     query,
+    reply,
     send,
     send_back,
 )
@@ -23,6 +24,8 @@ HANDLERS: dict[int, Route] = {
     **send.HANDLERS,
     **send_back.HANDLERS,
     **pull.HANDLERS,
+    **reply.HANDLERS,
+    **transaction.HANDLERS,
     **query.HANDLERS,
     **clients.HANDLERS,
     **consumers.HANDLERS,

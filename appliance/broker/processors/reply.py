@@ -1,0 +1,232 @@
+"""Replies of request-reply: 324 and 325. Pushed to the client that asked (326), and stored in a topic of the cluster.
+
+The requester is the producer whose client id stands in REPLY_TO_CLIENT; it must be connected to this broker. What the
+replier is told is how the push went; storing is for the record only, as in RocketMQ (ReplyMessageProcessor).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
+
+from appliance.errors import BrokerError
+from appliance.remoting.lanes import Route
+from appliance.remoting.typed import SendFields
+from gantrymq.errors import ConnectError, MessageRejected, RequestTimeout
+from gantrymq.message import properties as keys
+from gantrymq.message import topics as names
+from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from store.results import PutMessageResult, PutMessageStatus, StoreMessage
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+    from appliance.remoting.server import ServerConnection
+
+logger = logging.getLogger(__name__)
+
+PUSH_TIMEOUT_S = 10.0  # for a turn and the client's answer together
+PUSHES_PER_CLIENT_MAX = 32  # under way at once; the others wait their turn
+PUSHED_BYTES_MAX = 256 * 1024 * 1024  # bodies of all replies under way
+
+
+class Outcome(NamedTuple):
+    """How a push went. remark: None when the client took it."""
+
+    code: ResponseCode
+    remark: str | None
+
+
+class ReplyPushes:
+    """Pushes under way, bounded in number for each client and in bytes for all."""
+
+    def __init__(self, *, bytes_max: int = PUSHED_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._turns: weakref.WeakKeyDictionary[ServerConnection, asyncio.Semaphore] = weakref.WeakKeyDictionary()
+        self.bytes_under_way = 0
+
+    async def push(self, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+        """Return the client's answer. ConnectError, RequestTimeout, or BrokerError when too much is under way."""
+        size_bytes = len(request.body)
+        if self.bytes_under_way + size_bytes > self._bytes_max:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]too many replies wait for their clients")
+        turn = self._turns.setdefault(connection, asyncio.Semaphore(PUSHES_PER_CLIENT_MAX))
+        self.bytes_under_way += size_bytes
+        deadline = time.monotonic() + PUSH_TIMEOUT_S
+        try:
+            try:
+                async with asyncio.timeout(PUSH_TIMEOUT_S):
+                    await turn.acquire()
+            except TimeoutError as exc:
+                raise RequestTimeout(connection.remote_text, request.code, PUSH_TIMEOUT_S) from exc
+            try:
+                return await connection.invoke(request, timeout_s=max(deadline - time.monotonic(), 0.001))
+            finally:
+                turn.release()
+        finally:
+            self.bytes_under_way -= size_bytes
+
+
+async def send_reply(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> bytes:
+    """324 SEND_REPLY_MESSAGE, 325 SEND_REPLY_MESSAGE_V2."""
+    try:
+        fields = SendFields.of(request.ext_fields)
+        topic = _target(broker, connection, fields)
+        queue_id = fields.queue_id if fields.queue_id >= 0 else random.randrange(topic.write_queue_nums)
+        push = _push_request(broker, connection, request, fields)
+        outcome = await _pushed(broker, fields, push)
+        placed = {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"} if outcome.remark is None else {}
+        if broker.config.store_reply_message_enable:
+            placed |= await _stored(broker, connection, request, fields, queue_id)
+        return broker.send_answers.told(request, outcome.code, outcome.remark, placed)
+    except (BrokerError, MessageRejected) as exc:
+        code = exc.code if isinstance(exc, BrokerError) else ResponseCode.SYSTEM_ERROR
+        return broker.send_answers.refused(request, code, str(exc))
+
+
+def _target(broker: BrokerController, connection: ServerConnection, fields: SendFields) -> TopicConfig:
+    """The topic that the reply is stored in, with a queue that it has. Raises BrokerError or MessageRejected."""
+    topic = fields.topic
+    if broker.send_gate is not None and time.time() * 1000 < broker.send_gate:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {broker.send_gate}")
+    names.check_topic(topic)
+    if not names.may_clients_send_to(topic):
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
+    config = broker.topics.get(topic) or broker.topics.create_on_send(
+        topic, fields.default_topic, fields.default_topic_queue_nums, connection.remote_text
+    )
+    if config is None:
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
+    if fields.queue_id >= max(config.write_queue_nums, config.read_queue_nums):
+        raise BrokerError(
+            ResponseCode.SYSTEM_ERROR,
+            f"request queueId[{fields.queue_id}] is illegal, {config.to_json().decode()} "
+            f"Producer: {connection.remote_text}",
+        )
+    return config
+
+
+# -- the push ---------------------------------------------------------------------------------------------------------
+
+
+def _push_request(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand, fields: SendFields
+) -> RemotingCommand:
+    """326 with every field of the reply, but for the properties: they depend on when it is pushed."""
+    given = request.ext_fields
+    group = given["a" if "b" in given else "producerGroup"]
+    unit_mode = given.get("k" if "b" in given else "unitMode", "false")
+    return RemotingCommand.request(
+        RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT,
+        {
+            "producerGroup": group,
+            "topic": fields.topic,
+            "defaultTopic": fields.default_topic,
+            "defaultTopicQueueNums": str(fields.default_topic_queue_nums),
+            "queueId": str(fields.queue_id),
+            "sysFlag": str(fields.sys_flag),
+            "bornTimestamp": str(fields.born_timestamp),
+            "flag": str(fields.flag),
+            "properties": fields.properties,
+            "reconsumeTimes": str(fields.reconsume_times),
+            "unitMode": unit_mode,
+            "bornHost": connection.remote_text,
+            "storeHost": broker.address,
+            "storeTimestamp": str(int(time.time() * 1000)),
+        },
+        bytes(request.body),
+    )
+
+
+async def _pushed(broker: BrokerController, fields: SendFields, push: RemotingCommand) -> Outcome:
+    """Push the reply to the client that waits for it. Every failure is an outcome, with RocketMQ's words."""
+    properties = keys.decode_properties(fields.properties)
+    client_id = properties.get(keys.REPLY_TO_CLIENT)
+    if client_id is None:
+        return Outcome(ResponseCode.SYSTEM_ERROR, f"reply message properties[{keys.REPLY_TO_CLIENT}] is null")
+    connection = broker.producers.connection_of(client_id)
+    if connection is None:
+        return Outcome(ResponseCode.SYSTEM_ERROR, f"push reply message fail, channel of <{client_id}> not found.")
+    properties.pop(keys.PUSH_REPLY_TIME, None)
+    pushed_at = {keys.PUSH_REPLY_TIME: str(int(time.time() * 1000))}
+    push.ext_fields["properties"] = keys.encode_properties(pushed_at | properties)
+    failed = Outcome(ResponseCode.SYSTEM_ERROR, f"push reply message to {client_id}fail.")  # sic
+    try:
+        answer = await broker.reply_pushes.push(connection, push)
+    except (ConnectError, RequestTimeout) as exc:
+        logger.warning("reply not pushed", extra={"event": "reply_not_pushed", "client": client_id, "why": str(exc)})
+        return failed
+    if answer.code != ResponseCode.SUCCESS:
+        logger.warning(
+            "reply not taken",
+            extra={"event": "reply_not_taken", "client": client_id, "code": answer.code, "why": answer.remark},
+        )
+        return failed
+    return Outcome(ResponseCode.SUCCESS, None)
+
+
+# -- the record -------------------------------------------------------------------------------------------------------
+
+
+async def _stored(
+    broker: BrokerController,
+    connection: ServerConnection,
+    request: RemotingCommand,
+    fields: SendFields,
+    queue_id: int,
+) -> dict[str, str]:
+    """Store the reply; the fields that say where, none when it was not stored: that is no failure of the reply.
+
+    sysFlag is kept (RocketMQ drops it), or nobody could read a compressed reply.
+    """
+    result = broker.store.put_message(
+        StoreMessage(
+            fields.topic,
+            queue_id,
+            request.body,
+            fields.properties.encode(),
+            fields.flag,
+            fields.sys_flag,
+            fields.born_timestamp,
+            connection.born_host,
+            broker.store_host,
+            fields.reconsume_times,
+            0,
+        )
+    )
+    if result.status is not PutMessageStatus.PUT_OK:
+        logger.warning(
+            "reply not stored", extra={"event": "reply_not_stored", "topic": fields.topic, "why": result.status.name}
+        )
+        return {}
+    broker.stats.inc_topic_put(fields.topic, 1, result.size_bytes)
+    if broker.store_config.is_sync_flush:
+        await _flushed(broker, result)
+    return {
+        "msgId": broker.send_answers.message_id(result.physical_offset),
+        "queueId": str(queue_id),
+        "queueOffset": str(result.queue_offset),
+    }
+
+
+async def _flushed(broker: BrokerController, result: PutMessageResult) -> None:
+    """Wait until the disk has the record, or was too slow for it; the replier is told neither."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def told(_: bool) -> None:
+        if not done.done():
+            done.set_result(None)
+
+    broker.store.when_flushed(result.physical_offset + result.size_bytes, told)
+    await done
+
+
+HANDLERS: dict[int, Route] = {
+    RequestCode.SEND_REPLY_MESSAGE: Route(send_reply, "reply"),
+    RequestCode.SEND_REPLY_MESSAGE_V2: Route(send_reply, "reply"),
+}
