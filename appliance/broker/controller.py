@@ -99,13 +99,13 @@ class BrokerController:
         self.locks = RebalanceLockManager(life_s=config.queue_lock_life_ms / 1000)
         self.store = MessageStore(store_config)
         self.store_times = StoreTimes(self.store)
+        self.reply_pushes = ReplyPushes()
         self.schedule = ScheduleMessageService(
             self.store,
             self.topics,
             store_config,
             folder / "delayOffset.json",
             flush_interval_s=config.flush_delay_offset_interval_ms / 1000,
-        self.reply_pushes = ReplyPushes()
         )
         self.hold = PullRequestHold(lambda connection, request: pull_again(self, connection, request))
         self.stats = BrokerStatsManager(config.cluster_name)

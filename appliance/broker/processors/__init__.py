@@ -23,9 +23,9 @@ from gantrymq.remoting.codes import RequestCode
 HANDLERS: dict[int, Route] = {
     **send.HANDLERS,
     **send_back.HANDLERS,
-    **pull.HANDLERS,
     **reply.HANDLERS,
     **transaction.HANDLERS,
+    **pull.HANDLERS,
     **query.HANDLERS,
     **clients.HANDLERS,
     **consumers.HANDLERS,
