@@ -21,6 +21,7 @@ COMMANDS = {
     "report": "compute a historical report with Spark",
     "store": "look into a store folder, verify it, repair it",
     "bench": "measure this broker, and Apache RocketMQ beside it",
+    "tls": "make certificates for TLS between one's own machines",
     "install-reports": "install the report stack (Spark, and a Java)",
     "version": "print the version",
 }

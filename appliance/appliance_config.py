@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from gantrymq.errors import ConfigError
+from gantrymq.remoting.tls import TlsConfig
 
 ROOT = Path(__file__).resolve().parent.parent  # the checkout: manage.py and deploy/ stand here
 ENVIRONMENT_PREFIX = "GANTRY_"
@@ -55,6 +56,11 @@ class ApplianceConfig:
     brokers: int = option(1, f"number of brokers, 1 to {BROKERS_MAX}; each is a process of its own")
     cluster: str = option("DefaultCluster", "name of the cluster the brokers belong to")
     allow_open_network: bool = option(False, "bind to more than loopback although brokers ask nobody for a password")
+    tls_cert: str = option("", "certificate chain (PEM) for name server and brokers; with it they take TLS too")
+    tls_key: str = option("", "private key of tls_cert (PEM); empty: it stands in the same file")
+    tls_trust: str = option("", "authorities (PEM) that signed tls_cert and clients' certificates; empty: tls_cert")
+    tls_mode: str = option("", "permissive: TLS and plain connections on one port; enforcing: TLS only")
+    tls_client_auth: str = option("none", "ask clients for a certificate: none, optional or require")
     allowed_hosts: str = option("", "further host names the dashboard answers to, separated by commas")
     install_reports: bool = option(True, "install the report stack (Spark) in the background when it is missing")
     spark_master: str = option("local[2]", "where reports run: local[N], or the URL of a Spark cluster")
@@ -73,10 +79,39 @@ class ApplianceConfig:
             raise ConfigError(f"broker_port={self.broker_port}: no room for {self.brokers} brokers 100 ports apart")
         if not self.bind:
             raise ConfigError("bind is empty: take 127.0.0.1, an address of this machine, or 0.0.0.0 for all of them")
+        self._check_tls()
         object.__setattr__(self, "data", Path(self.data).expanduser().absolute())
         object.__setattr__(self, "log_level", self.log_level.upper())
         if not self.advertise:
             object.__setattr__(self, "advertise", _address_to_advertise(self.bind))
+
+    def _check_tls(self) -> None:
+        """Refuse what can't work; make paths absolute, for every process has them from here."""
+        if self.tls_mode not in ("", "disabled", "permissive", "enforcing"):
+            raise ConfigError(f"tls_mode={self.tls_mode}: take permissive or enforcing, or disabled")
+        if self.tls_client_auth not in ("none", "optional", "require"):
+            raise ConfigError(f"tls_client_auth={self.tls_client_auth}: take none, optional or require")
+        if not self.tls_cert and (self.tls_key or self.tls_trust or self.tls_mode in ("permissive", "enforcing")):
+            raise ConfigError("TLS needs a certificate: name one with tls_cert (`gantry tls create FOLDER` makes one)")
+        for name in ("tls_cert", "tls_key", "tls_trust"):
+            if path := getattr(self, name):
+                object.__setattr__(self, name, str(Path(path).expanduser().absolute()))
+
+    @property
+    def client_tls(self) -> TlsConfig | None:
+        """How processes of the appliance speak to each other; None: plainly.
+
+        Whoever holds a certificate signed by tls_trust is believed: the addresses are the appliance's own, and a
+        certificate made out to a public name may not bear them.
+        """
+        if not self.tls_cert or self.tls_mode == "disabled":
+            return None
+        return TlsConfig(
+            trust_cert=self.tls_trust or self.tls_cert,
+            cert=self.tls_cert,
+            key=self.tls_key or None,
+            check_host=False,
+        )
 
     # ---- where things are
 

@@ -25,7 +25,7 @@ def gateway() -> Gateway:
     if _gateway is None:
         from django.conf import settings
 
-        _gateway = Gateway(settings.APPLIANCE.namesrv_address)
+        _gateway = Gateway(settings.APPLIANCE.namesrv_address, tls=settings.APPLIANCE.client_tls)
     return _gateway
 
 

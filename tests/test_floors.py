@@ -64,6 +64,7 @@ ROOMS = {
     "appliance.broker": Room(
         ("gantrymq", "store", "appliance.remoting", "appliance.broker", *SHARED), ("msgspec", "orjson")
     ),
+    "appliance.certificates": Room(("gantrymq.errors",), ("cryptography",)),
     "appliance.supervisor": Room(("gantrymq.errors", "appliance.supervisor", *SHARED)),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),

@@ -22,7 +22,18 @@ from gantrymq.errors import ConfigError, GantryError
 
 PREPARED_VARIABLE = "GANTRY_PREPARED"  # says to `manage.py up` that the checks and the folders are done
 PORT_TRIES = 200
-TEXT_OPTIONS = ("bind", "advertise", "cluster", "spark_master", "log_level")
+TEXT_OPTIONS = (
+    "bind",
+    "advertise",
+    "cluster",
+    "tls_cert",
+    "tls_key",
+    "tls_trust",
+    "tls_mode",
+    "tls_client_auth",
+    "spark_master",
+    "log_level",
+)
 NUMBER_OPTIONS = ("http_port", "namesrv_port", "broker_port", "brokers")
 SWITCHES = ("allow_open_network",)
 

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from appliance.appliance_config import ROOT, ApplianceConfig, join_address
+from appliance.properties_file import key_of, replace_file
 from appliance.supervisor.child import ChildSpec
 
 HEADER = "# gantry up writes these lines at every start; other settings of RocketMQ may stand below them and stay:"
+FOOTER = "# (end of the lines that gantry up writes)"
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -40,6 +42,7 @@ def _namesrv(config: ApplianceConfig) -> ChildSpec:
         "bindAddress": config.bind,
         "listenPort": str(config.namesrv_port),
         "kvConfigPath": str(config.namesrv_folder / "kvConfig.json"),
+        **_tls(config),
     }
     write_managed_properties(path, managed)
     return _worker(config, "namesrv", "namesrv", path, config.namesrv_address)
@@ -56,10 +59,30 @@ def _broker(config: ApplianceConfig, index: int) -> ChildSpec:
         "listenPort": str(config.broker_port_of(index)),
         "brokerIP1": config.advertise,
         "storePathRootDir": str(folder / "store"),
+        **_tls(config),
     }
     path = folder / "broker.properties"
     write_managed_properties(path, managed)
     return _worker(config, name, "broker", path, config.broker_address_of(index))
+
+
+def _tls(config: ApplianceConfig) -> dict[str, str]:
+    """The lines about TLS; none without a certificate, so that one may stand in a file by hand."""
+    if not config.tls_cert:
+        return {}
+    trust = config.tls_trust or config.tls_cert
+    return {
+        "tls.server.mode": config.tls_mode or "permissive",
+        "tls.server.certPath": config.tls_cert,
+        "tls.server.keyPath": config.tls_key,
+        "tls.server.trustCertPath": trust,
+        "tls.server.need.client.auth": config.tls_client_auth,
+        "useTLS": str(config.tls_mode != "disabled").lower(),
+        "tls.client.certPath": config.tls_cert,
+        "tls.client.keyPath": config.tls_key,
+        "tls.client.trustCertPath": trust,
+        "tls.client.checkHost": "false",  # see ApplianceConfig.client_tls
+    }
 
 
 def _worker(config: ApplianceConfig, name: str, role: str, properties: Path, address: str) -> ChildSpec:
@@ -68,13 +91,19 @@ def _worker(config: ApplianceConfig, name: str, role: str, properties: Path, add
 
 
 def write_managed_properties(path: Path, managed: Mapping[str, str]) -> None:
-    """Put the managed lines first and keep what else the file says."""
+    """Put the managed lines first and keep what else the file says; lines managed last time go."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    kept = [line for line in _lines(path) if line != HEADER and _key(line) not in managed]
-    lines = [HEADER, *(f"{key}={value}" for key, value in managed.items()), *kept]
-    new = path.with_name(path.name + ".new")
-    new.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    new.replace(path)
+    kept = [line for line in _without_managed(_lines(path)) if line != HEADER and key_of(line) not in managed]
+    lines = [HEADER, *(f"{key}={value}" for key, value in managed.items()), FOOTER, *kept]
+    replace_file(path, "\n".join(lines) + "\n")
+
+
+def _without_managed(lines: list[str]) -> list[str]:
+    """The lines that people wrote, or requests that changed a setting."""
+    if HEADER in lines and FOOTER in lines:
+        first, last = lines.index(HEADER), lines.index(FOOTER)
+        return lines[:first] + lines[last + 1 :]
+    return lines
 
 
 def _lines(path: Path) -> list[str]:
@@ -82,7 +111,3 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
-
-
-def _key(line: str) -> str:
-    return line.partition("=")[0].strip()

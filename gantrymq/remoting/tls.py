@@ -98,6 +98,7 @@ def load_identity(context: ssl.SSLContext, cert: Path, key: Path | None, key_pas
 def load_trust(context: ssl.SSLContext, path: Path) -> None:
     """Have the context trust what these certificates sign. Raises ConfigError that names the file."""
     _require_readable(path)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the named certificate is enough, its root may be elsewhere
     try:
         context.load_verify_locations(path)
     except (ssl.SSLError, OSError, ValueError) as exc:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from appliance.appliance_config import ApplianceConfig
 from appliance.config import load_broker_config, load_namesrv_config
-from appliance.supervisor.roles import HEADER, worker_stages, write_managed_properties
+from appliance.supervisor.roles import FOOTER, HEADER, worker_stages, write_managed_properties
 
 
 def test_the_name_server_comes_before_the_brokers(tmp_path: Path) -> None:
@@ -30,4 +30,18 @@ def test_lines_of_the_operator_stay_and_managed_lines_are_renewed(tmp_path: Path
     write_managed_properties(path, {"listenPort": "1"})
     path.write_text(path.read_text() + "# ours\nflushDiskType=SYNC_FLUSH\n")
     write_managed_properties(path, {"listenPort": "2"})
-    assert path.read_text().splitlines() == [HEADER, "listenPort=2", "# ours", "flushDiskType=SYNC_FLUSH"]
+    assert path.read_text().splitlines() == [HEADER, "listenPort=2", FOOTER, "# ours", "flushDiskType=SYNC_FLUSH"]
+
+
+def test_a_line_that_is_no_longer_managed_goes(tmp_path: Path) -> None:
+    path = tmp_path / "broker.properties"
+    write_managed_properties(path, {"listenPort": "1", "tls.server.mode": "enforcing"})
+    write_managed_properties(path, {"listenPort": "1"})
+    assert path.read_text().splitlines() == [HEADER, "listenPort=1", FOOTER]
+
+
+def test_lines_written_before_there_was_an_end_mark_are_managed_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "broker.properties"
+    path.write_text(f"{HEADER}\nlistenPort=1\ntraceOn=false\n")
+    write_managed_properties(path, {"listenPort": "2"})
+    assert path.read_text().splitlines() == [HEADER, "listenPort=2", FOOTER, "traceOn=false"]

@@ -1,0 +1,88 @@
+"""A properties file that people and processes both edit: single values change, everything else stays as it was.
+
+Comments, order, blank lines, unknown keys and the file's mode are kept; only the line that holds the key in force (the
+last one, when it stands there twice) is rewritten, and a key that is new goes to the end. A write replaces the file as
+a whole: after a crash it is the old one or the new one, and after `change` returned it is on the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+NEW_FILE_MODE = 0o600
+
+
+class PropertiesFile:
+    """The file at `path`; a symbolic link stays one. All methods block."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def change(self, values: Mapping[str, str]) -> None:
+        """Make these keys have these values. Raises OSError; the file is then as before."""
+        target = self.path.resolve()
+        with target.open(encoding="utf-8", newline="") as file:  # no translation: line ends stay as they are
+            text = file.read()
+        replace_file(target, with_values(text, values))
+
+
+def with_values(text: str, values: Mapping[str, str]) -> str:
+    """The text of a properties file with other values for some keys."""
+    lines = text.splitlines(keepends=True)
+    line_of = {key: number for number, line in enumerate(lines) if (key := key_of(line)) is not None}
+    ending = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+    for key, value in values.items():
+        if key in line_of:
+            line = lines[line_of[key]]
+            end = line[len(line.rstrip("\r\n")) :]
+            lines[line_of[key]] = f"{key}={value}{end}"
+            continue
+        if lines and not lines[-1].endswith(("\n", "\r")):
+            lines[-1] += ending
+        lines.append(f"{key}={value}{ending}")
+    return "".join(lines)
+
+
+def key_of(line: str) -> str | None:
+    """The key of one line, None for comments and blank lines."""
+    stripped = line.strip()
+    if not stripped or stripped[0] in "#!":
+        return None
+    return stripped.partition("=")[0].strip()
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Put `text` at `path` at once and durably; mode and, where allowed, owner stay. Raises OSError."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            _like(path, file.fileno())
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _like(path: Path, descriptor: int) -> None:
+    """Give the new file the old one's mode and owner."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        os.fchmod(descriptor, NEW_FILE_MODE)
+        return
+    os.fchmod(descriptor, found.st_mode & 0o7777)
+    with contextlib.suppress(PermissionError):  # another owner's file in a folder of ours: it becomes ours
+        os.fchown(descriptor, found.st_uid, found.st_gid)

@@ -1,0 +1,268 @@
+"""One port for TLS and plain connections, on both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from appliance.remoting import tls_listener
+from appliance.remoting.lanes import LaneLimits, Lanes, Route
+from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.remoting.tls import ServerTls
+from appliance.tls_settings import TlsSettings
+from gantrymq.errors import ConnectError, GantryError
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.tls import TlsConfig
+from tests.appliance.peer import Peer
+from tests.certificates import authority, server_fields, trusting
+
+ECHO = 10
+LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
+
+
+def echo(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    return request.reply(0, None, request.ext_fields, request.body)
+
+
+@contextlib.asynccontextmanager
+async def port(**fields: Any) -> AsyncIterator[tuple[int, ServerTls]]:
+    """A served port with these fields of TlsSettings."""
+    tls = ServerTls(TlsSettings(**server_fields(**fields)))
+    lanes = Lanes(None, {"fast": LaneLimits(1000)})
+    server = RemotingServer({ECHO: Route(echo, "fast")}, lanes, host="127.0.0.1", port=0, tls=tls)
+    try:
+        yield await server.open(), tls
+    finally:
+        await server.close()
+        await lanes.close()
+
+
+async def ask(number: int, tls: TlsConfig | ssl.SSLContext | None, body: bytes = b"hello") -> bytes:
+    client = RemotingClient(tls=tls)
+    try:
+        answer = await client.invoke(f"127.0.0.1:{number}", RemotingCommand.request(ECHO, None, body), timeout_s=5)
+        assert answer.code == 0
+        return answer.body
+    finally:
+        await client.close()
+
+
+def on(loop: Callable[[], asyncio.AbstractEventLoop], test: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(asyncio.wait_for(test, 30))
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_permissive_port_takes_both(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def scene() -> None:
+        async with port() as (number, _):
+            big = bytes(3_000_000)
+            for tls in (None, trusting(), None):
+                assert await ask(number, tls) == b"hello"
+                assert await ask(number, tls, big) == big
+
+    on(loop, scene())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_enforcing_port_tells_a_plain_client_why(
+    loop: Callable[[], asyncio.AbstractEventLoop], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene() -> None:
+        async with port(tls_mode="enforcing") as (number, _):
+            assert await ask(number, trusting()) == b"hello"
+            client = RemotingClient()
+            answer = await client.invoke(f"127.0.0.1:{number}", RemotingCommand.request(ECHO), timeout_s=5)
+            assert answer.code == ResponseCode.NO_PERMISSION
+            assert "TLS" in (answer.remark or "")
+            await client.close()
+
+    on(loop, scene())
+    assert [record for record in caplog.records if getattr(record, "event", "") == "plain_connection_refused"]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_the_first_byte_may_come_late_and_the_rest_in_pieces(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def scene() -> None:
+        async with port() as (number, _):
+            peer = await Peer.connect(number)
+            await asyncio.sleep(0.05)
+            request = RemotingCommand.request(ECHO, None, b"slow")
+            for byte in request.encode():
+                peer.write(bytes([byte]))
+                await asyncio.sleep(0)
+            assert (await peer.read()).body == b"slow"
+            await peer.close()
+
+    on(loop, scene())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_silent_client_is_sent_away_and_keeps_nobody_out(
+    loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_listener, "FIRST_BYTE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(tls_listener, "ARRIVING_MAX", 5)
+
+    async def scene() -> None:
+        async with port() as (number, _):
+            silent = [await asyncio.open_connection("127.0.0.1", number) for _ in range(20)]
+            assert await ask(number, trusting()) == b"hello"
+            for reader, writer in silent:
+                assert await asyncio.wait_for(reader.read(), 5) == b""
+                writer.close()
+            assert await ask(number, None) == b"hello"
+
+    on(loop, scene())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_handshake_that_never_ends_is_given_up(
+    loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_listener, "HANDSHAKE_SECONDS_MAX", 0.2)
+
+    async def scene() -> None:
+        async with port() as (number, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", number)
+            writer.write(b"\x16\x03\x01")
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+            reader, writer = await asyncio.open_connection("127.0.0.1", number)
+            writer.write(b"\x16" + b"nonsense" * 100)  # no handshake at all: an alert, then the end
+            await asyncio.wait_for(reader.read(), 5)
+            writer.close()
+            assert await ask(number, trusting()) == b"hello"
+
+    on(loop, scene())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_closing_sends_away_who_is_still_arriving(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def scene() -> None:
+        async with port() as (number, _):
+            silent = await asyncio.open_connection("127.0.0.1", number)
+            shaking = await asyncio.open_connection("127.0.0.1", number)
+            shaking[1].write(b"\x16\x03\x01")
+            assert await ask(number, trusting()) == b"hello"
+        for reader, writer in (silent, shaking):
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+        with pytest.raises(ConnectError):
+            await ask(number, None)
+
+    on(loop, scene())
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
+async def test_old_protocol_versions_are_refused() -> None:
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.load_verify_locations(authority() / "ca.pem")
+    old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    old.maximum_version = ssl.TLSVersion.TLSv1_1
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    async with port() as (number, _):
+        with pytest.raises(ConnectError):
+            await ask(number, old)
+        old.maximum_version = ssl.TLSVersion.TLSv1_2
+        assert await ask(number, old) == b"hello"
+
+
+async def test_a_client_needs_a_certificate_where_one_is_required() -> None:
+    fields = {"tls_client_auth": "require", "tls_trust": str(authority() / "ca.pem")}
+    async with port(**fields) as (number, _):
+        assert await ask(number, trusting(with_certificate=True)) == b"hello"
+        for nobody in (
+            trusting(),
+            TlsConfig(verify=False, cert=authority("theirs") / "client.pem", key=authority("theirs") / "client.key"),
+        ):
+            with pytest.raises(GantryError):
+                await ask(number, nobody)
+
+
+async def test_an_optional_certificate_is_verified_when_there_is_one() -> None:
+    theirs = authority("theirs")
+    async with port(tls_client_auth="optional", tls_trust=str(authority() / "ca.pem")) as (number, _):
+        assert await ask(number, trusting()) == b"hello"
+        assert await ask(number, trusting(with_certificate=True)) == b"hello"
+        with pytest.raises(GantryError):
+            await ask(number, TlsConfig(verify=False, cert=theirs / "client.pem", key=theirs / "client.key"))
+
+
+async def test_clients_refuse_a_server_they_do_not_trust() -> None:
+    async with port() as (number, _):
+        with pytest.raises(ConnectError, match="certificate verify failed"):
+            await ask(number, trusting(name="theirs"))
+        assert await ask(number, TlsConfig(verify=False)) == b"hello"
+
+
+async def test_new_files_hold_for_new_connections_and_broken_ones_for_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cert, key = tmp_path / "server.pem", tmp_path / "server.key"
+
+    def put(name: str) -> None:
+        for kind in ("pem", "key"):
+            shutil.copy(authority(name) / f"server.{kind}", tmp_path / f"server.{kind}")
+
+    put("ours")
+    async with port(tls_cert=str(cert), tls_key=str(key)) as (number, tls):
+        before = RemotingClient(tls=trusting())
+        await before.invoke(f"127.0.0.1:{number}", RemotingCommand.request(ECHO), timeout_s=5)
+        put("theirs")
+        tls.look()
+        assert await ask(number, trusting(name="theirs")) == b"hello"
+        with pytest.raises(ConnectError):
+            await ask(number, trusting())
+        answer = await before.invoke(f"127.0.0.1:{number}", RemotingCommand.request(ECHO), timeout_s=5)
+        assert answer.code == 0  # it was open before
+        await before.close()
+
+        caplog.clear()
+        cert.write_text("half a certif")
+        tls.look()
+        tls.look()
+        events = [getattr(record, "event", "") for record in caplog.records]
+        assert events.count("tls_certificate_unusable") == 1
+        assert await ask(number, trusting(name="theirs")) == b"hello"
+        cert.unlink()
+        tls.look()
+        assert await ask(number, trusting(name="theirs")) == b"hello"
+        put("ours")
+        tls.look()
+        assert await ask(number, trusting()) == b"hello"
+
+
+async def test_running_out_of_descriptors_is_only_a_pause(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tls_listener, "ACCEPT_PAUSE_S", 0.05)
+    refusals = iter([OSError(24, "Too many open files")])
+    accept = socket.socket.accept
+
+    def scarce(self: socket.socket) -> tuple[socket.socket, Any]:
+        for refusal in refusals:
+            raise refusal
+        return accept(self)
+
+    async with port() as (number, _):
+        monkeypatch.setattr(socket.socket, "accept", scarce)
+        caplog.set_level(logging.ERROR)
+        started = time.monotonic()
+        assert await ask(number, None) == b"hello"
+        assert time.monotonic() - started >= 0.04
+        assert [record for record in caplog.records if getattr(record, "event", "") == "accept_failed"]
