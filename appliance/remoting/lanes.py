@@ -8,6 +8,10 @@ watermarks*.
     full lane                       -> SYSTEM_BUSY [OVERLOAD], at once
     waited longer than its limit    -> SYSTEM_BUSY [TIMEOUT_CLEAN_QUEUE], unserved (RocketMQ: BrokerFastFailure)
 
+Connections ask how many requests are `wanted` before they read on; those with more are parked and read in turn, a few
+requests each, while the lanes hold less than BACKLOG_WANTED. What waits there is bounded so by how fast it is served,
+not by how fast it can be sent, and a client that asks little is never behind one that floods.
+
 A handler answers with bytes (a whole frame), a RemotingCommand, None (no answer now), or a coroutine that ends in one
 of these; coroutines run as tasks and count as queued until they end.
 """
@@ -34,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and timers between rounds
 SHARE = 64  # requests of one lane before the next lane has its turn
+BACKLOG_WANTED = 1024  # queued requests from which on connections are parked: some 10 ms of sends
+READ_SHARE = 16  # requests that a connection may always bring when it was not parked
+PARKED_SHARE = 64  # requests of a parked connection before the next one's turn
 QUEUED_BYTES_MAX = 256 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
 
 Answer = RemotingCommand | bytes | None
@@ -112,6 +119,8 @@ class Lanes:
         self._context = context
         self.by_name = {name: Lane(name, limit) for name, limit in limits.items()}
         self._lanes = tuple(self.by_name.values())
+        self.backlog = 0  # requests queued, as of the last round, and read since
+        self._parked: deque[ServerConnection] = deque()  # have more requests at hand than were wanted
         self._dirty: list[ServerConnection] = []  # have answers to write at the end of the round
         self._is_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -125,7 +134,15 @@ class Lanes:
             self._refuse(connection, request, "[OVERLOAD]system busy, start flow control for a while")
             return
         lane.queued_bytes += len(request.body)
-        queue.append((connection.last_seen, connection, request, route.handler))
+        queue.append((connection.read_at, connection, request, route.handler))
+
+    def wanted(self) -> int:
+        """How many requests a connection may submit now before it is to park."""
+        return max(BACKLOG_WANTED - self.backlog, READ_SHARE)
+
+    def park(self, connection: ServerConnection) -> None:
+        """Read on from this connection when the others have had their turn."""
+        self._parked.append(connection)
 
     def wake(self) -> None:
         """Serve what is queued, and write what connections hold, soon."""
@@ -147,6 +164,7 @@ class Lanes:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for lane in self._lanes:
             lane.queue.clear()
+        self._parked.clear()
 
     # -- one round ----------------------------------------------------------------------------------------------------
 
@@ -164,6 +182,10 @@ class Lanes:
                     now = monotonic()
                     if lane.queue:
                         has_more = True
+        self.backlog = sum([len(lane.queue) for lane in self._lanes])
+        if self._parked:
+            self._read_on()
+            has_more = True
         dirty = self._dirty
         self._dirty = []
         for connection in dirty:
@@ -171,6 +193,13 @@ class Lanes:
         self._is_scheduled = False
         if has_more:
             self.wake()
+
+    def _read_on(self) -> None:
+        """Let parked connections bring more, each in its turn, until enough is queued."""
+        for _ in range(len(self._parked)):
+            if self.backlog >= BACKLOG_WANTED:
+                return
+            self._parked.popleft().read_requests(PARKED_SHARE)
 
     def _serve(self, lane: Lane, now: float) -> None:
         """Serve up to SHARE requests of one lane."""

@@ -4,6 +4,10 @@ A connection parses every frame that arrived, submits the requests to their lane
 gathered per connection and written at the end of the round: work per read event, not per message. A peer that doesn't
 read its answers is no longer read from (its write buffer is bounded), and one that is silent for two minutes is
 closed.
+
+Requests are read no faster than they are served: a connection with more at hand than the lanes want is *parked*, its
+socket left alone, until its turn comes again (see Lanes). So a flood costs its sender patience, not everybody else
+their answers: reading a request only to refuse it costs a third of serving it.
 """
 
 from __future__ import annotations
@@ -41,7 +45,8 @@ class ServerConnection(asyncio.Protocol):
     """One client's connection. Lives on the loop thread; handlers get it with each request.
 
     remote_text: "ip:port". born_host: packed address as records store it (8 or 20 bytes). last_seen: monotonic
-    seconds of the last bytes. client: what the process wants to remember about this peer.
+    seconds of the last bytes; read_at: of the last time that requests were taken from them. client: what the process
+    wants to remember about this peer.
     """
 
     def __init__(self, server: RemotingServer) -> None:
@@ -56,7 +61,10 @@ class ServerConnection(asyncio.Protocol):
         self.remote_text = ""
         self.born_host = b""
         self.last_seen = 0.0
+        self.read_at = 0.0
         self.client: Any = None
+        self._is_parked = False
+        self._is_writing_paused = False
         self._close_reason = "closed by the peer"
 
     # -- asyncio.Protocol ---------------------------------------------------------------------------------------------
@@ -76,27 +84,53 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_seen = time.monotonic()
-        protocol, routes, lanes = self._protocol, self._routes, self._lanes
-        protocol.receive_data(data)
+        self._protocol.receive_data(data)
+        if not self._is_parked:
+            self.read_requests(self._lanes.wanted())
+        self._lanes.wake()
+
+    def read_requests(self, count_max: int) -> None:
+        """Submit up to `count_max` of the requests that arrived, and park when that was not all."""
+        self.read_at = time.monotonic()
+        next_command, routes, lanes = self._protocol.next_command, self._routes, self._lanes
+        count = 0
         try:
-            while (command := protocol.next_command()) is not None:
+            while (command := next_command()) is not None:
                 if command.flag & RESPONSE_FLAG:
                     self._answer_arrived(command)
                 elif (entry := routes.get(command.code)) is not None:
                     lanes.submit(entry[0], self, command, entry[1])
                 elif not command.is_oneway:
                     self.write(_not_supported(command).encode())
+                count += 1
+                if count >= count_max:
+                    break
         except FrameError as exc:
             logger.warning("bad frame", extra={"event": "bad_frame", "peer": self.remote_text, "why": str(exc)})
             self.close(f"bad frame: {exc}")
-        lanes.wake()
+        lanes.backlog += count
+        has_more = count >= count_max
+        if has_more and not self.is_closing:
+            lanes.park(self)
+        if has_more != self._is_parked:
+            self._is_parked = has_more
+            self._pause_or_resume()
 
     def pause_writing(self) -> None:
-        if self._transport is not None:
-            self._transport.pause_reading()
+        self._is_writing_paused = True
+        self._pause_or_resume()
 
     def resume_writing(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
+        self._is_writing_paused = False
+        self._pause_or_resume()
+
+    def _pause_or_resume(self) -> None:
+        """Read the socket unless the peer has to wait: for its turn, or until it has read its answers."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._is_parked or self._is_writing_paused:
+            self._transport.pause_reading()
+        else:
             self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -115,6 +149,11 @@ class ServerConnection(asyncio.Protocol):
     @property
     def is_closing(self) -> bool:
         return self._transport is None or self._transport.is_closing()
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether so much waits to be read by the peer that it should be sent no more unasked."""
+        return self._transport is not None and self._transport.get_write_buffer_size() > WRITE_BUFFER_HIGH_BYTES
 
     def write(self, frame: bytes) -> None:
         """Add a whole frame to what this round writes."""
