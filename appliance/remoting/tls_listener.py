@@ -61,7 +61,7 @@ class TlsListener:
         port = self._port
         try:
             for family, address in dict.fromkeys((entry[0], entry[4]) for entry in found):
-                listening = _bound(family, address[0], port, self._backlog)
+                listening = _bound(family, str(address[0]), port, self._backlog)
                 self._listening.append(listening)
                 port = int(listening.getsockname()[1])
         except OSError:
