@@ -99,7 +99,24 @@ class BrokerConfig(TlsSettings):
     register_period_ms: int = setting(30_000, rocketmq="registerNameServerPeriod", doc="between rounds, 10-60 s, ms")
     force_register: bool = setting(True, rocketmq="forceRegister", doc="register each round without asking first")
     compressed_register: bool = setting(False, rocketmq="compressedRegister", doc="zlib form of the registration")
-    enable_property_filter: bool = setting(False, rocketmq="enablePropertyFilter", doc="SQL92 filters")
+    enable_property_filter: bool = setting(
+        True, rocketmq="enablePropertyFilter", doc="SQL92 filters (RocketMQ's own default is false)"
+    )
+    filter_support_retry: bool = setting(
+        False, rocketmq="filterSupportRetry", doc="filter failed messages by SQL92 again when they return"
+    )
+    calc_filter_bitmap_enable: bool = setting(
+        False, rocketmq="enableCalcFilterBitMap", doc="work out filter bits when a message is stored; needs enableConsumeQueueExt"
+    )
+    filter_consumers_expected: int = setting(
+        32, rocketmq="expectConsumerNumUseFilter", doc="groups a topic that the filter bits are sized for, 1 to 10000"
+    )
+    bloom_filter_error_percent: int = setting(
+        20, rocketmq="maxErrorRateOfBloomFilter", doc="of messages whose bits match by accident, percent, 1 to 99"
+    )
+    filter_clean_ms: int = setting(
+        86_400_000, rocketmq="filterDataCleanTimeSpan", doc="after which the filter of a group that left is dropped, ms"
+    )
     slave_read_enable: bool = setting(False, rocketmq="slaveReadEnable", doc="let slow readers read from a slave")
     start_accept_send_timestamp: int = setting(
         0, rocketmq="startAcceptSendRequestTimeStamp", doc="refuse sends before this time, ms"

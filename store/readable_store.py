@@ -13,8 +13,8 @@ from gantrymq.message.topics import SCHEDULE_TOPIC
 from store.commit_log import CommitLog
 from store.config import MessageStoreConfig
 from store.consume_queue_ext import ADDRESS_MAX, ExtUnit
-from store.content_filter import ContentFilter
 from store.consume_queue_table import ConsumeQueueTable
+from store.content_filter import ContentFilter
 from store.delay import DelayLevels
 from store.disk_space import disk_ratio
 from store.dispatch import Dispatcher

@@ -18,8 +18,8 @@ from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.config import MessageStoreConfig
 from store.consume_queue import UNIT, ConsumeQueue
 from store.consume_queue_ext import ADDRESS_MAX
-from store.content_filter import ContentFilter
 from store.consume_queue_table import ConsumeQueueTable
+from store.content_filter import ContentFilter
 from store.index_service import IndexService
 from store.results import (
     ConsumeQueueUnit,

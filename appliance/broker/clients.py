@@ -213,6 +213,7 @@ class ConsumerManager:
         self._to_notify: dict[str, None] = {}  # in order of their first change
         self._has_notices = asyncio.Event()
         self.groups: dict[str, ConsumerGroupInfo] = {}
+        self.on_group_gone: Callable[[str], None] | None = None  # told when a group's last member left
 
     # -- membership ---------------------------------------------------------------------------------------------------
 
@@ -261,6 +262,8 @@ class ConsumerManager:
             del self.groups[group]
             self._silent_groups.discard(group)
             self._to_notify.pop(group, None)
+            if self.on_group_gone is not None:
+                self.on_group_gone(group)
 
     def connection_closed(self, connection: ServerConnection) -> None:
         """Take the connection out of all its groups."""

@@ -21,6 +21,7 @@ from typing import Self
 from appliance.broker.answers import SendAnswers
 from appliance.broker.clients import ClientHousekeeping, ConsumerManager, ProducerManager
 from appliance.broker.consume_lag import StoreTimes
+from appliance.broker.consumer_filter import ConsumerFilterManager
 from appliance.broker.consumer_offset import ConsumerOffsetManager
 from appliance.broker.long_polling import PullRequestHold
 from appliance.broker.outer_api import BrokerOuterApi
@@ -61,7 +62,10 @@ CHANGEABLE = frozenset(
         "deleteConsumeQueueFilesInterval",
         "deleteWhen",
         "diskMaxUsedSpaceRatio",
+        "enablePropertyFilter",
         "fileReservedTime",
+        "filterDataCleanTimeSpan",
+        "filterSupportRetry",
         "forceRegister",
         "longPollingEnable",
         "maxStoreBytes",
@@ -94,8 +98,10 @@ class BrokerController:
         self.topics = TopicConfigManager(folder / "topics.json", config)
         self.groups = SubscriptionGroupManager(folder / "subscriptionGroup.json", config)
         self.offsets = ConsumerOffsetManager(folder / "consumerOffset.json", config)
+        self.filters = ConsumerFilterManager(folder / "consumerFilter.json", config)
         self.producers = ProducerManager()
         self.consumers = ConsumerManager(notify_enable=config.notify_consumer_ids_changed_enable)
+        self.consumers.on_group_gone = self.filters.unregister
         self.locks = RebalanceLockManager(life_s=config.queue_lock_life_ms / 1000)
         self.store = MessageStore(store_config)
         self.store_times = StoreTimes(self.store)
@@ -107,7 +113,9 @@ class BrokerController:
             folder / "delayOffset.json",
             flush_interval_s=config.flush_delay_offset_interval_ms / 1000,
         )
-        self.hold = PullRequestHold(lambda connection, request: pull_again(self, connection, request))
+        self.hold = PullRequestHold(
+            lambda connection, request: pull_again(self, connection, request), self.store.properties_of
+        )
         self.stats = BrokerStatsManager(config.cluster_name)
         self.lanes = Lanes(self, lane_limits(config))
         self.tls = server_tls(config)
@@ -170,6 +178,7 @@ class BrokerController:
                 self.topics,
                 self.groups,
                 self.offsets,
+                self.filters,
                 self.schedule,
                 self.hold,
                 self.stats,
@@ -189,8 +198,22 @@ class BrokerController:
         self.topics.load()
         self.groups.load()
         self.offsets.load()
+        self.filters.load()
+        self._set_filter_bitmaps()
         self.store.load()
         self.schedule.load()
+
+    def _set_filter_bitmaps(self) -> None:
+        """From here on, and while the store recovers, messages get filter bits, if that is wanted."""
+        if not self.config.calc_filter_bitmap_enable:
+            return
+        if self.store_config.consume_queue_ext_enable:
+            self.store.bitmap_of = self.filters.bitmap_of
+        else:
+            logger.warning(
+                "enableCalcFilterBitMap has no effect without enableConsumeQueueExt: there is no place for the bits",
+                extra={"event": "filter_bitmap_ignored"},
+            )
 
     async def _listen(self, stack: contextlib.AsyncExitStack) -> None:
         """Bind the ports; from then on the broker's address is known."""

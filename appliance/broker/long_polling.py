@@ -11,9 +11,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from appliance.broker.filter import is_wanted
+from appliance.broker.filter import Wanted, is_wanted
 from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.command import RemotingCommand
+from store.content_filter import ContentFilter
+
+PropertiesOf = Callable[[str, int, int, int], list[bytes]]
 
 SWEEP_SECONDS = 1.0  # RocketMQ looks every 5 s, so there 15 s mean up to 20
 
@@ -24,15 +27,19 @@ class HeldPull(NamedTuple):
     connection: ServerConnection
     request: RemotingCommand
     wanted_offset: int
-    tag_filter: frozenset[int] | None
+    wanted: Wanted
     deadline: float
 
 
 class PullRequestHold:
-    """All waiting pulls, by topic and queue. `answer` runs a pull again, without letting it wait once more."""
+    """All waiting pulls, by topic and queue. `answer` runs a pull again, without letting it wait once more.
 
-    def __init__(self, answer: Callable[[ServerConnection, RemotingCommand], None]) -> None:
+    properties_of: (topic, queue id, queue offset, count) to the encoded properties of those messages.
+    """
+
+    def __init__(self, answer: Callable[[ServerConnection, RemotingCommand], None], properties_of: PropertiesOf) -> None:
         self._answer = answer
+        self._properties_of = properties_of
         self._held: dict[tuple[str, int], list[HeldPull]] = {}
         self._woken: list[HeldPull] = []
 
@@ -52,8 +59,14 @@ class PullRequestHold:
         end = first_offset + len(tags_codes)
         kept = []
         for pull in waiting:
-            new = tags_codes[max(pull.wanted_offset - first_offset, 0) :] if end > pull.wanted_offset else ()
-            if any(is_wanted(pull.tag_filter, code) for code in new):
+            wanted = pull.wanted
+            if wanted is None or isinstance(wanted, frozenset):
+                new = tags_codes[max(pull.wanted_offset - first_offset, 0) :] if end > pull.wanted_offset else ()
+                has_match = any(is_wanted(wanted, code) for code in new)
+            else:
+                new_offset = max(pull.wanted_offset, first_offset)
+                has_match = self._has_match(wanted, topic, queue_id, new_offset, end - new_offset)
+            if has_match:
                 self._wake(pull)
             else:
                 kept.append(pull)
@@ -61,6 +74,14 @@ class PullRequestHold:
             self._held[topic, queue_id] = kept
         else:
             del self._held[topic, queue_id]
+
+    def _has_match(self, wanted: ContentFilter, topic: str, queue_id: int, offset: int, count: int) -> bool:
+        """Look into new messages. More than one read may look into count as a match: the pull will tell."""
+        if count <= 0:
+            return False
+        return count > wanted.records_max or any(
+            wanted.matches(properties) for properties in self._properties_of(topic, queue_id, offset, count)
+        )
 
     def _wake(self, pull: HeldPull) -> None:
         if not self._woken:

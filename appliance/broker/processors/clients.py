@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from appliance.broker.consumer_filter import compiled
+from appliance.broker.filter import is_by_tag
+from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
 from appliance.remoting.server import ServerConnection
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
-from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -65,6 +68,7 @@ def _register_consumer(
     context.consumers.register(
         consumer, connection, client_id, request.language, request.version, is_notifying=is_notifying
     )
+    context.filters.register(group, consumer.subscription_data_set)
 
 
 def unregister_client(
@@ -83,12 +87,21 @@ def unregister_client(
 def check_client_config(
     context: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
-    """Say whether this broker can filter as the subscription wants: by tag it can."""
-    expression_type = CheckClientRequestBody.from_json(request.body).subscription_data.expression_type
-    if expression_type != SubscriptionData.TAG:
+    """Say whether this broker can filter as the subscription wants: by tag it can, and by SQL92 that compiles."""
+    if not request.body:
+        return request.reply()
+    wanted = CheckClientRequestBody.from_json(request.body).subscription_data
+    if is_by_tag(wanted.expression_type):
+        return request.reply()
+    if not context.config.enable_property_filter:
         raise BrokerError(
-            ResponseCode.SYSTEM_ERROR, f"The broker does not support consumer to filter message by {expression_type}"
+            ResponseCode.SYSTEM_ERROR,
+            f"The broker does not support consumer to filter message by {wanted.expression_type}",
         )
+    try:
+        compiled(wanted.expression_type, wanted.sub_string)
+    except SqlError as exc:
+        raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(exc)) from exc
     return request.reply()
 
 

@@ -9,8 +9,10 @@ import time
 from typing import TYPE_CHECKING
 
 from appliance.broker.answers import pull_head
-from appliance.broker.filter import filter_of, parse_tags
+from appliance.broker.consumer_filter import compiled
+from appliance.broker.filter import RetryFilter, SqlFilter, Wanted, filter_of, is_by_tag, parse_tags, retried_group
 from appliance.broker.long_polling import HeldPull
+from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
 from gantrymq.remoting.bodies import PERM_READ
@@ -60,17 +62,20 @@ def _pull(broker: BrokerController, connection: ServerConnection, request: Remot
     group, topic = fields["consumerGroup"], fields["topic"]
     queue_id, offset = int(fields["queueId"]), int(fields["queueOffset"])
     sys_flag = int(fields["sysFlag"])
-    tag_filter = _checked_filter(broker, fields, group, topic, queue_id, sys_flag)
+    wanted = _checked_filter(broker, fields, group, topic, queue_id, sys_flag)
     if may_wait and sys_flag & COMMIT_OFFSET:
         broker.offsets.commit(group, topic, queue_id, int(fields["commitOffset"]))
-    result = broker.store.get_message(group, topic, queue_id, offset, int(fields["maxMsgNums"]), tag_filter)
+    if wanted is None or isinstance(wanted, frozenset):
+        result = broker.store.get_message(group, topic, queue_id, offset, int(fields["maxMsgNums"]), wanted)
+    else:
+        result = broker.store.get_message(group, topic, queue_id, offset, int(fields["maxMsgNums"]), None, wanted)
     if result is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "store getMessage return null")
     code = _CODES.get(result.status)
     if code is None:  # NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE: an offset other than 0 can't be right
         code = ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND
     if code is ResponseCode.PULL_NOT_FOUND and may_wait and sys_flag & SUSPEND:
-        _park(broker, connection, request, topic, queue_id, offset, tag_filter)
+        _park(broker, connection, request, topic, queue_id, offset, wanted)
         return
     _answer(broker, connection, request, group, topic, code, result)
 
@@ -103,12 +108,12 @@ def _park(
     topic: str,
     queue_id: int,
     offset: int,
-    tag_filter: frozenset[int] | None,
+    wanted: Wanted,
 ) -> None:
     config = broker.config
     wait_ms = int(request.ext_fields["suspendTimeoutMillis"]) if config.long_polling_enable else config.short_polling_ms
     deadline = time.monotonic() + wait_ms / 1000
-    broker.hold.park(topic, queue_id, HeldPull(connection, request, offset, tag_filter, deadline))
+    broker.hold.park(topic, queue_id, HeldPull(connection, request, offset, wanted, deadline))
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
@@ -116,8 +121,8 @@ def _park(
 
 def _checked_filter(
     broker: BrokerController, fields: dict[str, str], group: str, topic: str, queue_id: int, sys_flag: int
-) -> frozenset[int] | None:
-    """The tag filter of a pull that is allowed. Raises BrokerError with RocketMQ's code when it is not."""
+) -> Wanted:
+    """What a pull that is allowed wants. Raises BrokerError with RocketMQ's code when it is not."""
     if not broker.config.permission & PERM_READ:
         raise BrokerError(
             ResponseCode.NO_PERMISSION, f"the broker[{broker.config.broker_name}] pulling message is forbidden"
@@ -138,14 +143,13 @@ def _checked_filter(
             f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{config.read_queue_nums}]",
         )
     if sys_flag & HAS_SUBSCRIPTION:
-        _refuse_sql(fields.get("expressionType") or "TAG")
-        return parse_tags(fields.get("subscription", ""))
+        return _own_filter(broker, fields, group, topic)
     return _filter_from_heartbeat(broker, fields, group, topic, group_config.consume_broadcast_enable)
 
 
 def _filter_from_heartbeat(
     broker: BrokerController, fields: dict[str, str], group: str, topic: str, may_broadcast: bool
-) -> frozenset[int] | None:
+) -> Wanted:
     consumers = broker.consumers.get(group)
     if consumers is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
@@ -156,15 +160,50 @@ def _filter_from_heartbeat(
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist: {topic}")
     if subscription.sub_version < int(fields["subVersion"]):
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
-    _refuse_sql(subscription.expression_type)
-    return filter_of(subscription)
+    if is_by_tag(subscription.expression_type):
+        wanted = filter_of(subscription)
+        return wanted if wanted is not None else _retry_filter(broker, topic)
+    found = broker.filters.get(topic, group)
+    if found is None:
+        raise BrokerError(
+            ResponseCode.FILTER_DATA_NOT_EXIST,
+            "The broker's consumer filter data is not exist!Your expression may be wrong!",
+        )
+    if found.client_version < int(fields["subVersion"]):
+        raise BrokerError(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
+    _check_enabled(broker, subscription.expression_type)
+    return found.content_filter
 
 
-def _refuse_sql(expression_type: str) -> None:
-    if expression_type != "TAG":
+def _own_filter(broker: BrokerController, fields: dict[str, str], group: str, topic: str) -> Wanted:
+    """The pull brings its own subscription."""
+    expression_type, expression = fields.get("expressionType"), fields.get("subscription", "")
+    if is_by_tag(expression_type):
+        wanted = parse_tags(expression)
+        return wanted if wanted is not None else _retry_filter(broker, topic)
+    try:
+        condition = compiled(expression_type, expression)
+    except SqlError as exc:
+        raise BrokerError(
+            ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {exc}"
+        ) from exc
+    _check_enabled(broker, expression_type)
+    return SqlFilter(condition)
+
+
+def _retry_filter(broker: BrokerController, topic: str) -> RetryFilter | None:
+    group = retried_group(topic) if broker.config.filter_support_retry else None
+    if group is None:
+        return None
+    return RetryFilter(lambda original: broker.filters.condition(original, group))
+
+
+def _check_enabled(broker: BrokerController, expression_type: str | None) -> None:
+    if not broker.config.enable_property_filter:
         raise BrokerError(
             ResponseCode.SYSTEM_ERROR,
-            f"The broker does not support consumer to filter message by {expression_type}: it is not built yet",
+            f"The broker does not support consumer to filter message by {expression_type}: "
+            "set enablePropertyFilter=true",
         )
 
 

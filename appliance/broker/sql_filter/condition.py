@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 
+from appliance.broker.sql_filter.errors import SqlError
 from appliance.broker.sql_filter.evaluate import Evaluate, compile_node, decides
 from appliance.broker.sql_filter.parser import parse
 from appliance.broker.sql_filter.tree import (
@@ -40,9 +41,26 @@ class Condition:
         return f"Condition({self.text[:80]!r})"
 
 
-@functools.lru_cache(maxsize=256)
+CONDITIONS_KEPT = 64  # the last ones: heartbeats and pulls bring the same texts again and again
+
+
 def compile_condition(text: str) -> Condition:
     """Return the condition of a text. Raises SqlError, and nothing else."""
+    result = _compiled(text)
+    if isinstance(result, SqlError):
+        raise SqlError(result.reason, result.position)
+    return result
+
+
+@functools.lru_cache(maxsize=CONDITIONS_KEPT)
+def _compiled(text: str) -> Condition | SqlError:
+    try:
+        return _compile(text)
+    except SqlError as exc:
+        return exc.with_traceback(None)
+
+
+def _compile(text: str) -> Condition:
     tree = parse(text)
     nodes = list(_nodes(tree))
     names = frozenset(node.name for node in nodes if isinstance(node, Property | OneOf | AsCondition))

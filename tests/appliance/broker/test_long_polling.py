@@ -22,7 +22,7 @@ class Answered:
 
     def __init__(self) -> None:
         self.opaques: list[int] = []
-        self.hold = PullRequestHold(lambda _, request: self.opaques.append(request.opaque))
+        self.hold = PullRequestHold(lambda _, request: self.opaques.append(request.opaque), lambda *_: [])
 
     def park(self, offset: int, *, wanted: frozenset[int] | None = None, client: Any = None, until: float = 1e9) -> int:
         request = RemotingCommand.request(11)
