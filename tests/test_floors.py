@@ -60,9 +60,11 @@ ROOMS = {
     "appliance.live_config": Room(("gantrymq", "store.config", *SHARED)),
     "appliance.tls_settings": Room(("gantrymq", "store.config")),
     "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED), ("msgspec", "orjson")),
-    "appliance.namesrv": Room(("gantrymq", "appliance.remoting", "appliance.namesrv", *SHARED)),
+    "appliance.acl": Room(("gantrymq", "appliance.acl", *SHARED), ("yaml",)),
+    "appliance.namesrv": Room(("gantrymq", "appliance.acl", "appliance.remoting", "appliance.namesrv", *SHARED)),
     "appliance.broker": Room(
-        ("gantrymq", "store", "appliance.remoting", "appliance.broker", *SHARED), ("msgspec", "orjson")
+        ("gantrymq", "store", "appliance.acl", "appliance.remoting", "appliance.broker", *SHARED),
+        ("msgspec", "orjson"),
     ),
     "appliance.certificates": Room(("gantrymq.errors",), ("cryptography",)),
     "appliance.supervisor": Room(("gantrymq.errors", "appliance.supervisor", *SHARED)),

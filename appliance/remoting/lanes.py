@@ -223,7 +223,7 @@ class Lanes:
             try:
                 answer = handler(context, connection, request)
             except Exception as exc:  # expected or a bug: either becomes an answer, and the lane goes on
-                answer = _failure(request, exc)
+                answer = failure_answer(request, exc)
             if answer is None:
                 continue
             if not isinstance(answer, bytes):
@@ -252,7 +252,7 @@ class Lanes:
             try:
                 result = await answer
             except Exception as exc:  # as in _serve: an answer either way
-                result = _failure(request, exc)
+                result = failure_answer(request, exc)
             if result is not None and not request.is_oneway:
                 connection.send(result)
         finally:
@@ -275,7 +275,7 @@ class Lanes:
         )
 
 
-def _failure(request: RemotingCommand, exc: Exception) -> RemotingCommand:
+def failure_answer(request: RemotingCommand, exc: Exception) -> RemotingCommand:
     """The only place where an exception becomes an answer."""
     if isinstance(exc, BrokerError):  # expected: the client is told which and why
         return request.reply(exc.code, str(exc))

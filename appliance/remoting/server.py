@@ -17,12 +17,12 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-from appliance.remoting.lanes import Lanes, Route
+from appliance.remoting.lanes import Lanes, Route, failure_answer
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
-from appliance.remoting.typed import decode_request
+from appliance.remoting.typed import decode_request, decode_request_with_fields
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
 from gantrymq.message.ids import encode_host
 from gantrymq.remoting.codes import ResponseCode
@@ -41,19 +41,31 @@ COPIED_BYTES_MAX = 8 * 1024  # answers below it are joined, larger ones go to th
 INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
 
 
+class AccessGate(Protocol):
+    """Who may ask for what; see appliance/acl/access.py."""
+
+    def __call__(self, peer: ServerConnection, request: RemotingCommand) -> None:
+        """Return to let the request pass; raise what its sender shall be told."""
+
+    def unknown_code(self, peer: ServerConnection, code: int) -> bool:
+        """Note a request code that nobody serves; True when the connection shall be closed."""
+
+
 class ServerConnection(asyncio.Protocol):
     """One client's connection. Lives on the loop thread; handlers get it with each request.
 
     remote_text: "ip:port". born_host: packed address as records store it (8 or 20 bytes). last_seen: monotonic
     seconds of the last bytes; read_at: of the last time that requests were taken from them. client: what the process
-    wants to remember about this peer.
+    wants to remember about this peer; access: what the gate does. local_host: our end's address.
     """
 
     def __init__(self, server: RemotingServer) -> None:
         self._server = server
         self._lanes = server.lanes
         self._routes = server.routes
-        self._protocol = RemotingProtocol(frame_bytes_max=server.frame_bytes_max, decode=decode_request)
+        self._access = server.access
+        decode = decode_request if server.access is None else decode_request_with_fields
+        self._protocol = RemotingProtocol(frame_bytes_max=server.frame_bytes_max, decode=decode)
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes | memoryview] = []
         self._awaited: dict[int, asyncio.Future[RemotingCommand]] = {}
@@ -63,6 +75,8 @@ class ServerConnection(asyncio.Protocol):
         self.last_seen = 0.0
         self.read_at = 0.0
         self.client: Any = None
+        self.access: Any = None
+        self.local_host = ""
         self._is_parked = False
         self._is_writing_paused = False
         self._close_reason = "closed by the peer"
@@ -74,6 +88,7 @@ class ServerConnection(asyncio.Protocol):
         host, port = transport.get_extra_info("peername")[:2]
         self.remote_address = (host, port)
         self.remote_text = f"{host}:{port}"
+        self.local_host = transport.get_extra_info("sockname")[0]
         self.born_host = encode_host(host, port)
         self.last_seen = time.monotonic()
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH_BYTES)
@@ -92,16 +107,17 @@ class ServerConnection(asyncio.Protocol):
     def read_requests(self, count_max: int) -> None:
         """Submit up to `count_max` of the requests that arrived, and park when that was not all."""
         self.read_at = time.monotonic()
-        next_command, routes, lanes = self._protocol.next_command, self._routes, self._lanes
+        next_command, routes, lanes, access = self._protocol.next_command, self._routes, self._lanes, self._access
         count = 0
         try:
             while (command := next_command()) is not None:
                 if command.flag & RESPONSE_FLAG:
                     self._answer_arrived(command)
                 elif (entry := routes.get(command.code)) is not None:
-                    lanes.submit(entry[0], self, command, entry[1])
-                elif not command.is_oneway:
-                    self.write(_not_supported(command).encode())
+                    if access is None or self._is_let_in(access, command):
+                        lanes.submit(entry[0], self, command, entry[1])
+                else:
+                    self._answer_unknown(command)
                 count += 1
                 if count >= count_max:
                     break
@@ -222,6 +238,22 @@ class ServerConnection(asyncio.Protocol):
             self._close_reason = "does not read its answers"
             transport.abort()
 
+    def _is_let_in(self, access: AccessGate, request: RemotingCommand) -> bool:
+        """Ask the gate; whoever it turns away is told why."""
+        try:
+            access(self, request)
+        except Exception as exc:  # a refusal, a body that is none, or a bug: whatever it is, nobody gets in by it
+            if not request.is_oneway:
+                self.write(failure_answer(request, exc).encode())
+            return False
+        return True
+
+    def _answer_unknown(self, request: RemotingCommand) -> None:
+        if not request.is_oneway:
+            self.write(_not_supported(request).encode())
+        if self._access is not None and self._access.unknown_code(self, request.code):
+            self.close("too many unknown request codes without an account")
+
     def _answer_arrived(self, response: RemotingCommand) -> None:
         future = self._awaited.get(response.opaque)
         if future is None:
@@ -263,11 +295,13 @@ class RemotingServer:
         port: int,
         on_close: Callable[[ServerConnection], None] | None = None,
         frame_bytes_max: int = FRAME_BYTES_MAX,
+        access: AccessGate | None = None,
         tls: ServerTls | None = None,
     ) -> None:
         self.lanes = lanes
         self.routes = {int(code): (lanes.by_name[route.lane], route) for code, route in routes.items()}
         self.frame_bytes_max = frame_bytes_max
+        self.access = access  # None: everybody may everything
         self._host = host
         self._requested_port = port
         self._on_close = on_close

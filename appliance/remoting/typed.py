@@ -106,7 +106,29 @@ class SendRequest(msgspec.Struct, gc=False):
         return request.reply(code, remark, ext_fields, body)
 
 
+class SignedSend(SendRequest, gc=False):
+    """A send with all its ext fields as they were written, for a signature has to be checked over them."""
+
+    texts: dict[str, str] = {}  # always set after decoding
+
+    @property
+    def ext_fields(self) -> dict[str, str]:
+        return self.texts
+
+
+class _RawSend(msgspec.Struct, gc=False):
+    """A send's header with the ext fields as plain texts."""
+
+    fields: dict[str, str] = msgspec.field(name="extFields")
+    code: int
+    opaque: int
+    flag: int
+    version: int = 0
+
+
 _decode_send = msgspec.json.Decoder(SendRequest, strict=False).decode
+_decode_raw_send = msgspec.json.Decoder(_RawSend, strict=True).decode
+_convert = msgspec.convert
 
 
 def decode_request(buffer: bytes, start: int, end: int) -> RemotingCommand | SendRequest:
@@ -121,4 +143,20 @@ def decode_request(buffer: bytes, start: int, end: int) -> RemotingCommand | Sen
                 return RemotingCommand.decode_at(buffer, start, end)  # unusual, not necessarily wrong
             request.body = buffer[header_end:end]
             return request
+    return RemotingCommand.decode_at(buffer, start, end)
+
+
+def decode_request_with_fields(buffer: bytes, start: int, end: int) -> RemotingCommand | SendRequest:
+    """As decode_request, but a send is a SignedSend: both its ways of reading the fields see the same texts."""
+    header_start = start + 4
+    if buffer.startswith((_SEND_V2, _SEND_BATCH), header_start) and not buffer[start]:
+        header_end = header_start + (int.from_bytes(buffer[start:header_start]) & _HEADER_LENGTH_MASK)
+        if header_end <= end:
+            try:
+                raw = _decode_raw_send(buffer[header_start:header_end])
+                fields = _convert(raw.fields, SendFields, strict=False)
+            except (msgspec.ValidationError, msgspec.DecodeError):
+                return RemotingCommand.decode_at(buffer, start, end)  # unusual, not necessarily wrong
+            body = buffer[header_end:end]
+            return SignedSend(fields, raw.code, raw.opaque, raw.flag, raw.version, body, raw.fields)
     return RemotingCommand.decode_at(buffer, start, end)

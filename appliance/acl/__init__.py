@@ -1,0 +1,1 @@
+"""Who may do what: accounts, addresses, signatures, and the written-out table of request codes."""

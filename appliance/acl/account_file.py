@@ -1,0 +1,159 @@
+"""One accounts file (plain_acl.yml): read without trust, written so that a crash leaves the old or the new text.
+
+Every scalar is read as the text that stands there: a secret key of digits stays what somebody typed, and no tag makes
+anything but texts, lists and mappings. Errors name file and line and never quote the file, which holds secrets.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from appliance.acl.account import Account, AccountError, list_of, read_account
+from appliance.acl.address import AddressPatternError, Matches, compile_patterns
+from gantrymq.errors import GantryError
+from gantrymq.remoting.bodies import DataVersion
+
+FILE_MODE = 0o600
+FILE_BYTES_MAX = 16 << 20
+ACCOUNTS_MAX = 100_000  # of one file
+
+# Plain texts only: neither tags nor YAML's guesses about numbers and booleans. In C where PyYAML was built with it.
+_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_BOOLEANS = frozenset({"admin", "requireStamp"})
+_NUMBERS = frozenset({"counter", "timestamp"})
+
+
+class AccountFileError(GantryError):
+    """The file can't be read, written or understood."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """What one file says."""
+
+    accounts: list[Account] = field(default_factory=list)
+    raw_accounts: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    white_addresses: list[str] = field(default_factory=list)
+    is_white: Matches = lambda address: False
+    version: DataVersion = field(default_factory=DataVersion)
+
+
+def read_content(path: Path) -> FileContent:
+    """Read and check the whole file. Raises AccountFileError."""
+    document = read_document(path)
+    try:
+        white = list_of(document, "globalWhiteRemoteAddresses")
+        raw = _mappings(document, "accounts")
+        if len(raw) > ACCOUNTS_MAX:
+            raise AccountError(f"more than {ACCOUNTS_MAX} accounts")
+        accounts = [_numbered(index, item) for index, item in enumerate(raw, start=1)]
+        return FileContent(accounts, raw, white, compile_patterns(white), _version(document))
+    except (AccountError, AddressPatternError, ValueError) as exc:
+        raise AccountFileError(path, str(exc)) from exc
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The file as texts, lists and mappings; {} for an empty one. Raises AccountFileError."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as exc:
+        raise AccountFileError(path, exc.strerror or "can't be read") from exc
+    if len(data) > FILE_BYTES_MAX:
+        raise AccountFileError(path, f"larger than {FILE_BYTES_MAX} bytes")
+    loader = None
+    try:
+        loader = _Loader(data.decode())
+        document = loader.get_single_data()
+    except UnicodeDecodeError as exc:
+        raise AccountFileError(path, "is not UTF-8") from exc
+    except (yaml.YAMLError, RecursionError) as exc:
+        mark = getattr(exc, "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise AccountFileError(path, f"{where}{getattr(exc, 'problem', None) or 'no YAML'}") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+    if document is None or document == "":
+        return {}
+    if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
+        raise AccountFileError(path, "is not a mapping of names to values")
+    return document
+
+
+def write_document(path: Path, document: Mapping[str, Any]) -> None:
+    """Replace the file, readable by its owner only; on disk when this returns. Raises AccountFileError."""
+    text = yaml.safe_dump(_typed("", document), sort_keys=False, allow_unicode=True, default_flow_style=False)
+    try:
+        write_private(path, text)
+    except OSError as exc:
+        raise AccountFileError(path, f"can't be written: {exc.strerror}") from exc
+
+
+def write_private(path: Path, text: str) -> None:
+    """Put the text at `path`, mode 0600, whole or not at all. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600 by construction
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the new name, too
+    finally:
+        os.close(folder)
+
+
+def _numbered(index: int, fields: dict[str, Any]) -> Account:
+    try:
+        return read_account(fields)
+    except AccountError as exc:
+        raise AccountError(f"account {index}: {exc}") from exc
+
+
+def _mappings(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    value = document.get(name)
+    if value is None or value == "":
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise AccountError(f"{name} is not a list of mappings")
+    return value
+
+
+def _version(document: Mapping[str, Any]) -> DataVersion:
+    versions = _mappings(document, "dataVersion")
+    if not versions:
+        return DataVersion()
+    return DataVersion(int(versions[0].get("timestamp") or 0), int(versions[0].get("counter") or 0))
+
+
+def _typed(name: str, value: Any) -> Any:
+    """Values as RocketMQ's reader wants to find them: booleans and numbers bare, all else text."""
+    if isinstance(value, Mapping):
+        return {key: _typed(key, item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_typed(name, item) for item in value]
+    if isinstance(value, str):
+        if name in _BOOLEANS and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if name in _NUMBERS and value.isdecimal():
+            return int(value)
+    return value

@@ -1,0 +1,150 @@
+"""What a request needs, read from its header, its body, and the stored message it points at.
+
+A rule is made of readers; each gives the topics or groups that the request touches, with the permission. Readers look
+at every name under which a handler might find a field: who fills two of them must have both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from appliance.acl.account import ANY, PUB, SUB
+from appliance.errors import BrokerError
+from gantrymq.message.properties import INNER_MULTI_DISPATCH
+from gantrymq.remoting.bodies import CheckClientRequestBody, HeartbeatData, LockBatchRequest
+from gantrymq.remoting.codes import ResponseCode
+
+Fields = Mapping[str, str]
+
+
+class Need(NamedTuple):
+    """A permission on a topic; on a group when `permission` is 0."""
+
+    name: str
+    permission: int
+
+
+class Lookup(Protocol):
+    """What the store knows."""
+
+    def topic_at(self, physical_offset: int) -> str | None:
+        """The topic of the message stored there, the real one of a delayed or half message; None: no message."""
+
+
+Reader = Callable[[Fields, bytes, Lookup], Iterator[Need]]
+
+
+def _topic(permission: int, names: tuple[str, ...], *, optional: bool) -> Reader:
+    def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+        found = [fields[name] for name in names if name in fields]
+        if not found and not optional:
+            found = ["null"]  # the handler will complain; until then it counts as a topic without a name
+        for topic in found:
+            yield Need(topic, permission)
+
+    return read
+
+
+def publish(*names: str) -> Reader:
+    """PUB on the topic in a field of one of these names."""
+    return _topic(PUB, names, optional=False)
+
+
+def subscribe(*names: str) -> Reader:
+    """SUB on the topic."""
+    return _topic(SUB, names, optional=False)
+
+
+def subscribe_if_given(*names: str) -> Reader:
+    """SUB on the topic, where the request names one."""
+    return _topic(SUB, names, optional=True)
+
+
+def touch(*names: str) -> Reader:
+    """PUB or SUB on the topic."""
+    return _topic(ANY, names, optional=False)
+
+
+def group(*names: str) -> Reader:
+    """Membership of the consumer group in the field."""
+
+    def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+        found = [fields[name] for name in names if name in fields]
+        for name in found or ["null"]:
+            yield Need(name, 0)
+
+    return read
+
+
+def group_if_given(*names: str) -> Reader:
+    """The same, where the request names one."""
+
+    def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+        for name in names:
+            if fields.get(name):
+                yield Need(fields[name], 0)
+
+    return read
+
+
+def further_queues(*names: str) -> Reader:
+    """PUB on every queue that a message's properties ask to be dispatched to besides its own topic."""
+
+    def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+        for name in names:
+            text = fields.get(name, "")
+            if INNER_MULTI_DISPATCH in text:
+                for pair in text.split("\x02"):
+                    key, _, value = pair.partition("\x01")
+                    if key == INNER_MULTI_DISPATCH:
+                        yield from (Need(topic, PUB) for topic in value.split(",") if topic)
+
+    return read
+
+
+def stored(permission: int, *names: str, remark: str) -> Reader:
+    """The permission on the topic of the message at the physical offset in the field.
+
+    Where no message starts the request ends here, with the handler's own words: a message may come to stand there
+    until the handler looks.
+    """
+
+    def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+        for name in names:
+            text = fields.get(name, "")
+            try:
+                offset = int(text)
+            except ValueError:
+                raise BrokerError(
+                    ResponseCode.SYSTEM_ERROR, f"header field missing or malformed: {name}={text!r}"
+                ) from None
+            topic = lookup.topic_at(offset) if 0 <= offset < 1 << 63 else None
+            if topic is None:
+                raise BrokerError(ResponseCode.SYSTEM_ERROR, remark.format(offset))
+            yield Need(topic, permission)
+
+    return read
+
+
+def heartbeat(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+    """Membership of every consumer group of a heartbeat, SUB on every topic it subscribes to."""
+    for consumer in HeartbeatData.from_json(body).consumer_data_set:
+        yield Need(str(consumer.group_name), 0)
+        for subscription in consumer.subscription_data_set:
+            yield Need(str(subscription.topic), SUB)
+
+
+def checked_subscription(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+    """Group and topic of a subscription that a client wants to have checked (46)."""
+    wanted = CheckClientRequestBody.from_json(body)
+    yield Need(str(wanted.group), 0)
+    yield Need(str(wanted.subscription_data.topic), SUB)
+
+
+def locked_queues(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+    """Group and topics of the queues to lock or unlock (41, 42)."""
+    wanted = LockBatchRequest.from_json(body)
+    yield Need(str(wanted.consumer_group), 0)
+    for topic in {str(queue.topic) for queue in wanted.mq_set}:
+        yield Need(topic, SUB)

@@ -1,0 +1,76 @@
+"""Stamps of signed requests: each is good once, on one connection, for a while.
+
+A stamp (gantrymq/remoting/signature.py) names a time, the client's random id of the connection, a number that only
+grows on it, and the request code. TCP keeps the order, so it is enough to remember the last number of each connection
+id, and which connection of ours it came over. An id is forgotten when its last stamp is out of the window, and then no
+stamp of it is young enough any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+WINDOW_MS = 300_000
+IDS_PER_ACCOUNT_MAX = 4096  # connections of one account within the window
+_AT_MOST_CHARS = 80
+
+
+class StampRefused(Exception):
+    """Why a stamp is not accepted."""
+
+
+class _Seen:
+    __slots__ = ("connection", "number", "time_ms")
+
+    def __init__(self, connection: object, number: int, time_ms: int) -> None:
+        self.connection = connection  # by identity of what the server keeps for it
+        self.number = number
+        self.time_ms = time_ms
+
+
+class ReplayGuard:
+    """Remembers stamps. Call `check` for requests whose signature was right only: others could fill the table."""
+
+    def __init__(self, window_ms: int = WINDOW_MS, *, clock: Callable[[], float] = time.time) -> None:
+        self._window_ms = window_ms
+        self._clock = clock
+        self._seen: dict[str, dict[str, _Seen]] = {}
+
+    def check(self, access_key: str, stamp: str, code: int, connection: int) -> None:
+        """Accept the stamp, or raise StampRefused. `connection` is a number of its own for each connection."""
+        if len(stamp) > _AT_MOST_CHARS:
+            raise StampRefused("malformed stamp")
+        try:
+            time_text, client_id, number_text, code_text = stamp.split(".")
+            time_ms, number, stamped_code = int(time_text), int(number_text), int(code_text)
+        except ValueError:
+            raise StampRefused("malformed stamp") from None
+        now_ms = int(self._clock() * 1000)
+        if abs(now_ms - time_ms) > self._window_ms:
+            raise StampRefused(f"stamp is {(now_ms - time_ms) // 1000} s old; are the clocks right?")
+        if stamped_code != code:
+            raise StampRefused("stamp belongs to another request code")
+        seen = self._seen.get(access_key)
+        if seen is None:
+            seen = self._seen[access_key] = {}
+        known = seen.get(client_id)
+        if known is None:
+            if len(seen) >= IDS_PER_ACCOUNT_MAX:
+                self._forget_old(seen, now_ms)
+            seen[client_id] = _Seen(connection, number, time_ms)
+            return
+        if known.connection != connection:
+            raise StampRefused("stamp of another connection")
+        if number <= known.number:
+            raise StampRefused("stamp was used before")
+        known.number = number
+        if time_ms > known.time_ms:
+            known.time_ms = time_ms
+
+    def _forget_old(self, seen: dict[str, _Seen], now_ms: int) -> None:
+        old = [key for key, item in seen.items() if now_ms - item.time_ms > self._window_ms]
+        for key in old:
+            del seen[key]
+        if len(seen) >= IDS_PER_ACCOUNT_MAX:
+            raise StampRefused(f"more than {IDS_PER_ACCOUNT_MAX} connections of one account")
