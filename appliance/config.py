@@ -75,6 +75,15 @@ class BrokerConfig(TlsSettings):
         10_000, rocketmq="flushDelayOffsetInterval", doc="between writes of delay offsets, ms"
     )
     reject_transaction_message: bool = setting(False, rocketmq="rejectTransactionMessage", doc="refuse half messages")
+    transaction_check_interval_ms: int = setting(
+        60_000, rocketmq="transactionCheckInterval", doc="between rounds of asking about open transactions, ms"
+    )
+    transaction_timeout_ms: int = setting(
+        6000, rocketmq="transactionTimeOut", doc="age at which a transaction is asked about, ms"
+    )
+    transaction_check_max: int = setting(
+        15, rocketmq="transactionCheckMax", doc="times a transaction is asked about before it is discarded"
+    )
     store_reply_message_enable: bool = setting(
         True, rocketmq="storeReplyMessageEnable", doc="also store the replies of request-reply"
     )

@@ -33,6 +33,8 @@ from appliance.broker.schedule import ScheduleMessageService
 from appliance.broker.stats import BrokerStatsManager
 from appliance.broker.subscription_group import SubscriptionGroupManager
 from appliance.broker.topic_config import TopicConfigManager
+from appliance.broker.transaction.check import TransactionCheckService
+from appliance.broker.transaction.service import TransactionService
 from appliance.broker.watermarks import WatermarkLog
 from appliance.config import BrokerConfig
 from appliance.errors import StartError
@@ -76,7 +78,11 @@ CHANGEABLE = frozenset(
         "sendThreadPoolQueueCapacity",
         "shortPollingTimeMills",
         "startAcceptSendRequestTimeStamp",
+        "rejectTransactionMessage",
         "traceOn",
+        "transactionCheckInterval",
+        "transactionCheckMax",
+        "transactionTimeOut",
         "waitTimeMillsInHeartbeatQueue",
         "waitTimeMillsInPullQueue",
         "waitTimeMillsInSendQueue",
@@ -113,10 +119,21 @@ class BrokerController:
             folder / "delayOffset.json",
             flush_interval_s=config.flush_delay_offset_interval_ms / 1000,
         )
+        self.transactions = TransactionService(self.store)
         self.hold = PullRequestHold(
             lambda connection, request: pull_again(self, connection, request), self.store.properties_of
         )
         self.stats = BrokerStatsManager(config.cluster_name)
+        self.transaction_checks = TransactionCheckService(
+            self.transactions,
+            self.store,
+            self.topics,
+            self.offsets,
+            self.producers,
+            self.stats,
+            config,
+            store_config,
+        )
         self.lanes = Lanes(self, lane_limits(config))
         self.tls = server_tls(config)
         self.server = self._listener(HANDLERS, config.listen_port)
@@ -166,6 +183,7 @@ class BrokerController:
         await asyncio.to_thread(self._load)
         stack.callback(self.store.close)
         self.store.start()
+        await asyncio.to_thread(self.transaction_checks.load)
         self.store.arrival_listener = self._messages_arrived
         self.schedule.on_delivered = self._count_delivered
         stack.push_async_callback(self.lanes.close)
@@ -180,6 +198,7 @@ class BrokerController:
                 self.offsets,
                 self.filters,
                 self.schedule,
+                self.transaction_checks,
                 self.hold,
                 self.stats,
                 ClientHousekeeping(self.producers, self.consumers, self.locks),
@@ -230,7 +249,7 @@ class BrokerController:
             ) from exc
         host = self.config.advertised_address_host
         self.address = f"{host}:{self.port}"
-        self.store_host = encode_host(host, self.port)
+        self.store_host = self.transactions.store_host = encode_host(host, self.port)
         self.send_answers = SendAnswers(self.config.region_id, self.config.trace_on, self.store_host)
 
     async def _leave(self) -> None:

@@ -45,6 +45,7 @@ def runtime_info(broker: BrokerController, *, now_s: float | None = None) -> dic
         **_disks(broker),
         **_lanes(broker),
         **_schedule(broker),
+        **_transactions(broker),
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_timestamp),
     }
 
@@ -153,4 +154,23 @@ def _schedule(broker: BrokerController) -> dict[str, str]:
     return {
         f"scheduleMessageOffset_{level}": f"{offset},{broker.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
         for level, offset in broker.schedule.offsets.items()
+    }
+
+
+def _transactions(broker: BrokerController) -> dict[str, str]:
+    """Keys of ours: half messages that wait for their end, and what became of the others since the start."""
+    figures = broker.transactions.figures
+    return {
+        "transactionPending": str(broker.transactions.pending),
+        "transactionPrepared": str(figures.prepared),
+        "transactionCommitted": str(figures.committed),
+        "transactionRolledBack": str(figures.rolled_back),
+        "transactionLeftOpen": str(figures.left_open),
+        "transactionRepeatedEnds": str(figures.repeated),
+        "transactionChecksSent": str(figures.checks_sent),
+        "transactionChecksWithoutProducer": str(figures.unanswerable),
+        "transactionDiscarded": str(figures.discarded),
+        "transactionCheckRounds": str(figures.rounds),
+        "transactionLastCheckTimestamp": str(figures.last_round_ms),
+        "transactionLastCheckMillis": str(figures.last_round_took_ms),
     }

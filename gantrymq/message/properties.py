@@ -6,6 +6,7 @@ accept it. Pairs with an empty name or value vanish when read, the last of two e
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Mapping
 
@@ -13,6 +14,7 @@ NAME_VALUE_SEPARATOR = "\x01"
 PAIR_SEPARATOR = "\x02"
 
 PROPERTIES_BYTES_MAX = 32767  # the length is a signed 16-bit field
+HASH_MAP_BUCKETS_MIN = 16  # java.util.HashMap's first size; it doubles when three quarters are taken
 
 KEYS = "KEYS"
 TAGS = "TAGS"
@@ -65,6 +67,19 @@ TIMER_ROLL_TIMES = "TIMER_ROLL_TIMES"
 def encode_properties(properties: Mapping[str, str]) -> str:
     """Return the stored text of the properties, in the mapping's order."""
     return PAIR_SEPARATOR.join([f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items()])
+
+
+def encode_in_java_order(properties: Mapping[str, str]) -> str:
+    """Return the stored text in the order in which a Java broker writes properties that it has read and changed.
+
+    That is the order of a java.util.HashMap: by bucket, equal buckets by the time of their first insertion.
+    """
+    buckets = HASH_MAP_BUCKETS_MIN
+    while len(properties) > buckets * 3 // 4:
+        buckets *= 2
+    last = buckets - 1
+    names = sorted(properties, key=lambda name: _spread_hash(name) & last)
+    return PAIR_SEPARATOR.join([f"{name}{NAME_VALUE_SEPARATOR}{properties[name]}" for name in names])
 
 
 def decode_properties(text: str | bytes | bytearray | memoryview) -> dict[str, str]:
@@ -136,3 +151,10 @@ def string_hash_code(text: str) -> int:
         for index in range(0, len(units), 2):
             code = (31 * code + units[index] + (units[index + 1] << 8)) & 0xFFFFFFFF
     return code - 0x100000000 if code >= 0x80000000 else code
+
+
+@functools.lru_cache(maxsize=1024)
+def _spread_hash(name: str) -> int:
+    """Return java.util.HashMap's own hash of a key."""
+    code = string_hash_code(name)
+    return (code ^ (code & 0xFFFFFFFF) >> 16) & 0xFFFFFFFF

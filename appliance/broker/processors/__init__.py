@@ -16,6 +16,7 @@ from appliance.broker.processors import (
     reply,
     send,
     send_back,
+    transaction,
 )
 from appliance.remoting.lanes import Route
 from gantrymq.remoting.codes import RequestCode

@@ -10,6 +10,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from appliance.broker.processors.transaction import half_message
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
 from appliance.remoting.typed import SendFields, SendRequest
@@ -80,11 +81,10 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
                 f"request queueId[{queue_id}] is illegal, {config.to_json().decode()} "
                 f"Producer: {connection.remote_text}",
             )
-        if "TRAN_MSG\x01true" in properties or fields.sys_flag & TRANSACTION_MASK:
-            raise BrokerError(
-                ResponseCode.NO_PERMISSION,
-                f"the broker[{broker.config.broker_name}] does not take transactional messages: they are not built yet",
-            )
+        if ("TRAN_MSG\x01" in properties or fields.sys_flag & TRANSACTION_MASK) and fields.batch != "true":
+            half = half_message(broker, connection, request.body, fields, topic, queue_id)
+            if half is not None:
+                return _store_half(broker, connection, request, queue_id, *half)
         encoded = properties.encode()
         if fields.batch == "true":
             return _store_batch(broker, connection, request, fields, topic, queue_id, encoded)
@@ -157,6 +157,29 @@ def _store_batch(
         return None
     answer = broker.send_answers.stored_batch(request, result.offsets, queue_id, result.queue_offset)
     if broker.store_config.is_sync_flush:
+        _answer_when_flushed(broker, connection, request, queue_id, result, answer)
+        return None
+    return answer
+
+
+def _store_half(
+    broker: BrokerController,
+    connection: ServerConnection,
+    request: Request,
+    queue_id: int,
+    half: StoreMessage,
+    is_waiting: bool,
+) -> bytes | None:
+    """The answer names the queue that was asked for, and where the half message stands."""
+    result = broker.store.put_message(half)
+    if result.status is not _PUT_OK:
+        raise _refusal(result)
+    broker.transactions.figures.prepared += 1
+    broker.stats.inc_topic_put(half.topic, 1, result.size_bytes)
+    if request.flag & ONEWAY_FLAG:
+        return None
+    answer = broker.send_answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
+    if is_waiting and broker.store_config.is_sync_flush:
         _answer_when_flushed(broker, connection, request, queue_id, result, answer)
         return None
     return answer

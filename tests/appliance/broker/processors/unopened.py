@@ -33,6 +33,7 @@ def unopened_broker(folder: Path, **settings: Any) -> Iterator[BrokerController]
     broker.store.load()
     broker.store.start()
     broker.address, broker.store_host = "127.0.0.1:10911", LOCAL_HOST
+    broker.transactions.store_host = LOCAL_HOST
     try:
         yield broker
     finally:

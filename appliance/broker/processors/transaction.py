@@ -1,0 +1,167 @@
+"""Transactions: a prepared send (on its way through send.py), its end (37), and checking it anew (323)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from appliance.broker.transaction import half as halves
+from appliance.errors import BrokerError
+from appliance.remoting.lanes import Route
+from appliance.remoting.typed import SendFields
+from gantrymq.errors import RecordError
+from gantrymq.message import properties as keys
+from gantrymq.message import sysflag
+from gantrymq.message import topics as names
+from gantrymq.message.ids import decode_offset_message_id
+from gantrymq.message.record import split_record
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from store.results import PutMessageStatus, StoreMessage
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+    from appliance.remoting.server import ServerConnection
+
+logger = logging.getLogger(__name__)
+
+OUTCOMES = (sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT, sysflag.TRANSACTION_ROLLBACK)
+RESUMABLE = (names.TRANS_HALF_TOPIC, names.TRANS_CHECK_MAX_TIME_TOPIC)
+_NOT_RESUMED = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
+
+
+# -- prepared sends ---------------------------------------------------------------------------------------------------
+
+
+def half_message(
+    broker: BrokerController,
+    connection: ServerConnection,
+    body: bytes,
+    fields: SendFields,
+    topic: str,
+    queue_id: int,
+) -> tuple[StoreMessage, bool] | None:
+    """Return the half message that a send means, and whether its answer waits for the disk; None for a plain send.
+
+    Called for every send that mentions TRAN_MSG or has transaction bits. Raises BrokerError: 16 while transactions are
+    rejected, 13 for what would be stored and never be seen again.
+    """
+    properties = keys.decode_properties(fields.properties)
+    if properties.get(keys.TRAN_MSG, "").lower() != "true":
+        if fields.sys_flag & sysflag.TRANSACTION_MASK in (sysflag.TRANSACTION_PREPARED, sysflag.TRANSACTION_ROLLBACK):
+            raise BrokerError(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"sysFlag {fields.sys_flag} marks a prepared or rolled back message, but its property "
+                f"{keys.TRAN_MSG} is not true: no consumer would ever see it",
+            )
+        return None
+    if topic.startswith((names.RETRY_PREFIX, names.DLQ_PREFIX)):
+        return None  # clients before 4.6.1 leave the property in what they send to be consumed again
+    if broker.config.reject_transaction_message:
+        raise BrokerError(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{broker.config.advertised_address_host}] sending transaction message is forbidden",
+        )
+    if keys.DELAY in properties:
+        raise BrokerError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"a transactional message can't be delayed: leave {keys.DELAY} out",
+        )
+    if keys.PGROUP not in properties:
+        raise BrokerError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"a transactional message says its producer group in the property {keys.PGROUP}: nobody else may end it",
+        )
+    is_waiting = properties.get(keys.WAIT, "true").lower() == "true"
+    encoded = halves.prepared_properties(properties, broker.config.cluster_name, topic, queue_id)
+    if len(encoded) > keys.PROPERTIES_BYTES_MAX - halves.RESERVED_PROPERTIES_BYTES:
+        raise BrokerError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"the message is illegal, a transactional message's properties take {len(encoded)} bytes, more than "
+            f"{keys.PROPERTIES_BYTES_MAX - halves.RESERVED_PROPERTIES_BYTES}",
+        )
+    message = StoreMessage(
+        names.TRANS_HALF_TOPIC,
+        halves.HALF_QUEUE,
+        body,
+        encoded,
+        fields.flag,
+        fields.sys_flag & ~sysflag.TRANSACTION_MASK,
+        fields.born_timestamp,
+        connection.born_host,
+        broker.store_host,
+        fields.reconsume_times,
+    )
+    return message, is_waiting
+
+
+# -- their end --------------------------------------------------------------------------------------------------------
+
+
+def end_transaction(
+    context: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand | None:
+    """37: commit or roll back. "Unknown" gets no answer, as in RocketMQ; with SYNC_FLUSH others wait for the disk."""
+    fields = request.ext_fields
+    group, outcome = fields["producerGroup"], int(fields["commitOrRollback"])
+    half_offset, physical_offset = int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"])
+    if outcome not in OUTCOMES:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "commitOrRollback field wrong")
+    transactions = context.transactions
+    if outcome == sysflag.TRANSACTION_NONE:
+        transactions.figures.left_open += 1
+        logger.info(
+            "transaction left open",
+            extra={
+                "event": "transaction_left_open",
+                "group": group,
+                "queue_offset": half_offset,
+                "is_answer": fields.get("fromTransactionCheck") == "true",
+                "peer": connection.remote_text,
+            },
+        )
+        return None
+    half = transactions.find(group, half_offset, physical_offset)
+    if outcome == sysflag.TRANSACTION_COMMIT:
+        end_offset = transactions.commit(half)
+    else:
+        end_offset = transactions.roll_back(half)
+    if request.is_oneway or not context.store_config.is_sync_flush:
+        return request.reply()
+
+    def flushed(is_on_disk: bool) -> None:  # RocketMQ answers before; stored is stored, so a slow disk is no error
+        connection.reply(request, request.reply())
+
+    context.store.when_flushed(end_offset, flushed)
+    return None
+
+
+def resume_check(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """323: a transaction that was checked too often is checked anew. BrokerError 1: not found, not stored."""
+    message_id = request.ext_fields["msgId"]
+    try:
+        _, _, physical_offset = decode_offset_message_id(message_id)
+    except ValueError as exc:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId {message_id!r} is no offset message id") from exc
+    record = context.store.message_bytes(physical_offset) if physical_offset >= 0 else None
+    try:
+        if record is None:
+            raise RecordError("no record starts there")
+        fields = split_record(record)
+        if fields.topic.decode(errors="replace") not in RESUMABLE:
+            raise RecordError("it is no half message")
+        body = record[fields.body_position : fields.body_position + fields.body_bytes]
+        half = halves.HalfMessage(fields, body, keys.decode_properties(fields.properties))
+        half.real_place()
+    except RecordError as exc:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{_NOT_RESUMED} {message_id}: {exc}") from exc
+    result = context.store.put_message(halves.resumed(half), delay=False)
+    if result.status is not PutMessageStatus.PUT_OK:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{_NOT_RESUMED} {result.status.name}")
+    return request.reply()
+
+
+HANDLERS: dict[int, Route] = {
+    RequestCode.END_TRANSACTION: Route(end_transaction, "transaction"),
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: Route(resume_check, "admin"),
+}

@@ -1,0 +1,281 @@
+"""Asks producers about transactions that they have not ended: a round every transactionCheckInterval.
+
+A round walks the half queue from its progress to where the queue ended when the round began. What has ended is passed.
+What is old enough is written again at the queue's end with its counter raised, and one live producer of its group is
+asked (39) about that copy; so the progress, which is one offset, can pass it. What was asked too often goes to
+TRANS_CHECK_MAX_TIME_TOPIC. A message whose own immunity lasts is written again unasked; unlike RocketMQ's, that does
+not count as a check, so that no message is discarded before anybody was asked. The first message that is too young ends
+the round: those behind it are younger.
+
+The walk goes in slices of a few ms with pauses as long, and waits for clients that don't read. Progress is saved when
+the copies that it relies on are on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from appliance.broker.clients import ProducerManager
+from appliance.broker.consumer_offset import ConsumerOffsetManager
+from appliance.broker.stats import BrokerStatsManager
+from appliance.broker.topic_config import TopicConfigManager
+from appliance.broker.transaction import half as halves
+from appliance.broker.transaction.half import HALF_QUEUE, HalfMessage, Verdict
+from appliance.broker.transaction.service import TransactionService
+from appliance.config import BrokerConfig
+from appliance.remoting.server import ServerConnection
+from gantrymq.errors import RecordError
+from gantrymq.message import properties as keys
+from gantrymq.message import topics as names
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from store.config import MessageStoreConfig
+from store.message_store import MessageStore
+from store.results import ConsumeQueueUnit, PutMessageResult, PutMessageStatus, StoreMessage
+
+logger = logging.getLogger(__name__)
+
+GROUP = "CID_RMQ_SYS_TRANS"  # whose consumer offsets are the progress
+ROUND_S_MAX = 60.0  # RocketMQ: MAX_PROCESS_TIME_LIMIT
+SLICE_S_MAX = 0.003
+UNITS_A_READ = 32
+CONGESTED_LOOK_S = 0.01
+CONGESTED_LOOKS_MAX = 100  # a second: then those who don't read what they were asked have to see to it
+HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
+
+
+class _StoreRefuses(Exception):
+    """The store takes nothing right now: the next round goes on from here."""
+
+
+class TransactionCheckService:
+    """Runs the rounds. clock: seconds since the epoch."""
+
+    def __init__(
+        self,
+        transactions: TransactionService,
+        store: MessageStore,
+        topics: TopicConfigManager,
+        offsets: ConsumerOffsetManager,
+        producers: ProducerManager,
+        stats: BrokerStatsManager,
+        config: BrokerConfig,
+        store_config: MessageStoreConfig,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._transactions = transactions
+        self._ended = transactions.ended
+        self._figures = transactions.figures
+        self._store = store
+        self._topics = topics
+        self._offsets = offsets
+        self._producers = producers
+        self._stats = stats
+        self._config = config
+        self._store_config = store_config
+        self._clock = clock
+        self._asked: set[ServerConnection] = set()  # since the last pause
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read what ended, from the progress on. Blocking; the store has been started."""
+        half, op = (
+            self._offsets.query(GROUP, topic, HALF_QUEUE)
+            for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC)
+        )
+        self._transactions.load(half, op)
+
+    async def run(self) -> None:
+        """Check each interval until cancelled; the first time after one interval."""
+        while True:
+            await asyncio.sleep(self._config.transaction_check_interval_ms / 1000)
+            await self.round()
+
+    async def round(self) -> None:
+        """One round. What goes wrong in it is told, and tried again in the next one."""
+        figures, began = self._figures, time.monotonic()
+        before = figures.checks_sent, figures.discarded
+        now_ms = int(self._clock() * 1000)
+        self._topics.create_half_topic()
+        try:
+            if not self._transactions.write_owed_ops():
+                raise _StoreRefuses("an op message")
+            await self._walk(now_ms)
+        except _StoreRefuses as exc:
+            logger.warning(
+                "transaction check interrupted", extra={"event": "transaction_check_interrupted", "why": str(exc)}
+            )
+        await self._save_progress()
+        self._ended.round_ended()
+        figures.rounds += 1
+        figures.last_round_ms = now_ms
+        figures.last_round_took_ms = int((time.monotonic() - began) * 1000)
+        sent, discarded = figures.checks_sent - before[0], figures.discarded - before[1]
+        logger.log(
+            logging.INFO if sent or discarded else logging.DEBUG,
+            "transactions checked",
+            extra={
+                "event": "transactions_checked",
+                "pending": self._transactions.pending,
+                "checks_sent": sent,
+                "discarded": discarded,
+                "milliseconds": figures.last_round_took_ms,
+            },
+        )
+
+    # -- the walk -----------------------------------------------------------------------------------------------------
+
+    async def _walk(self, now_ms: int) -> None:
+        end = self._store.max_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE)
+        deadline = time.monotonic() + ROUND_S_MAX
+        while self._ended.position < end and time.monotonic() < deadline:
+            if not self._slice(end, now_ms):
+                return
+            await self._pause()
+
+    def _slice(self, end: int, now_ms: int) -> bool:
+        """Walk for SLICE_S_MAX. Returns False at a message that is too young."""
+        ended = self._ended
+        stop_at = time.monotonic() + SLICE_S_MAX
+        while ended.position < end and time.monotonic() < stop_at:
+            if self._transactions.has_ended(ended.position):
+                ended.pass_one()
+                continue
+            count = min(UNITS_A_READ, end - ended.position)
+            units = self._store.consume_queue_units(names.TRANS_HALF_TOPIC, HALF_QUEUE, ended.position, count)
+            if not units:
+                self._skip_gone(end)
+                continue
+            for unit in units:
+                if not self._transactions.has_ended(ended.position) and not self._look_at(unit, now_ms):
+                    return False
+                ended.pass_one()
+                if time.monotonic() >= stop_at:
+                    break
+        return True
+
+    async def _pause(self) -> None:
+        """Let everybody else have a turn; wait, within limits, for clients that have much to read."""
+        await asyncio.sleep(SLICE_S_MAX)
+        for _ in range(CONGESTED_LOOKS_MAX):
+            if not any(each.is_congested for each in self._asked):
+                break
+            await asyncio.sleep(CONGESTED_LOOK_S)
+        self._asked.clear()
+
+    def _skip_gone(self, end: int) -> None:
+        """Nothing can be read at the position: follow a queue whose files were deleted, or pass a hole."""
+        position = self._ended.position
+        corrected = min(max(position + 1, self._store.min_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE)), end)
+        logger.warning(
+            "half messages are gone",
+            extra={"event": "half_messages_gone", "queue_offset": position, "corrected": corrected},
+        )
+        self._ended.skip_to(corrected)
+
+    def _look_at(self, unit: ConsumeQueueUnit, now_ms: int) -> bool:
+        """Deal with the half at the position. Returns False when it is too young to be dealt with."""
+        record = self._store.message_bytes(unit.physical_offset)
+        try:
+            if record is None:
+                raise RecordError("its record is gone")
+            half = halves.read_half(record)
+            half.real_place()
+        except RecordError as exc:
+            logger.error(
+                "half message can't be read, skipped",
+                extra={"event": "half_skipped", "queue_offset": self._ended.position, "why": str(exc)},
+            )
+            return True
+        self._stats.inc_group_get(GROUP, names.TRANS_HALF_TOPIC, 1, len(record))
+        if half.first_queue_offset >= 0 and half.first_queue_offset in self._ended:
+            return True  # RocketMQ notes such an end for the first record only
+        decided = halves.verdict(
+            half,
+            now_ms,
+            timeout_ms=self._config.transaction_timeout_ms,
+            check_times_max=self._config.transaction_check_max,
+            reserved_ms=self._store_config.file_reserved_hours * 3_600_000,
+        )
+        if decided is Verdict.WAIT:
+            return False
+        if decided is Verdict.KEEP:
+            first = half.first_queue_offset if half.first_queue_offset >= 0 else half.queue_offset
+            if self._put(halves.prepared_again(half, {keys.TRAN_PREPARED_QUEUE_OFFSET: str(first)})) is None:
+                self._check(half)
+        elif decided is Verdict.CHECK:
+            self._check(half)
+        else:
+            self._discard(half)
+        return True
+
+    # -- what a half message may get ----------------------------------------------------------------------------------
+
+    def _check(self, half: HalfMessage) -> None:
+        times = half.check_times + 1
+        result = self._put(halves.prepared_again(half, {keys.TRANSACTION_CHECK_TIMES: str(times)}))
+        if result is None:  # no room for the counter in its properties: it could be asked about for ever
+            self._discard(half)
+            return
+        member = self._producers.pick(half.group or "")
+        if member is None:
+            self._figures.unanswerable += 1
+            logger.debug(
+                "no producer to ask", extra={"event": "no_producer_to_ask", "group": half.group, "check_times": times}
+            )
+            return
+        fields, body = halves.check_request(half, times, result.queue_offset, result.physical_offset)
+        member.connection.invoke_oneway(RemotingCommand.request(RequestCode.CHECK_TRANSACTION_STATE, fields, body))
+        self._asked.add(member.connection)
+        self._figures.checks_sent += 1
+
+    def _discard(self, half: HalfMessage) -> None:
+        topic = self._topics.create_check_max_time_topic().topic_name
+        is_old = half.check_times < self._config.transaction_check_max
+        changes = {keys.TRANSACTION_CHECK_TIMES: str(half.check_times + 1)} if is_old else {}
+        if self._put(halves.discarded(half, changes)) is None:
+            self._put(halves.discarded(half, {}))
+        self._figures.discarded += 1
+        logger.error(
+            "transaction discarded: nobody ended it",
+            extra={
+                "event": "transaction_discarded",
+                "group": half.group,
+                "unique_key": half.unique_key,
+                "check_times": half.check_times,
+                "moved_to": topic,
+            },
+        )
+
+    def _put(self, message: StoreMessage) -> PutMessageResult | None:
+        """Store a message; None when no store will ever take it. _StoreRefuses when this one doesn't now."""
+        result = self._store.put_message(message, delay=False)
+        if result.status is PutMessageStatus.PUT_OK:
+            return result
+        if result.status in HOPELESS:
+            return None
+        raise _StoreRefuses(f"{message.topic}: {result.status.name}")
+
+    # -- progress -----------------------------------------------------------------------------------------------------
+
+    async def _save_progress(self) -> None:
+        """Commit the offsets once what they pass by is on disk; on a slow disk the next round does it."""
+        op_end = self._store.max_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)
+        position, op_progress = self._ended.position, self._ended.op_progress(op_end)
+        flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def note(is_flushed: bool) -> None:
+            if not flushed.done():  # we may have been cancelled
+                flushed.set_result(is_flushed)
+
+        self._store.when_flushed(self._store.max_physical_offset, note)
+        if not await flushed:
+            return
+        for topic, offset in ((names.TRANS_HALF_TOPIC, position), (names.TRANS_OP_HALF_TOPIC, op_progress)):
+            if offset or self._offsets.query(GROUP, topic, HALF_QUEUE) >= 0:
+                self._offsets.commit(GROUP, topic, HALF_QUEUE, offset)
