@@ -115,7 +115,9 @@ class BrokerConfig(TlsSettings):
         False, rocketmq="filterSupportRetry", doc="filter failed messages by SQL92 again when they return"
     )
     calc_filter_bitmap_enable: bool = setting(
-        False, rocketmq="enableCalcFilterBitMap", doc="work out filter bits when a message is stored; needs enableConsumeQueueExt"
+        False,
+        rocketmq="enableCalcFilterBitMap",
+        doc="work out filter bits when a message is stored; needs enableConsumeQueueExt",
     )
     filter_consumers_expected: int = setting(
         32, rocketmq="expectConsumerNumUseFilter", doc="groups a topic that the filter bits are sized for, 1 to 10000"

@@ -37,7 +37,9 @@ class PullRequestHold:
     properties_of: (topic, queue id, queue offset, count) to the encoded properties of those messages.
     """
 
-    def __init__(self, answer: Callable[[ServerConnection, RemotingCommand], None], properties_of: PropertiesOf) -> None:
+    def __init__(
+        self, answer: Callable[[ServerConnection, RemotingCommand], None], properties_of: PropertiesOf
+    ) -> None:
         self._answer = answer
         self._properties_of = properties_of
         self._held: dict[tuple[str, int], list[HeldPull]] = {}
