@@ -263,7 +263,9 @@ class MessageStore(ReadableStore):
         if queue is not None:
             tags_code = self._tags_codes.code(slot, properties, timestamp)
             if self._ext_enable:
-                queue.tail += _pack_unit(position, size, self._dispatcher.extended(queue, properties, tags_code, timestamp))
+                queue.tail += _pack_unit(
+                    position, size, self._dispatcher.extended(queue, properties, tags_code, timestamp)
+                )
             else:
                 queue.tail += _pack_unit(position, size, tags_code)
             queue.next_index = queue_offset + 1
