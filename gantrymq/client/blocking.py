@@ -14,11 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from gantrymq.client.producer import Producer, QueueSelector
+from gantrymq.client.producer import Producer
 from gantrymq.client.push_consumer import PushConsumer
 from gantrymq.client.results import SendResult
+from gantrymq.client.sender import QueueSelector
 from gantrymq.errors import ClientClosed
-from gantrymq.message.model import Message, MessageQueue
+from gantrymq.message.model import Message, MessageExt, MessageQueue
 
 T = TypeVar("T")
 
@@ -144,10 +145,28 @@ class SyncProducer(_Blocking):
         *,
         queue: MessageQueue | None = None,
         selector: QueueSelector | None = None,
+        sharding_key: str | None = None,
         timeout_s: float | None = None,
     ) -> SendResult:
         """See Producer.send."""
-        return self._run(self._client.send(message, queue=queue, selector=selector, timeout_s=timeout_s))
+        return self._run(
+            self._client.send(message, queue=queue, selector=selector, sharding_key=sharding_key, timeout_s=timeout_s)
+        )
+
+    def request(
+        self,
+        message: Message,
+        timeout_s: float | None = None,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+    ) -> MessageExt:
+        """See Producer.request."""
+        return self._run(self._client.request(message, timeout_s, queue=queue, selector=selector))
+
+    def reply(self, request: MessageExt, body: bytes, *, timeout_s: float | None = None) -> SendResult:
+        """See Producer.reply."""
+        return self._run(self._client.reply(request, body, timeout_s=timeout_s))
 
     def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_s: float | None = None

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from gantrymq.client.assignment import Assignment
-from gantrymq.client.consuming import Consuming
 from gantrymq.client.failed_messages import restore_topic
 from gantrymq.client.incoming import read_messages
+from gantrymq.client.listener_calls import ListenerCalls
 from gantrymq.client.results import ConsumeResult
 from gantrymq.message.topics import retry_topic
 from gantrymq.remoting import fastjson
@@ -24,15 +24,22 @@ NOT_OURS = "the consumer group does not exist in this client"
 
 
 class ConsumerRequests:
-    """Answers for one consumer. `running_info` makes the body of 307."""
+    """Answers for one consumer. `running_info` makes the body of 307, with stacks when told so."""
 
     def __init__(
-        self, group: str, assignment: Assignment, consuming: Consuming, running_info: Callable[[], bytes]
+        self,
+        group: str,
+        assignment: Assignment,
+        calls: ListenerCalls,
+        running_info: Callable[[bool], bytes],
+        *,
+        is_ordered: bool,
     ) -> None:
         self._group = group
         self._assignment = assignment
-        self._consuming = consuming
+        self._calls = calls
         self._running_info = running_info
+        self._is_ordered = is_ordered
 
     def handlers(self) -> dict[int, RequestHandler]:
         """The handlers by request code."""
@@ -63,7 +70,7 @@ class ConsumerRequests:
     async def _tell_running_info(self, address: str, request: RemotingCommand) -> RemotingCommand:
         if request.ext_fields.get("consumerGroup") != self._group:
             return request.reply(ResponseCode.SYSTEM_ERROR, NOT_OURS)
-        return request.reply(body=self._running_info())
+        return request.reply(body=self._running_info(request.ext_fields.get("jstackEnable") == "true"))
 
     async def _consume_directly(self, address: str, request: RemotingCommand) -> RemotingCommand:
         """A tool gives one message to the listener, outside of any queue."""
@@ -75,14 +82,14 @@ class ConsumerRequests:
         started = time.monotonic()
         remark = None
         try:
-            result = await self._consuming.call(messages)
+            result = await self._calls.call(messages)
             outcome = "CR_SUCCESS" if result is ConsumeResult.SUCCESS else "CR_LATER"
         except Exception as exc:  # the listener's own; the tool wants to see it
             outcome, remark = "CR_THROW_EXCEPTION", repr(exc)
         answer = {
             "autoCommit": True,
             "consumeResult": outcome,
-            "order": False,
+            "order": self._is_ordered,
             "spentTimeMills": int((time.monotonic() - started) * 1000),
         }
         return request.reply(body=fastjson.dumps(answer | ({"remark": remark} if remark else {})))

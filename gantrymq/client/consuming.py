@@ -1,82 +1,98 @@
-"""The workers that give messages to the listener and act on its answer.
+"""The workers that give messages to the listener in any order, and act on its answer.
 
-An async listener runs on the event loop, a plain function in a thread pool; `concurrency` calls run at once either way.
-Success (also: returning None) is done. LATER, or an exception, hands the messages to `failed`, which sends them back.
+`concurrency` calls run at once. Success (also: returning None) is done. LATER, or an exception, hands the messages to
+`failed`, which sends them back.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 from gantrymq.client.background import Background, wait_for_event
+from gantrymq.client.listener_calls import ListenerCalls
 from gantrymq.client.process_queue import ProcessQueue
 from gantrymq.client.results import ConsumeResult
-from gantrymq.client.running_info import ConsumeCounters
 from gantrymq.message.model import MessageExt
 
 logger = logging.getLogger(__name__)
 
-Listener = Callable[[list[MessageExt]], ConsumeResult | Awaitable[ConsumeResult | None] | None]
-FailedMessages = Callable[[list[MessageExt]], Awaitable[list[MessageExt]]]
+TakesFailed = Callable[[list[MessageExt]], Awaitable[list[MessageExt]]]
 
 LOCAL_RETRY_S = 5.0  # RocketMQ: submitConsumeRequestLater; when a failed message could not even be sent back
+
+
+class Consumes(Protocol):
+    """What a push consumer needs of its workers."""
+
+    def start(self) -> None:
+        """Begin to work."""
+
+    async def stop(self, wait_s: float) -> None:
+        """Begin nothing new; give calls in progress that long to end."""
+
+    def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
+        """Have the messages consumed, which the process queue holds already."""
+
+
+class Workers:
+    """Tasks that each run `work_on` until they are stopped, and how many of them are busy."""
+
+    def __init__(self, count: int, work_on: Callable[[], Awaitable[None]]) -> None:
+        self.background = Background()
+        self.is_stopping = False
+        self._count = count
+        self._work_on = work_on
+        self._busy = 0
+        self._idle = asyncio.Event()
+
+    def start(self) -> None:
+        for number in range(self._count):
+            self.background.start(self._run(), f"consume {number}")
+
+    async def _run(self) -> None:
+        await self._work_on()
+
+    def __enter__(self) -> None:
+        self._busy += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._busy -= 1
+        if self.is_stopping and not self._busy:
+            self._idle.set()
+
+    async def stop(self, wait_s: float) -> None:
+        """Begin nothing new; give work in progress that long to end."""
+        self.is_stopping = True
+        own = 1 if self.background.owns_current_task() else 0  # a listener may close its own consumer
+        if self._busy > own:
+            await wait_for_event(self._idle, wait_s)
+        if self._busy > own:
+            logger.warning("listener still busy", extra={"event": "listener_still_busy", "calls": self._busy})
+        await self.background.close()
 
 
 class Consuming:
     """Runs a listener over pulled messages. `failed` takes messages to be consumed later and returns those it could not
     get rid of: they are tried again here."""
 
-    def __init__(
-        self,
-        listener: Listener,
-        failed: FailedMessages,
-        counters: ConsumeCounters,
-        *,
-        concurrency: int,
-        batch_size: int,
-    ) -> None:
-        self._listener = listener
+    def __init__(self, calls: ListenerCalls, failed: TakesFailed, *, concurrency: int, batch_size: int) -> None:
+        self._calls = calls
         self._failed = failed
-        self._counters = counters
-        self._concurrency = concurrency
         self._batch_size = batch_size
-        self._is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
-            getattr(listener, "__call__", None)  # noqa: B004 - an object whose __call__ is async counts too
-        )
-        self._work: asyncio.Queue[tuple[ProcessQueue, list[MessageExt]]] = asyncio.Queue()
-        self._background = Background()
-        self._threads: ThreadPoolExecutor | None = None
-        self._busy = 0
-        self._idle = asyncio.Event()
-        self._is_stopping = False
-
-    @property
-    def waiting(self) -> int:
-        """Listener calls that wait for a worker."""
-        return self._work.qsize()
+        self._work: asyncio.Queue[tuple[ProcessQueue, list[MessageExt]]] = asyncio.Queue()  # bounded by FlowLimits
+        self._workers = Workers(concurrency, self._work_on)
 
     def start(self) -> None:
-        if not self._is_async:
-            self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="gantrymq-listener")
-        for number in range(self._concurrency):
-            self._background.start(self._work_on(), f"consume {number}")
+        self._calls.start()
+        self._workers.start()
 
     async def stop(self, wait_s: float) -> None:
-        """Begin nothing new; give calls in progress that long to end."""
-        self._is_stopping = True
-        own = 1 if self._background.owns_current_task() else 0  # a listener may close its own consumer
-        if self._busy > own:
-            await wait_for_event(self._idle, wait_s)
-        if self._busy > own:
-            logger.warning("listener still busy", extra={"event": "listener_still_busy", "calls": self._busy})
-        await self._background.close()
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        await self._workers.stop(wait_s)
+        self._calls.close()
 
     def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         """Have the messages consumed, in portions of the batch size."""
@@ -87,53 +103,23 @@ class Consuming:
         for start in range(0, len(messages), size):
             self._work.put_nowait((process_queue, messages[start : start + size]))
 
-    async def call(self, messages: list[MessageExt]) -> ConsumeResult:
-        """Give messages to the listener. What it raises is raised."""
-        if self._threads is not None:
-            outcome = await asyncio.get_running_loop().run_in_executor(self._threads, self._listener, messages)
-        else:
-            outcome = self._listener(messages)
-        if inspect.isawaitable(outcome):
-            outcome = await outcome
-        return ConsumeResult.SUCCESS if outcome is None else outcome
-
     async def _work_on(self) -> None:
         while True:
             process_queue, messages = await self._work.get()
-            if process_queue.was_dropped() or self._is_stopping:
-                continue
-            self._busy += 1
-            try:
-                await self._consume(process_queue, messages)
-            finally:
-                self._call_ended()
-
-    def _call_ended(self) -> None:
-        self._busy -= 1
-        if self._is_stopping and not self._busy:
-            self._idle.set()
+            if not process_queue.was_dropped() and not self._workers.is_stopping:
+                with self._workers:
+                    await self._consume(process_queue, messages)
 
     async def _consume(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
-        started = time.monotonic()
-        process_queue.begin(messages, started)
-        try:
-            result = await self.call(messages)
-        except Exception:  # the listener's bug: told in full, and the messages come again
-            logger.exception(
-                "listener failed",
-                extra={"event": "listener_failed", "msg_id": messages[0].msg_id, "count": len(messages)},
-            )
-            result = ConsumeResult.LATER
-        is_done = result is ConsumeResult.SUCCESS
-        topic = process_queue.queue.topic
-        self._counters.consumed(topic, len(messages), is_done=is_done, took_s=time.monotonic() - started)
+        process_queue.begin(messages, time.monotonic())
+        result = await self._calls.consume(process_queue.queue.topic, messages)
         if process_queue.was_dropped():
             return  # the queue's new owner gets the messages, done with or not
-        if not is_done:
+        if result is not ConsumeResult.SUCCESS:
             pending = [message for message in messages if process_queue.holds(message)]
             left = await self._failed(pending)
             if left:
-                self._background.start(self._again_later(process_queue, left), "consume again")
+                self._workers.background.start(self._again_later(process_queue, left), "consume again")
                 messages = [message for message in messages if message not in left]
         process_queue.remove(messages)
 

@@ -33,7 +33,7 @@ class FailedMessages:
         self._group = group
         self._model = model
         self._retry_topic = retry_topic(group)
-        self._sender = Sender(session, INNER_PRODUCER_GROUP, retries=2)
+        self.sender = Sender(session, INNER_PRODUCER_GROUP, retries=2)
 
     async def send_back(self, messages: list[MessageExt], *, delay_level: int = 0) -> list[MessageExt]:
         """Have the messages delivered again (delay_level 0: the broker decides when); return those that could not be
@@ -73,15 +73,34 @@ class FailedMessages:
                 logger.info(
                     "send-back refused", extra={"event": "send_back_refused", "address": address, "error": str(exc)}
                 )
-        outgoing = pack(retry_message(message, self._retry_topic, self.max_reconsume_times))
-        outgoing.reconsume_times = message.reconsume_times + 1
+        await self._send_anew(message, message.reconsume_times + 1)
+
+    async def give_up(self, messages: list[MessageExt]) -> list[MessageExt]:
+        """Send messages that failed as often as they may to the dead letters; return those that could not be sent."""
+        left: list[MessageExt] = []
+        for message in messages:
+            try:
+                await self._send_anew(message, message.reconsume_times)
+            except GantryError as exc:
+                left.append(message)
+                logger.warning(
+                    "message not given up",
+                    extra={"event": "give_up_failed", "msg_id": message.msg_id, "error": str(exc)},
+                )
+        return left
+
+    async def _send_anew(self, message: MessageExt, times: int) -> None:
+        """As a message of our own to the retry topic; its broker makes a dead letter of it when `times` is enough."""
+        outgoing = pack(retry_message(message, self._retry_topic, self.max_reconsume_times, times=times))
+        outgoing.reconsume_times = times
         outgoing.max_reconsume_times = self.max_reconsume_times
-        await self._sender.send_anywhere(outgoing, SEND_TIMEOUT_S)
+        await self.sender.send_anywhere(outgoing, SEND_TIMEOUT_S)
 
 
-def retry_message(message: MessageExt, topic: str, max_reconsume_times: int) -> Message:
+def retry_message(message: MessageExt, topic: str, max_reconsume_times: int, *, times: int | None = None) -> Message:
     """A failed message as a new one for the group's retry topic, as the broker would have made it."""
-    times = message.reconsume_times + 1
+    if times is None:
+        times = message.reconsume_times + 1
     properties = dict(message.properties)
     properties.setdefault(names.RETRY_TOPIC, message.topic)
     properties.setdefault(names.ORIGIN_MESSAGE_ID, message.offset_msg_id)

@@ -67,7 +67,8 @@ class BrokerOffsets:
         self._offsets[queue] = offset
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
-        changed = [queue for queue in queues if self._offsets.get(queue) != self._durable.get(queue)]
+        known = self._offsets
+        changed = [queue for queue in queues if queue in known and known[queue] != self._durable.get(queue)]
         for outcome in await asyncio.gather(*map(self._write, changed), return_exceptions=True):
             if isinstance(outcome, GantryError):
                 logger.warning("offset not written", extra={"event": "offset_not_written", "error": str(outcome)})

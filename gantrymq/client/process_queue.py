@@ -8,9 +8,11 @@ counts for nothing.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gantrymq.message.model import MessageExt, MessageQueue
 
@@ -18,10 +20,15 @@ from gantrymq.message.model import MessageExt, MessageQueue
 class ProcessQueue:
     """The messages of one assigned queue. Used on the event loop only."""
 
-    def __init__(self, queue: MessageQueue, next_offset: int) -> None:
+    def __init__(self, queue: MessageQueue, next_offset: int, *, after: ProcessQueue | None = None) -> None:
+        """after: what was held of the queue before; in ordered consumption its last call must end first."""
         self.queue = queue
         self.next_offset = next_offset  # where the next pull begins
+        self.is_leaving = False  # ordered: no further call, the one in progress still counts
         self._is_dropped = False
+        self._after = after
+        self._uses = 0
+        self._unused = asyncio.Event()
         self.cached_bytes = 0
         self.last_pull_at = time.time()
         self.last_consume_at = time.time()
@@ -63,6 +70,36 @@ class ProcessQueue:
             self._messages[message.queue_offset] = message
             self.cached_bytes += len(message.body)
         self.next_offset = next_offset
+
+    def head(self, count: int) -> list[MessageExt]:
+        """The first messages, up to that many."""
+        return list(itertools.islice(self._messages.values(), count))
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """While a listener call over these messages lasts: `unused` waits for its end."""
+        self._uses += 1
+        self._unused.clear()
+        try:
+            yield
+        finally:
+            self._uses -= 1
+            if not self._uses:
+                self._unused.set()
+
+    def is_in_use(self) -> bool:
+        return self._uses > 0
+
+    async def unused(self) -> None:
+        """Wait until no listener call over these messages lasts."""
+        if self._uses:
+            await self._unused.wait()
+
+    def must_wait(self) -> bool:
+        """Whether a call over what was held of this queue before still lasts."""
+        if self._after is not None and not self._after.is_in_use() and not self._after.must_wait():
+            self._after = None
+        return self._after is not None
 
     def begin(self, messages: Sequence[MessageExt], now: float) -> None:
         """Note that a listener has been given the messages."""

@@ -8,13 +8,15 @@ an explicit queue, one-way messages and answers such as "busy" are never tried a
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
+from gantrymq.client.request_reply import WaitingRequests, reply_to
 from gantrymq.client.results import SendResult
-from gantrymq.client.sender import Sender
+from gantrymq.client.sender import QueueSelector, Sender, queue_by_hash
 from gantrymq.client.sending import (
     COMPRESS_FROM_BYTES,
     Outgoing,
@@ -24,25 +26,26 @@ from gantrymq.client.sending import (
     send_result,
 )
 from gantrymq.client.session import ClientSession, ConnectionOptions
-from gantrymq.errors import (
-    GantryError,
-    SendIncomplete,
-)
-from gantrymq.message.model import Message, MessageQueue
-from gantrymq.message.topics import check_group
+from gantrymq.client.trace import SendTracer, TraceDispatcher
+from gantrymq.errors import ConfigError, GantryError, SendIncomplete
+from gantrymq.message.model import Message, MessageExt, MessageQueue
+from gantrymq.message.topics import TRACE_TOPIC, check_group
 from gantrymq.remoting.bodies import HeartbeatData, ProducerData
+from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 
-QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
-
 DEFAULT_GROUP = "DEFAULT_PRODUCER"
+
+
+# a message on its way: index, message, queue, broker's address, answer; for the trace the message and when it was sent
+_Sent = tuple[int, Outgoing, MessageQueue, str, asyncio.Future[RemotingCommand], Message | None, float]
 
 
 class Producer:
     """Sends messages: `async with Producer("host:port") as producer: await producer.send(Message("topic", b"body"))`.
 
     retries: further tries after the first. timeout_s: for a whole call. compress_from_bytes: smaller bodies travel as
-    they are.
+    they are. trace: tell `trace_topic` of every message sent.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class Producer:
         timeout_s: float = 3.0,
         retries: int = 2,
         compress_from_bytes: int = COMPRESS_FROM_BYTES,
+        trace: bool = False,
+        trace_topic: str = TRACE_TOPIC,
         **options: Unpack[ConnectionOptions],
     ) -> None:
         check_group(group)
@@ -61,6 +66,10 @@ class Producer:
         self._compress_from_bytes = compress_from_bytes
         self._session = ClientSession(name_servers, heartbeat=self._heartbeat, **options)
         self._sender = Sender(self._session, group, retries=retries)
+        self._requests = WaitingRequests()
+        self._session.answer_requests({RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._requests.reply_pushed})
+        self._traces = TraceDispatcher(self._session, group, topic=trace_topic) if trace else None
+        self._tracer = None if self._traces is None else SendTracer(self._traces, group)
 
     @property
     def client_id(self) -> str:
@@ -78,10 +87,14 @@ class Producer:
 
     async def start(self) -> None:
         """Make the producer usable. Nothing is connected yet: the first message does that."""
+        if self._traces is not None and not self._session.is_open:
+            self._session.background.start(self._traces.run(), "send traces")
         self._session.open()
 
     async def close(self) -> None:
         """Leave the brokers and close the connections. Calls in flight fail: await them first."""
+        if self._traces is not None and self._session.is_open:
+            await self._traces.flush()
         await self._session.close(producer_group=self.group)
 
     # -- sending ------------------------------------------------------------------------------------------------------
@@ -92,30 +105,72 @@ class Producer:
         *,
         queue: MessageQueue | None = None,
         selector: QueueSelector | None = None,
+        sharding_key: str | None = None,
         timeout_s: float | None = None,
     ) -> SendResult:
         """Send one message and wait until the broker stored it.
 
-        `queue` or `selector` choose the queue: such a message is tried once. Otherwise it goes to the queues in turn
-        and is tried again after failures that may pass.
+        `queue`, `selector` or `sharding_key` (equal keys: same queue, so ordered consumers see their order) choose the
+        queue: such a message is tried once. Otherwise it goes to the queues in turn and is tried again after failures
+        that may pass.
         """
         outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
+        if sharding_key is not None:
+            _check_only_choice(queue, selector)
+            selector = queue_by_hash(sharding_key)
         if selector is not None:
             queue = selector(await self.queues(message.topic), message)
-        if queue is None:
-            return await self._sender.send_anywhere(outgoing, timeout_s or self._timeout_s)
-        await self._sender.routes_known(queue.topic)
-        return await self._sender.send_to(queue, outgoing, timeout_s or self._timeout_s)
+        return await self._send([message], outgoing, queue, timeout_s)
 
     async def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_s: float | None = None
     ) -> SendResult:
         """Send messages of one topic as one request into one queue: all are stored, or none. 4 MiB at most."""
-        outgoing = pack_batch(messages)
+        return await self._send(messages, pack_batch(messages), queue, timeout_s)
+
+    async def _send(
+        self, messages: Sequence[Message], outgoing: Outgoing, queue: MessageQueue | None, timeout_s: float | None
+    ) -> SendResult:
+        started = time.monotonic()
         if queue is None:
-            return await self._sender.send_anywhere(outgoing, timeout_s or self._timeout_s)
-        await self._sender.routes_known(queue.topic)
-        return await self._sender.send_to(queue, outgoing, timeout_s or self._timeout_s)
+            result = await self._sender.send_anywhere(outgoing, timeout_s or self._timeout_s)
+        else:
+            await self._sender.routes_known(queue.topic)
+            result = await self._sender.send_to(queue, outgoing, timeout_s or self._timeout_s)
+        if self._tracer is not None:
+            self._trace(messages, result, started)
+        return result
+
+    def _trace(self, messages: Sequence[Message], result: SendResult, started: float) -> None:
+        assert self._tracer is not None
+        address = self._session.routes.address(result.queue.broker_name) or ""
+        self._tracer.sent(messages, result, address, time.monotonic() - started)
+
+    async def request(
+        self,
+        message: Message,
+        timeout_s: float | None = None,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+    ) -> MessageExt:
+        """Send a message and wait for what its consumer answers. RequestTimeout when no answer comes in time, which
+        does not say whether the message was consumed."""
+        timeout = timeout_s or self._timeout_s
+        deadline = time.monotonic() + timeout
+        self._session.require_open()
+        correlation_id, request = self._requests.begin(message, self.client_id, timeout)
+        try:
+            await self._sender.routes_known(request.topic)
+            await self._session.greet_new_brokers()
+            await self.send(request, queue=queue, selector=selector, timeout_s=timeout)
+            return await self._requests.answer(correlation_id, request.topic, max(deadline - time.monotonic(), 0))
+        finally:
+            self._requests.end(correlation_id)
+
+    async def reply(self, request: MessageExt, body: bytes, *, timeout_s: float | None = None) -> SendResult:
+        """Answer a request that a consumer got, through the broker the requester is connected to."""
+        return await self._sender.reply(request, reply_to(request, body), timeout_s or self._timeout_s)
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None
@@ -139,16 +194,18 @@ class Producer:
         still fail, SendIncomplete says which, after all others were sent.
         """
         timeout = timeout_s or self._timeout_s
-        window: deque[tuple[int, Outgoing, MessageQueue, str, asyncio.Future[RemotingCommand]]] = deque()
+        window: deque[_Sent] = deque()
         results: list[SendResult | None] = []
         failures: dict[int, GantryError] = {}
 
         again: list[tuple[int, Outgoing, MessageQueue, GantryError]] = []
 
         async def settle_oldest() -> None:
-            index, outgoing, queue, address, future = window.popleft()
+            index, outgoing, queue, address, future, traced, started = window.popleft()
             try:
-                results[index] = send_result(await future, outgoing, queue.broker_name, address)
+                results[index] = result = send_result(await future, outgoing, queue.broker_name, address)
+                if traced is not None:
+                    self._trace([traced], result, started)
             except GantryError as exc:
                 again.append((index, outgoing, queue, exc))
                 if len(again) >= in_flight:
@@ -181,7 +238,9 @@ class Producer:
                 address = self._sender.address_of(queue)
                 request = send_request(outgoing, self.group, queue.queue_id)
                 connection = await remoting.connection(address, request, timeout)
-                window.append((index, outgoing, queue, address, remoting.submit(connection, request, timeout)))
+                future = remoting.submit(connection, request, timeout)
+                traced = None if self._tracer is None else message
+                window.append((index, outgoing, queue, address, future, traced, time.monotonic()))
             except GantryError as exc:
                 again.append((index, outgoing, queue, exc))
                 if len(again) >= in_flight:
@@ -200,3 +259,9 @@ class Producer:
 
     def _heartbeat(self, client_id: str) -> HeartbeatData:
         return HeartbeatData(client_id, [ProducerData(self.group)])
+
+
+def _check_only_choice(queue: MessageQueue | None, selector: QueueSelector | None) -> None:
+    """ConfigError when a sharding key comes with another way to choose the queue."""
+    if queue is not None or selector is not None:
+        raise ConfigError("a sharding_key chooses the queue: give neither queue nor selector with it")

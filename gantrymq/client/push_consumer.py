@@ -6,7 +6,7 @@ are persisted each 5 s, when a queue is released and at the end. Delivery is at 
 
 Failed messages go back to the broker, which delivers them again later through the topic %RETRY%<group>, that every
 consumer of a group subscribes to; after 16 times they rest in %DLQ%<group>. In broadcasting, failed messages are
-dropped.
+dropped. With `ordered` they are tried again in their place, for as long as it takes unless max_reconsume_times says so.
 """
 
 from __future__ import annotations
@@ -20,22 +20,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
-from gantrymq.client.assignment import REBALANCE_S, SOON_S, Assignment
+from gantrymq.client.assignment import REBALANCE_S, SOON_S, Assignment, GroupShare
 from gantrymq.client.background import Background, every
 from gantrymq.client.consumer_requests import ConsumerRequests
-from gantrymq.client.consuming import Consuming, Listener
+from gantrymq.client.consuming import Consumes, Consuming
 from gantrymq.client.failed_messages import INNER_PRODUCER_GROUP, FailedMessages, restore_topic
+from gantrymq.client.listener_calls import Listener, ListenerCalls
 from gantrymq.client.offset_store import BrokerOffsets, FileOffsets, OffsetStore
+from gantrymq.client.ordered_consuming import SUSPEND_S, OrderedConsuming
 from gantrymq.client.process_queue import ProcessQueue
 from gantrymq.client.pulling import FlowLimits, PullContext, keep_pulling
+from gantrymq.client.queue_locks import RENEW_S, QueueLocks
 from gantrymq.client.rebalance import AllocateStrategy, allocate_averagely
+from gantrymq.client.request_reply import reply_to
+from gantrymq.client.results import SendResult
 from gantrymq.client.running_info import ConsumeCounters, running_info
 from gantrymq.client.session import ClientSession, ConnectionOptions
+from gantrymq.client.stacks import stacks_of, workers_of
 from gantrymq.client.start_offset import StartAt
 from gantrymq.client.subscription import SQL92, ConsumeFrom, MessageModel, parse_subscription
+from gantrymq.client.trace import ConsumeTracer, TraceDispatcher
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.message.model import MessageExt, MessageQueue
-from gantrymq.message.topics import check_group, check_topic, retry_topic
+from gantrymq.message.topics import TRACE_TOPIC, check_group, check_topic, retry_topic
 from gantrymq.remoting.bodies import (
     CheckClientRequestBody,
     ConsumerData,
@@ -49,6 +56,9 @@ logger = logging.getLogger(__name__)
 
 PERSIST_S = 5.0  # RocketMQ: persistConsumerOffsetInterval
 OVERDUE_DELAY_LEVEL = 3  # of messages a listener never finished
+MAX_RECONSUME_TIMES = 16  # unless ordered: RocketMQ's defaults for either
+UNLIMITED = (1 << 31) - 1
+REPLY_TIMEOUT_S = 3.0
 
 
 class PushConsumer:
@@ -63,6 +73,10 @@ class PushConsumer:
     exception means again later. concurrency: listener calls at once. consume_from: where a new group begins
     (`consume_from_ms` with TIMESTAMP). overdue_s: a listener call that takes longer is given up, and its messages come
     again. offsets_folder: for broadcasting. close_wait_s: for listener calls in progress at the end.
+
+    ordered: the messages of a queue one after the other, by one member of the group at a time (broker locks); a failed
+    one is tried again after `suspend_s`. max_reconsume_times: until it is a dead letter; None: 16, ordered: never.
+    trace: tell `trace_topic` when messages are consumed.
     """
 
     def __init__(
@@ -79,10 +93,14 @@ class PushConsumer:
         pull_batch: int = 32,
         limits: FlowLimits | None = None,
         strategy: AllocateStrategy = allocate_averagely,
-        max_reconsume_times: int = 16,
+        ordered: bool = False,
+        suspend_s: float = SUSPEND_S,
+        max_reconsume_times: int | None = None,
         overdue_s: float = 900.0,
         close_wait_s: float = 10.0,
         offsets_folder: Path | None = None,
+        trace: bool = False,
+        trace_topic: str = TRACE_TOPIC,
         **options: Unpack[ConnectionOptions],
     ) -> None:
         check_group(group)
@@ -104,24 +122,53 @@ class PushConsumer:
         self._heartbeat_wanted = asyncio.Event()
         self._retry_topic = retry_topic(group)
         self._session = ClientSession(name_servers, heartbeat=self._heartbeat, heartbeat_slaves=True, **options)
-        self._failed = FailedMessages(self._session, group, model=model, max_reconsume_times=max_reconsume_times)
-        self._counters = ConsumeCounters()
-        self._consuming = Consuming(
-            listener, self._failed.send_back, self._counters, concurrency=concurrency, batch_size=batch_size
+        self._failed = FailedMessages(
+            self._session,
+            group,
+            model=model,
+            max_reconsume_times=(
+                max_reconsume_times
+                if max_reconsume_times is not None
+                else (UNLIMITED if ordered else MAX_RECONSUME_TIMES)
+            ),
         )
+        self._counters = ConsumeCounters()
+        self._traces = TraceDispatcher(self._session, group, topic=trace_topic) if trace else None
+        self._calls = ListenerCalls(
+            listener,
+            self._counters,
+            concurrency=concurrency,
+            tracer=None if self._traces is None else ConsumeTracer(self._traces, group),
+        )
+        self._locks = QueueLocks(self._session, group) if ordered and model is MessageModel.CLUSTERING else None
+        self._is_ordered = ordered
+        self._consuming: Consumes
+        if ordered:
+            self._consuming = OrderedConsuming(
+                self._calls,
+                self._failed.give_up,
+                self._may_consume,
+                concurrency=concurrency,
+                batch_size=batch_size,
+                suspend_s=suspend_s,
+                max_reconsume_times=max_reconsume_times,
+            )
+        else:
+            self._consuming = Consuming(
+                self._calls, self._failed.send_back, concurrency=concurrency, batch_size=batch_size
+            )
         pull_context = self._make_pull_context(limits or FlowLimits(), pull_batch)
         self._assignment = Assignment(
             self._session,
             group,
-            model=model,
-            strategy=strategy,
+            share=GroupShare(self._session, group, model, strategy, self._heartbeat_wanted.set),
             start_at=start_at,
             offsets=self._offset_store(offsets_folder),
             background=self._background,
             keep_pulling=lambda process_queue: keep_pulling(pull_context, process_queue),
-            not_registered=self._heartbeat_wanted.set,
+            locks=self._locks,
         )
-        requests = ConsumerRequests(group, self._assignment, self._consuming, self._running_info)
+        requests = ConsumerRequests(group, self._assignment, self._calls, self._running_info, is_ordered=ordered)
         self._session.answer_requests(requests.handlers())
 
     def _make_pull_context(self, limits: FlowLimits, batch: int) -> PullContext:
@@ -201,6 +248,10 @@ class PushConsumer:
         self._background.start(every(PERSIST_S, self._persist), "persist offsets")
         self._background.start(self._heartbeat_when_wanted(), "heartbeat on change")
         self._background.start(self._keep_balanced(), "rebalance")
+        if self._traces is not None:
+            self._background.start(self._traces.run(), "send traces")
+        if self._locks is not None:
+            self._background.start(self._keep_locks(self._locks), "renew locks")
 
     async def close(self) -> None:
         """Stop consuming, wait for the listener, write the offsets, leave the group."""
@@ -210,8 +261,14 @@ class PushConsumer:
         self._assignment.close()
         await self._background.close()  # pull loops too
         await self._consuming.stop(self._close_wait_s)
-        await self._persist()
+        await self._assignment.leave()
+        if self._traces is not None:
+            await self._traces.flush()
         await self._session.close(producer_group=INNER_PRODUCER_GROUP, consumer_group=self.group)
+
+    async def reply(self, request: MessageExt, body: bytes, *, timeout_s: float = REPLY_TIMEOUT_S) -> SendResult:
+        """Answer a request (see Producer.request) that the listener was given."""
+        return await self._failed.sender.reply(request, reply_to(request, body), timeout_s)
 
     async def _check_conditions(self) -> None:
         """Ask a broker to compile the SQL conditions: a mistake should show now, not as a pull that fails for ever."""
@@ -254,6 +311,13 @@ class PushConsumer:
     async def _rebalance(self) -> None:
         await self._assignment.rebalance([*self._subscriptions])
 
+    async def _keep_locks(self, locks: QueueLocks) -> None:
+        await every(RENEW_S, self._renew_locks, wake=locks.renew_wanted)
+
+    async def _renew_locks(self) -> None:
+        await self._assignment.renew_locks()
+        await asyncio.sleep(SOON_S)  # a missing lock asks for a renewal again and again
+
     # -- what the pull loops tell -------------------------------------------------------------------------------------
 
     def _commit_offset(self, process_queue: ProcessQueue) -> int | None:
@@ -278,12 +342,16 @@ class PushConsumer:
         )
         self._background.start(self._assignment.restart({queue: offset}), "correct offset")
 
+    def _may_consume(self, process_queue: ProcessQueue) -> bool:
+        return self._locks is None or self._locks.holds(process_queue.queue)
+
     # -- periodic work ------------------------------------------------------------------------------------------------
 
     async def _persist(self) -> None:
         self._counters.sample()
         await self._assignment.persist()
-        await self._give_up_overdue()
+        if not self._is_ordered:  # in order, nothing may overtake the one that takes so long
+            await self._give_up_overdue()
 
     async def _give_up_overdue(self) -> None:
         """A listener that never returns must not hold the group's offset for ever."""
@@ -298,7 +366,7 @@ class PushConsumer:
                 left = await self._failed.send_back(overdue, delay_level=OVERDUE_DELAY_LEVEL)
                 process_queue.remove([message for message in overdue if message not in left])
 
-    def _running_info(self) -> bytes:
+    def _running_info(self, with_stacks: bool) -> bytes:
         return running_info(
             name_servers=self._session.name_servers.addresses,
             concurrency=self._concurrency,
@@ -306,4 +374,7 @@ class PushConsumer:
             subscriptions=self._subscriptions,
             queues=self._assignment.held,
             counters=self._counters,
+            locks=self._locks,
+            workers=workers_of(self._calls.running.values()),
+            stacks=stacks_of(self._calls.running.values()) if with_stacks else None,
         )

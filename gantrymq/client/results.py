@@ -21,13 +21,15 @@ class SendStatus(Enum):
 @dataclass(slots=True)
 class SendResult:
     """Where a message went. msg_id: made by the producer; offset_msg_id: made by the broker (a batch has several,
-    joined by commas)."""
+    joined by commas). region_id and is_traced are what the broker says about message traces."""
 
     status: SendStatus
     msg_id: str
     offset_msg_id: str
     queue: MessageQueue
     queue_offset: int
+    region_id: str = ""
+    is_traced: bool = True
 
 
 class ConsumeResult(Enum):

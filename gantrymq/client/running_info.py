@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gantrymq.client.process_queue import ProcessQueue
+from gantrymq.client.queue_locks import QueueLocks
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import SubscriptionData
@@ -77,9 +78,11 @@ class ConsumeCounters:
         }
 
 
-def process_queue_info(process_queue: ProcessQueue) -> dict[str, Any]:
+def process_queue_info(process_queue: ProcessQueue, locks: QueueLocks | None) -> dict[str, Any]:
     """The queue's ProcessQueueInfo."""
     smallest, largest = process_queue.offsets
+    locked_at = None if locks is None else locks.locked_at(process_queue.queue)
+    locked_ms = 0 if locked_at is None else int((time.time() - (time.monotonic() - locked_at)) * 1000)
     return {
         "cachedMsgCount": process_queue.cached_messages,
         "cachedMsgMaxOffset": largest,
@@ -88,9 +91,9 @@ def process_queue_info(process_queue: ProcessQueue) -> dict[str, Any]:
         "commitOffset": process_queue.commit_offset,
         "droped": process_queue.was_dropped(),  # Java's spelling is the protocol's
         "lastConsumeTimestamp": int(process_queue.last_consume_at * 1000),
-        "lastLockTimestamp": 0,
+        "lastLockTimestamp": locked_ms,
         "lastPullTimestamp": int(process_queue.last_pull_at * 1000),
-        "locked": False,
+        "locked": locked_at is not None,
         "transactionMsgCount": 0,
         "transactionMsgMaxOffset": 0,
         "transactionMsgMinOffset": 0,
@@ -106,20 +109,26 @@ def running_info(
     subscriptions: Mapping[str, SubscriptionData],
     queues: Mapping[MessageQueue, ProcessQueue],
     counters: ConsumeCounters,
+    locks: QueueLocks | None = None,
+    workers: Sequence[Mapping[str, Any]] = (),
+    stacks: str | None = None,
 ) -> bytes:
-    """The body of the answer to 307 (ConsumerRunningInfo)."""
-    return fastjson.dumps(
-        {
-            "mqTable": {queue: process_queue_info(held) for queue, held in queues.items()},
-            "properties": {
-                "PROP_CLIENT_VERSION": PROTOCOL_VERSION_TEXT,
-                "PROP_CONSUMEORDERLY": "false",
-                "PROP_CONSUMER_START_TIMESTAMP": str(started_at_ms),
-                "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
-                "PROP_NAMESERVER_ADDR": ";".join(name_servers),
-                "PROP_THREADPOOL_CORE_SIZE": str(concurrency),
-            },
-            "statusTable": {topic: counters.status(topic) for topic in subscriptions},
-            "subscriptionSet": [subscription.to_dict() for subscription in subscriptions.values()],
-        }
-    )
+    """The body of the answer to 307 (ConsumerRunningInfo). workers: what each listener call in progress holds, and
+    since when: ours, tools of RocketMQ leave it unread. locks: when ordered. stacks: when the tool asked for them."""
+    info = {
+        "mqTable": {queue: process_queue_info(held, locks) for queue, held in queues.items()},
+        "properties": {
+            "PROP_CLIENT_VERSION": PROTOCOL_VERSION_TEXT,
+            "PROP_CONSUMEORDERLY": "false" if locks is None else "true",
+            "PROP_CONSUMER_START_TIMESTAMP": str(started_at_ms),
+            "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+            "PROP_NAMESERVER_ADDR": ";".join(name_servers),
+            "PROP_THREADPOOL_CORE_SIZE": str(concurrency),
+        },
+        "statusTable": {topic: counters.status(topic) for topic in subscriptions},
+        "subscriptionSet": [subscription.to_dict() for subscription in subscriptions.values()],
+        "workers": [dict(worker) for worker in workers],
+    }
+    if stacks is not None:
+        info["jstack"] = stacks
+    return fastjson.dumps(info)

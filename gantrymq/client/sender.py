@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gantrymq.client.results import SendResult
-from gantrymq.client.sending import RETRYABLE_CODES, Outgoing, send_request, send_result
+from gantrymq.client.sending import RETRYABLE_CODES, Outgoing, pack, send_request, send_result
 from gantrymq.client.session import ClientSession
 from gantrymq.errors import ConnectError, GantryError, MessageRejected, RequestTimeout, ResponseError
-from gantrymq.message.model import MessageQueue
+from gantrymq.message.model import Message, MessageExt, MessageQueue
+from gantrymq.message.properties import string_hash_code
 from gantrymq.message.topics import check_topic, may_clients_send_to
 from gantrymq.remoting.codes import RequestCode
+
+QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+
+
+def queue_by_hash(key: str) -> QueueSelector:
+    """Equal keys choose equal queues while a topic keeps its queues, as the Java client's SelectMessageQueueByHash."""
+    number = abs(string_hash_code(key))
+    return lambda queues, message: queues[number % len(queues)]
 
 
 class Sender:
@@ -75,6 +84,13 @@ class Sender:
         request = send_request(outgoing, self.group, queue.queue_id)
         answer = await self._remoting.invoke(address, request, timeout_s=timeout_s)
         return send_result(answer, outgoing, queue.broker_name, address)
+
+    async def reply(self, request: MessageExt, answer: Message, timeout_s: float) -> SendResult:
+        """Send the answer to a request, to the broker that had the request if its name is known: there the requester
+        is connected for sure. Tried once."""
+        queues = await self.queues(answer.topic)
+        there = [queue for queue in queues if queue.broker_name == request.broker_name]
+        return await self.send_to(self.pick(there or queues), pack(answer), timeout_s)
 
     def address_of(self, queue: MessageQueue) -> str:
         address = self._routes.address(queue.broker_name)

@@ -26,6 +26,7 @@ MESSAGE_BYTES_MAX = 4 * 1024 * 1024  # RocketMQ: maxMessageSize
 COMPRESS_FROM_BYTES = 4096  # RocketMQ: compressMsgBodyOverHowmuch
 COMPRESS_LEVEL = 5  # RocketMQ: rocketmq.message.compressLevel
 QUEUES_OF_NEW_TOPIC = 4  # RocketMQ: defaultTopicQueueNums
+REPLY = "reply"  # MSG_TYPE of an answer to a request
 
 _STATUSES = {status.value: status for status in SendStatus}
 
@@ -37,6 +38,7 @@ class Outgoing:
         "body",
         "flag",
         "is_batch",
+        "is_reply",
         "max_reconsume_times",
         "msg_id",
         "properties",
@@ -55,6 +57,7 @@ class Outgoing:
         self.flag = flag
         self.sys_flag = sys_flag
         self.is_batch = is_batch
+        self.is_reply = False  # an answer to a request, for which brokers have a code of its own
         self.reconsume_times = 0
         self.max_reconsume_times: int | None = None  # said only when a consumer sends a failed message again
 
@@ -75,7 +78,9 @@ def pack(message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES) ->
     if len(body) >= compress_from_bytes:
         body = zlib.compress(body, COMPRESS_LEVEL)
         sys_flag = sysflag.COMPRESSED | sysflag.COMPRESSION_ZLIB
-    return Outgoing(message.topic, body, properties, msg_id, flag=message.flag, sys_flag=sys_flag, is_batch=False)
+    outgoing = Outgoing(message.topic, body, properties, msg_id, flag=message.flag, sys_flag=sys_flag, is_batch=False)
+    outgoing.is_reply = message.properties.get(names.MSG_TYPE) == REPLY
+    return outgoing
 
 
 def pack_batch(messages: Sequence[Message]) -> Outgoing:
@@ -140,6 +145,8 @@ def send_request(outgoing: Outgoing, group: str, queue_id: int) -> RemotingComma
     if outgoing.max_reconsume_times is not None:
         ext_fields["l"] = str(outgoing.max_reconsume_times)
     code = RequestCode.SEND_BATCH_MESSAGE if outgoing.is_batch else RequestCode.SEND_MESSAGE_V2
+    if outgoing.is_reply:
+        code = RequestCode.SEND_REPLY_MESSAGE_V2
     return RemotingCommand.request(code, ext_fields, outgoing.body)
 
 
@@ -151,9 +158,13 @@ def send_result(answer: RemotingCommand, outgoing: Outgoing, broker_name: str, a
     ext_fields = answer.ext_fields
     try:
         queue = MessageQueue(outgoing.topic, broker_name, int(ext_fields["queueId"]))
-        return SendResult(status, outgoing.msg_id, ext_fields["msgId"], queue, int(ext_fields["queueOffset"]))
+        offset = int(ext_fields["queueOffset"])
+        result = SendResult(status, outgoing.msg_id, ext_fields["msgId"], queue, offset)
     except (KeyError, ValueError) as exc:
         raise ProtocolError(f"{address} answered a send without saying where the message is: {exc}") from exc
+    result.region_id = ext_fields.get("MSG_REGION", "")
+    result.is_traced = ext_fields.get("TRACE_ON") != "false"
+    return result
 
 
 # Answers after which another try, at another broker if there is one, may succeed (Java:

@@ -121,6 +121,11 @@ class ClientSession:
         if not self._greeted.issuperset(self._addresses()):
             self._brokers_changed.set()
 
+    async def greet_new_brokers(self) -> None:
+        """As meet_brokers, but now: a broker that is to push something must know us before."""
+        if not self._greeted.issuperset(self._addresses()):
+            await self.send_heartbeats()
+
     async def send_heartbeats(self) -> None:
         """Tell every broker that matters who is here."""
         addresses = self._addresses()
