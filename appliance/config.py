@@ -18,15 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from appliance.acl_settings import AclSettings
 from appliance.tls_settings import NOT_FROM_TLS_FILE, TlsSettings
 from gantrymq.errors import ConfigError
 from store.config import MessageStoreConfig, setting
 
 LOOPBACK = "127.0.0.1"
+WRITE_ACCESS = ("loopback", "signed", "any")  # see appliance/acl/namesrv_access.py
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamesrvConfig(TlsSettings):
+class NamesrvConfig(TlsSettings, AclSettings):
     """One name server."""
 
     bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
@@ -41,22 +43,46 @@ class NamesrvConfig(TlsSettings):
     broker_expiry_ms: int = setting(
         120_000, rocketmq="brokerChannelExpiredTime", doc="silence after which a broker is dropped, ms"
     )
+    write_access: str = setting(
+        "loopback",
+        rocketmq="writeAccess",
+        doc="who may register brokers and change routes: loopback (this machine, or signed), signed, or any",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_acl()
+        if self.write_access not in WRITE_ACCESS:
+            raise ConfigError(f"writeAccess={self.write_access}: use loopback, signed or any")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrokerConfig(TlsSettings):
+class BrokerConfig(TlsSettings, AclSettings):
     """One broker (RocketMQ: BrokerConfig and NettyServerConfig)."""
 
     broker_name: str = setting("broker-a", rocketmq="brokerName", doc="name of the broker set")
     broker_id: int = setting(0, rocketmq="brokerId", doc="0 is the master")
     cluster_name: str = setting("DefaultCluster", rocketmq="brokerClusterName", doc="cluster this broker belongs to")
     namesrv_addresses: str = setting("", rocketmq="namesrvAddr", doc="host:port;host:port of all name servers")
+    fetch_namesrv_addresses: bool = setting(
+        False, rocketmq="fetchNamesrvAddrByAddressServer", doc="without namesrvAddr: ask an HTTP address server"
+    )
+    address_server_domain: str = setting(
+        "jmenv.tbsite.net", rocketmq="rocketmq.namesrv.domain", doc="host[:port] of that server"
+    )
+    address_server_subgroup: str = setting(
+        "nsaddr", rocketmq="rocketmq.namesrv.domain.subgroup", doc="last part of the path it is asked for"
+    )
     bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
     listen_port: int = setting(10911, rocketmq="listenPort", doc="port; 0: a free one (then no VIP port)")
     advertised_host: str = setting("", rocketmq="brokerIP1", doc="address given to clients; empty: found out")
     ha_advertised_host: str = setting("", rocketmq="brokerIP2", doc="address given to slaves; empty: brokerIP1")
     ha_listen_port: int = setting(0, rocketmq="haListenPort", doc="port for slaves; 0: listenPort + 1")
     permission: int = setting(6, rocketmq="brokerPermission", doc="4 read, 2 write; less than 6 limits every topic")
+    acl_enable: bool = setting(False, rocketmq="aclEnable", doc="ask for accounts: see rocketmqHome")
+    credentials_file: Path | None = setting(
+        None, rocketmq="credentialsFile", doc="account that this broker signs registrations with; empty: none"
+    )
     default_topic_queue_nums: int = setting(8, rocketmq="defaultTopicQueueNums", doc="queues of the TBW102 template")
     auto_create_topic_enable: bool = setting(True, rocketmq="autoCreateTopicEnable", doc="create topics on first send")
     cluster_topic_enable: bool = setting(True, rocketmq="clusterTopicEnable", doc="cluster topic is writable")
@@ -159,6 +185,7 @@ class BrokerConfig(TlsSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.check_acl()
         if not self.broker_name or "/" in self.broker_name:
             raise ConfigError(f"brokerName={self.broker_name!r}: give a name without '/'")
         if self.broker_id != 0:
@@ -213,7 +240,6 @@ IGNORED_KEYS = frozenset(
         "enableDLegerCommitLog",
         "endTransactionThreadPoolNums",
         "fastFailIfNoBufferInStorePool",
-        "fetchNamesrvAddrByAddressServer",
         "filterServerNums",
         "flushCommitLogLeastPages",
         "flushCommitLogThoroughInterval",

@@ -22,6 +22,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("gantrymq", "store", "appliance", "dashboard")
 SHARED = (  # what every process of the appliance may use: settings, errors, tasks, the log
+    "appliance.acl_settings",
     "appliance.appliance_config",
     "appliance.config",
     "appliance.data_folder",

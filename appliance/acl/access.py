@@ -54,6 +54,7 @@ class Peer(Protocol):
 
     remote_address: tuple[str, int]
     remote_text: str
+    local_host: str
     access: Any
 
 

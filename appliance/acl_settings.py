@@ -1,0 +1,43 @@
+"""Settings of access control: where accounts stand, and how strictly requests are looked at."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from gantrymq.errors import ConfigError
+from store.config import setting
+
+STAMP_WINDOW_MS_MIN = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class AclSettings:
+    """What name servers and brokers both have."""
+
+    rocketmq_home: Path | None = setting(
+        None, rocketmq="rocketmqHome", doc="folder with conf/plain_acl.yml and conf/acl/; empty: $ROCKETMQ_HOME"
+    )
+    acl_file: Path = setting(
+        Path("conf/plain_acl.yml"), rocketmq="rocketmq.acl.plain.file", doc="accounts file, from rocketmqHome on"
+    )
+    acl_require_stamp: bool = setting(
+        False, rocketmq="aclRequireStamp", doc="refuse signed requests that could be sent again (Java clients' all can)"
+    )
+    acl_stamp_window_ms: int = setting(
+        300_000, rocketmq="aclStampWindowMs", doc="how old a stamped request may be, ms; clocks may differ as much"
+    )
+
+    def check_acl(self) -> None:
+        """Raise ConfigError for a setting that makes no sense; for __post_init__."""
+        if self.acl_stamp_window_ms < STAMP_WINDOW_MS_MIN:
+            raise ConfigError(
+                f"aclStampWindowMs={self.acl_stamp_window_ms}: use at least {STAMP_WINDOW_MS_MIN}, for requests travel"
+            )
+
+    def accounts_home(self) -> Path | None:
+        """Where accounts are said to be, None when nobody said."""
+        if self.rocketmq_home is not None:
+            return self.rocketmq_home
+        return Path(os.environ["ROCKETMQ_HOME"]) if os.environ.get("ROCKETMQ_HOME") else None
