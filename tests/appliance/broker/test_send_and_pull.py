@@ -253,7 +253,8 @@ async def test_each_offset_gets_its_code_and_the_next_one_to_ask_for(
         ({"topic": "unknown"}, ResponseCode.TOPIC_NOT_EXIST),
         ({"queueId": "99"}, ResponseCode.SYSTEM_ERROR),
         ({"sysFlag": "0"}, ResponseCode.SUBSCRIPTION_NOT_EXIST),
-        ({"expressionType": "SQL92", "subscription": "a > 1"}, ResponseCode.SYSTEM_ERROR),
+        ({"expressionType": "SQL92", "subscription": "a >"}, ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+        ({"expressionType": "SQL93", "subscription": "a > 1"}, ResponseCode.SUBSCRIPTION_PARSE_FAILED),
     ],
 )
 async def test_a_pull_that_is_not_allowed_says_why(tmp_path: Path, changes: dict[str, str], code: int) -> None:

@@ -143,10 +143,23 @@ def test_unregistering_takes_out_of_the_named_groups_only(broker: BrokerControll
     assert ask(broker, UNREGISTER_CLIENT, {"clientID": "c1"}, connection=one).code == 0
 
 
-@pytest.mark.parametrize(("kind", "code"), [("TAG", 0), ("SQL92", 1), ("nonsense", 1)])
-def test_subscriptions_by_tag_are_fine_others_are_refused(broker: BrokerController, kind: str, code: int) -> None:
-    subscription = {"topic": "T", "subString": "a > 1", "expressionType": kind}
+@pytest.mark.parametrize(
+    ("kind", "expression", "is_enabled", "code", "remark"),
+    [
+        ("TAG", "a || b", False, 0, ""),
+        ("SQL92", "a > 1", True, 0, ""),
+        ("SQL92", "a >", True, 23, "at character 4"),
+        ("SQL92", "", True, 23, "at character 1"),
+        ("SQL92", "a > 1", False, 1, "SQL92"),
+        ("nonsense", "a > 1", True, 23, "nonsense"),
+    ],
+)
+def test_a_subscription_is_checked_before_a_consumer_starts(
+    broker: BrokerController, kind: str, expression: str, is_enabled: bool, code: int, remark: str
+) -> None:
+    object.__setattr__(broker.config, "enable_property_filter", is_enabled)
+    subscription = {"topic": "T", "subString": expression, "expressionType": kind}
     body = json.dumps({"clientId": "c1", "group": "g", "subscriptionData": subscription}).encode()
     answer = ask(broker, CHECK_CLIENT_CONFIG, body=body)
     assert answer.code == code
-    assert code == 0 or kind in (answer.remark or "")
+    assert remark in (answer.remark or "")
