@@ -60,6 +60,7 @@ ROOMS = {
     "appliance.config": Room(("gantrymq", "store.config", *SHARED)),
     "appliance.live_config": Room(("gantrymq", "store.config", *SHARED)),
     "appliance.tls_settings": Room(("gantrymq", "store.config")),
+    "appliance.acl_settings": Room(("gantrymq", "store.config")),
     "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED), ("msgspec", "orjson")),
     "appliance.acl": Room(("gantrymq", "appliance.acl", *SHARED), ("yaml",)),
     "appliance.namesrv": Room(("gantrymq", "appliance.acl", "appliance.remoting", "appliance.namesrv", *SHARED)),

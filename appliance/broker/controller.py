@@ -18,11 +18,16 @@ from collections.abc import Mapping, Sequence, Set
 from types import TracebackType
 from typing import Self
 
+from appliance.acl.account_file import AccountFileError
+from appliance.broker.access_control import access_gate, account_book
+from appliance.broker.address_server import AddressServer, address_server_url
 from appliance.broker.answers import SendAnswers
-from appliance.broker.clients import ClientHousekeeping, ConsumerManager, ProducerManager
+from appliance.broker.clients import ProducerManager
 from appliance.broker.consume_lag import StoreTimes
 from appliance.broker.consumer_filter import ConsumerFilterManager
+from appliance.broker.consumer_groups import ConsumerManager
 from appliance.broker.consumer_offset import ConsumerOffsetManager
+from appliance.broker.housekeeping import ClientHousekeeping
 from appliance.broker.long_polling import PullRequestHold
 from appliance.broker.outer_api import BrokerOuterApi
 from appliance.broker.processors import HANDLERS, VIP_HANDLERS
@@ -39,6 +44,7 @@ from appliance.broker.watermarks import WatermarkLog
 from appliance.config import BrokerConfig
 from appliance.errors import StartError
 from appliance.live_config import LiveConfig
+from appliance.properties_file import PropertiesFile
 from appliance.remoting.lanes import LaneLimits, Lanes, Route
 from appliance.remoting.server import RemotingServer, ServerConnection
 from appliance.remoting.tls import server_tls
@@ -94,12 +100,19 @@ GC_THRESHOLDS = (50_000, 50, 100)  # the hot path makes no cycles; collecting of
 
 class BrokerController:
     """All parts of one broker under names that the processors use. Everything but flushing runs on the loop's
-    thread."""
+    thread. file, ignored: see LiveConfig."""
 
-    def __init__(self, config: BrokerConfig, store_config: MessageStoreConfig) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store_config: MessageStoreConfig,
+        *,
+        file: PropertiesFile | None = None,
+        ignored: Sequence[str] = (),
+    ) -> None:
         self.config = config
         self.store_config = store_config
-        self.live_config = LiveConfig([config, store_config], changeable=CHANGEABLE)
+        self.live_config = LiveConfig([config, store_config], changeable=CHANGEABLE, file=file, ignored=ignored)
         folder = store_config.root / "config"
         self.topics = TopicConfigManager(folder / "topics.json", config)
         self.groups = SubscriptionGroupManager(folder / "subscriptionGroup.json", config)
@@ -134,6 +147,8 @@ class BrokerController:
             config,
             store_config,
         )
+        self.accounts = account_book(config, store_config)  # None: nobody is asked for one
+        self.access = access_gate(config, self.accounts, self.store)
         self.lanes = Lanes(self, lane_limits(config))
         self.tls = server_tls(config)
         self.server = self._listener(HANDLERS, config.listen_port)
@@ -155,6 +170,7 @@ class BrokerController:
             host=self.config.bind_address,
             port=port,
             on_close=self._connection_closed,
+            access=self.access,
             tls=self.tls,
         )
 
@@ -205,7 +221,9 @@ class BrokerController:
                 WatermarkLog(self.lanes, self.store),
                 self.server,
                 self.vip_server,
+                *([self.accounts] if self.accounts is not None else []),
                 self.outer_api,
+                *self._address_server(),
                 *([self.tls] if self.tls is not None else []),
             )
         )
@@ -214,6 +232,11 @@ class BrokerController:
 
     def _load(self) -> None:
         """Read the tables and recover the store. Blocking."""
+        if self.accounts is not None:
+            try:
+                self.accounts.load()
+            except AccountFileError as exc:
+                raise StartError(f"accounts can't be read: {exc}") from exc
         self.topics.load()
         self.groups.load()
         self.offsets.load()
@@ -251,6 +274,10 @@ class BrokerController:
         self.address = f"{host}:{self.port}"
         self.store_host = self.transactions.store_host = encode_host(host, self.port)
         self.send_answers = SendAnswers(self.config.region_id, self.config.trace_on, self.store_host)
+
+    def _address_server(self) -> list[AddressServer]:
+        url = address_server_url(self.config)
+        return [] if url is None else [AddressServer(url, self.outer_api.follow)]
 
     async def _leave(self) -> None:
         """Stop accepting and tell the name servers, before anything else ends."""

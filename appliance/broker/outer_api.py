@@ -16,9 +16,10 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from appliance.broker.access_control import own_credentials
 from gantrymq.errors import BodyError, ClientClosed, ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.bodies import (
     PERM_READ,
@@ -76,7 +77,7 @@ class BrokerOuterApi:
         config = broker.config
         self._config = config
         self._topics = broker.topics
-        self._client = client or RemotingClient(tls=config.outgoing_tls)
+        self._client = client or RemotingClient(tls=config.outgoing_tls, credentials=own_credentials(config))
         self._identity = {
             "brokerName": config.broker_name,
             "brokerAddr": broker.address,
@@ -86,6 +87,8 @@ class BrokerOuterApi:
         self._ha_address = _ha_address(broker)
         self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]
         self._period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # by address: what keeps that link up to date
+        self._group: asyncio.TaskGroup | None = None  # while running
         self._watchers: set[asyncio.Task[None]] = set()
         self._is_leaving = False
         self._body: tuple[tuple[int, int, int], bytes] | None = None  # key and bytes of the last full registration
@@ -123,6 +126,25 @@ class BrokerOuterApi:
             link.needs_full = True
             link.wake.set()
 
+    def follow(self, addresses: Sequence[str]) -> None:
+        """From now on these are the name servers: register with the new ones, leave those that are no longer named."""
+        gone = [link for link in self._links if link.address not in addresses]
+        new = [address for address in addresses if address not in {link.address for link in self._links}]
+        self._links = [link for link in self._links if link not in gone] + [NamesrvLink(address) for address in new]
+        if self._group is None:
+            return
+        for link in gone:
+            if (task := self._tasks.pop(link.address, None)) is not None:
+                task.cancel()
+            self._group.create_task(self._leave(link), name=f"leaving {link.address}")
+        for link in self._links[len(self._links) - len(new) :]:
+            self._keep(link)
+
+    @property
+    def registered(self) -> tuple[int, int]:
+        """(name servers that know this broker, name servers there are), as far as we can tell."""
+        return sum(link.is_registered for link in self._links), len(self._links)
+
     async def unregister_all(self) -> None:
         """Say good-bye everywhere; from now on nothing is registered any more."""
         self._is_leaving = True
@@ -131,16 +153,23 @@ class BrokerOuterApi:
     async def run(self) -> None:
         """Keep every link up to date until cancelled, then close the connections."""
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with asyncio.TaskGroup() as self._group:
                 for link in self._links:
-                    tasks.create_task(self._keep_up_to_date(link), name=f"registration at {link.address}")
+                    self._keep(link)
+                await asyncio.Event().wait()  # there may be no name server yet
         finally:
+            self._group = None
             self._is_leaving = True
             for watcher in self._watchers:
                 watcher.cancel()
             await self._client.close()
 
     # -- one link -----------------------------------------------------------------------------------------------------
+
+    def _keep(self, link: NamesrvLink) -> None:
+        assert self._group is not None
+        task = self._group.create_task(self._keep_up_to_date(link), name=f"registration at {link.address}")
+        self._tasks[link.address] = task
 
     async def _keep_up_to_date(self, link: NamesrvLink) -> None:
         while True:
@@ -183,7 +212,7 @@ class BrokerOuterApi:
         if answer.code != ResponseCode.SUCCESS:
             raise ResponseError(answer.code, answer.remark, address=link.address)
         self._note_success(link)
-        if answer.body and link is next(known for known in self._links if known.is_registered):
+        if answer.body and link is next((known for known in self._links if known.is_registered), None):
             self._apply_order_topics(answer.body)  # of one name server: two that disagree would have us turn for ever
 
     async def _is_unchanged_there(self, link: NamesrvLink) -> bool:

@@ -13,16 +13,21 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
+from appliance.acl.access import AccessOptions
+from appliance.acl.account_book import AccountBook
+from appliance.acl.account_file import AccountFileError
+from appliance.acl.namesrv_access import ANYBODY, NamesrvAccess
 from appliance.config import NamesrvConfig
-from appliance.errors import BrokerError
+from appliance.errors import BrokerError, StartError
 from appliance.live_config import LiveConfig
 from appliance.namesrv.kv_config import KVConfigManager
 from appliance.namesrv.processors import HANDLERS, LANE
 from appliance.namesrv.route_info import RouteInfoManager
+from appliance.properties_file import PropertiesFile
 from appliance.remoting.lanes import LaneLimits, Lanes
 from appliance.remoting.server import RemotingServer, ServerConnection
 from appliance.remoting.tls import server_tls
@@ -33,18 +38,27 @@ logger = logging.getLogger(__name__)
 
 LANE_CAPACITY = 100_000  # requests; RocketMQ's queue is unbounded
 FIRST_SCAN_S = 5.0
-CHANGEABLE = frozenset({"orderMessageEnable"})
+CHANGEABLE = frozenset({"brokerChannelExpiredTime", "orderMessageEnable", "scanNotActiveBrokerInterval"})
 
 
 class NamesrvController:
-    """One name server. clock: monotonic seconds."""
+    """One name server. file, ignored: see LiveConfig. clock: monotonic seconds."""
 
-    def __init__(self, config: NamesrvConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        config: NamesrvConfig,
+        *,
+        file: PropertiesFile | None = None,
+        ignored: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.config = config
-        self.live_config = LiveConfig([config], changeable=CHANGEABLE)
+        self.live_config = LiveConfig([config], changeable=CHANGEABLE, file=file, ignored=ignored)
         self.clock = clock
         self.routes = RouteInfoManager()
         self.kv_config = KVConfigManager(config.kv_config_path)
+        home = config.rocketmq_home  # without it there are no accounts, and this machine alone may write
+        self.accounts = AccountBook(home, default_file=config.acl_file) if home is not None else None
         self.lanes = Lanes(self, {LANE: LaneLimits(LANE_CAPACITY)})
         self.tls = server_tls(config)
         self._server = RemotingServer(
@@ -53,10 +67,25 @@ class NamesrvController:
             host=config.bind_address,
             port=config.listen_port,
             on_close=self._connection_closed,
+            access=self._gate(),
             tls=self.tls,
         )
         self._kv_write_lock = asyncio.Lock()
         self._stack = contextlib.AsyncExitStack()
+
+    def _gate(self) -> NamesrvAccess | None:
+        config = self.config
+        if config.write_access == ANYBODY:
+            return None
+        options = AccessOptions(config.acl_require_stamp, config.acl_stamp_window_ms)
+        return NamesrvAccess(self.accounts, write_access=config.write_access, options=options)
+
+    def _load_accounts(self) -> None:
+        if self.accounts is not None:
+            try:
+                self.accounts.load()
+            except AccountFileError as exc:
+                raise StartError(f"accounts can't be read: {exc}") from exc
 
     @property
     def port(self) -> int:
@@ -68,10 +97,13 @@ class NamesrvController:
     async def __aenter__(self) -> Self:
         async with contextlib.AsyncExitStack() as stack:
             self.kv_config.load()
+            self._load_accounts()
             stack.push_async_callback(self.lanes.close)
             await self._server.open()
             stack.push_async_callback(self._server.close)
-            await stack.enter_async_context(running(self._server, _BrokerScan(self), *([self.tls] if self.tls else [])))
+            await stack.enter_async_context(
+                running(self._server, _BrokerScan(self), *[part for part in (self.tls, self.accounts) if part])
+            )
             self._stack = stack.pop_all()
         logger.info("name server serves", extra={"event": "namesrv_started", "port": self.port})
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from appliance.broker.processors import (
+    acl,
     admin_broker,
     admin_groups,
     admin_offsets,
@@ -36,6 +37,7 @@ HANDLERS: dict[int, Route] = {
     **admin_offsets.HANDLERS,
     **client_relay.HANDLERS,
     **admin_broker.HANDLERS,
+    **acl.HANDLERS,
 }
 
 # RocketMQ registers no pulls on the VIP port, and clients don't expect them there.

@@ -24,9 +24,11 @@ logger = logging.getLogger(__name__)
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
-def update_config(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """25: change settings of the running broker. What may change is a list (CVE-2023-33246)."""
-    changes, ignored = broker.live_config.update(request.body)
+async def update_config(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """25: change settings of the running broker and of its file. What may change is a list (CVE-2023-33246)."""
+    changes, remark = await broker.live_config.update(request.body)
     if changes:
         broker.settings_changed({change.key for change in changes})
         logger.info(
@@ -37,7 +39,7 @@ def update_config(broker: BrokerController, connection: ServerConnection, reques
                 "changes": [change._asdict() for change in changes],
             },
         )
-    return request.reply(remark=f"no setting here: {', '.join(ignored)}" if ignored else None)
+    return request.reply(remark=remark)
 
 
 def get_config(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
@@ -109,23 +111,6 @@ def delete_expired_log(
     return request.reply()
 
 
-# -- access control: not built yet, so a clear answer instead of RocketMQ's silence (52, 54) --------------------------
-
-_ACL_REFUSALS = {
-    RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED,
-    RequestCode.DELETE_ACL_CONFIG: ResponseCode.DELETE_ACL_CONFIG_FAILED,
-    RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED,
-    RequestCode.GET_BROKER_CLUSTER_ACL_INFO: ResponseCode.SYSTEM_ERROR,
-    RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: ResponseCode.SYSTEM_ERROR,
-}
-
-
-def refuse_acl(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """50 to 54."""
-    code = _ACL_REFUSALS[RequestCode(request.code)]
-    raise BrokerError(code, f"broker {broker.config.broker_name} has no access control: ACL is off")
-
-
 HANDLERS: dict[int, Route] = {
     RequestCode.UPDATE_BROKER_CONFIG: Route(update_config, "admin"),
     RequestCode.GET_BROKER_CONFIG: Route(get_config, "admin"),
@@ -134,5 +119,4 @@ HANDLERS: dict[int, Route] = {
     RequestCode.GET_ALL_DELAY_OFFSET: Route(get_delay_offsets, "admin"),
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: Route(clean_expired_queues, "admin"),
     RequestCode.DELETE_EXPIRED_COMMITLOG: Route(delete_expired_log, "admin"),
-    **{code: Route(refuse_acl, "admin") for code in _ACL_REFUSALS},
 }

@@ -1,0 +1,34 @@
+"""What a broker's settings mean for its gate, its accounts, and the account it uses itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from appliance.acl.access import Access, AccessOptions
+from appliance.acl.account_book import AccountBook
+from appliance.broker.stored_topics import StoredTopics
+from appliance.config import BrokerConfig
+from gantrymq.remoting.signature import Credentials
+from store.config import MessageStoreConfig
+from store.message_store import MessageStore
+
+
+def account_book(config: BrokerConfig, store_config: MessageStoreConfig) -> AccountBook | None:
+    """The accounts, None without aclEnable. Unless somebody says where they are, they stand beside the store."""
+    if not config.acl_enable:
+        return None
+    home = config.accounts_home() or Path(store_config.root).parent
+    return AccountBook(home, default_file=config.acl_file)
+
+
+def access_gate(config: BrokerConfig, book: AccountBook | None, store: MessageStore) -> Access | None:
+    """The gate before the lanes, None where everybody may everything."""
+    if book is None:
+        return None
+    options = AccessOptions(config.acl_require_stamp, config.acl_stamp_window_ms)
+    return Access(book, StoredTopics(store), options=options)
+
+
+def own_credentials(config: BrokerConfig) -> Credentials | None:
+    """The account that signs this broker's registrations. Raises ConfigError."""
+    return Credentials.from_file(config.credentials_file) if config.credentials_file is not None else None
