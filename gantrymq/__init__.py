@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from gantrymq.client.admin import AdminClient
     from gantrymq.client.blocking import SyncProducer, SyncPushConsumer
     from gantrymq.client.producer import Producer
+    from gantrymq.client.pull_consumer import PullConsumer
     from gantrymq.client.pulling import FlowLimits
     from gantrymq.client.push_consumer import PushConsumer
+    from gantrymq.client.request_reply import reply_to
     from gantrymq.client.results import ConsumeResult, SendResult, SendStatus
     from gantrymq.client.subscription import ConsumeFrom, MessageModel
     from gantrymq.message.model import Message, MessageExt, MessageQueue
     from gantrymq.remoting.signature import Credentials
-from gantrymq.remoting.tls import TlsConfig
+    from gantrymq.remoting.tls import TlsConfig
 
 __version__ = "0.1.0"
 
@@ -39,6 +41,7 @@ __all__ = [
     "MessageModel",
     "MessageQueue",
     "Producer",
+    "PullConsumer",
     "PushConsumer",
     "SendResult",
     "SendStatus",
@@ -46,6 +49,7 @@ __all__ = [
     "SyncPushConsumer",
     "TlsConfig",
     "errors",
+    "reply_to",
 ]
 
 _HOMES = {
@@ -59,12 +63,14 @@ _HOMES = {
     "MessageModel": "gantrymq.client.subscription",
     "MessageQueue": "gantrymq.message.model",
     "Producer": "gantrymq.client.producer",
+    "PullConsumer": "gantrymq.client.pull_consumer",
     "PushConsumer": "gantrymq.client.push_consumer",
     "SendResult": "gantrymq.client.results",
     "SendStatus": "gantrymq.client.results",
     "SyncProducer": "gantrymq.client.blocking",
     "SyncPushConsumer": "gantrymq.client.blocking",
     "TlsConfig": "gantrymq.remoting.tls",
+    "reply_to": "gantrymq.client.request_reply",
 }
 
 

@@ -140,7 +140,7 @@ class Assignment:
             asyncio.get_running_loop().call_later(self._again_s, self.rebalance_wanted.set)
             self._again_s *= 2  # what is missing for long is looked for at the usual pace
 
-    async def restart(self, offsets: dict[MessageQueue, int]) -> None:
+    async def restart(self, offsets: dict[MessageQueue, int], *, persist: bool = True) -> None:
         """Forget what is held of these queues and go on at the given offsets; others' queues are left alone."""
         async with self._changing:
             if self._is_closed:
@@ -149,8 +149,10 @@ class Assignment:
             former = {queue: self._let_go(queue) for queue in mine}
             for queue in mine:
                 former[queue].drop()
-                self._offsets.update(queue, offsets[queue])
-            await self._offsets.persist(mine)
+                if persist:
+                    self._offsets.update(queue, offsets[queue])
+            if persist:
+                await self._offsets.persist(mine)
             for queue in mine:
                 self._pull_from(queue, offsets[queue], after=former[queue] if self._locks else None)
 

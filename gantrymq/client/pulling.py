@@ -75,6 +75,8 @@ class PullContext:
         received: Callable[[ProcessQueue, list[MessageExt]], None],
         offset_moved: Callable[[ProcessQueue, int], None],
         not_registered: Callable[[], None],
+        is_paused: Callable[[ProcessQueue], bool] = lambda process_queue: False,
+        says_subscription: bool = False,
     ) -> None:
         self.calls = calls
         self.routes = routes
@@ -88,13 +90,19 @@ class PullContext:
         self.received = received
         self.offset_moved = offset_moved  # the broker says that the offset is outside the queue
         self.not_registered = not_registered  # the broker does not know this consumer (yet, or any more)
+        self.is_paused = is_paused
+        self.says_subscription = says_subscription  # with each pull, so that no heartbeat has to have told it before
+
+    def may_pull(self, process_queue: ProcessQueue) -> bool:
+        """Whether the queue wants more; its `changed` is set when that may be another answer."""
+        return self.limits.allow(process_queue, self.queue_count()) and not self.is_paused(process_queue)
 
 
 async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> None:
     """Pull for this queue until it is dropped or the task is cancelled."""
     broker_id = 0
     while not process_queue.was_dropped():
-        while not context.limits.allow(process_queue, context.queue_count()):
+        while not context.may_pull(process_queue):
             process_queue.changed.clear()
             await process_queue.changed.wait()
             if process_queue.was_dropped():
@@ -139,6 +147,7 @@ async def _pull_once(
         max_messages=context.batch,
         commit_offset=context.commit_offset(process_queue) if is_master else None,
         suspend_s=SUSPEND_S,
+        subscription=subscription.sub_string if context.says_subscription else None,
         sub_version=subscription.sub_version,
         expression_type=subscription.expression_type,
         timeout_s=PULL_TIMEOUT_S,
