@@ -87,9 +87,12 @@ class BrokerCalls:
 
     # -- being a client -----------------------------------------------------------------------------------------------
 
-    async def heartbeat(self, address: str, heartbeat: HeartbeatData) -> None:
-        """Register this connection's producers and consumers, or keep them registered."""
-        await self.call(address, RequestCode.HEART_BEAT, None, heartbeat.to_json())
+    async def heartbeat(self, address: str, heartbeat: HeartbeatData) -> str | None:
+        """Register this connection's producers and consumers, or keep them registered.
+
+        Returns what the broker has to say about their groups, None when all is well.
+        """
+        return (await self.call(address, RequestCode.HEART_BEAT, None, heartbeat.to_json())).remark or None
 
     async def unregister(
         self, address: str, client_id: str, *, producer_group: str | None = None, consumer_group: str | None = None

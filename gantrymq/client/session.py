@@ -13,6 +13,7 @@ import os
 import secrets
 import socket
 import ssl
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict, Unpack
 
@@ -40,6 +41,7 @@ class ConnectionOptions(TypedDict, total=False):
     serialize_type: int
 
 
+REMARK_REPEAT_S = 600.0
 HEARTBEAT_S = 30.0  # RocketMQ: heartbeatBrokerInterval; brokers forget a client after 120 s of silence
 
 
@@ -79,6 +81,7 @@ class ClientSession:
         self._heartbeat = heartbeat
         self._heartbeat_slaves = heartbeat_slaves
         self._greeted: set[str] = set()
+        self._remarks: dict[str, tuple[str, float]] = {}  # by broker: what it said last, and when that was logged
         self._brokers_changed = asyncio.Event()
 
     def answer_requests(self, handlers: Mapping[int, RequestHandler]) -> None:
@@ -139,6 +142,21 @@ class ClientSession:
                 )
             elif isinstance(outcome, BaseException):
                 raise outcome
+            else:
+                self._note_remark(address, outcome)
+
+    def _note_remark(self, address: str, remark: str | None) -> None:
+        """Log what a broker said about our groups; the same again only after REMARK_REPEAT_S."""
+        if remark is None:
+            self._remarks.pop(address, None)
+            return
+        told, at = self._remarks.get(address, ("", 0.0))
+        now = time.monotonic()
+        if remark != told or now - at >= REMARK_REPEAT_S:
+            self._remarks[address] = remark, now
+            logger.warning(
+                "broker warns of a group", extra={"event": "broker_remark", "address": address, "remark": remark}
+            )
 
     def _addresses(self) -> list[str]:
         return self.routes.brokers() if self._heartbeat_slaves else self.routes.masters()
