@@ -37,6 +37,7 @@ class ConsumeQueue:
         "_folder",
         "bases",
         "dirty",
+        "doubted_below",
         "ext",
         "file_units",
         "has_residue",
@@ -64,10 +65,11 @@ class ConsumeQueue:
         self.tail = bytearray()
         self.tail_index = 0  # of the first unit in the tail
         self.written_index = 0  # units below it are in the files
+        self.doubted_below = 0  # units below it are another run's: who reads one compares it with its record
         self.max_physical_offset = 0  # end of the last message
         self.dirty = False
         self.ext: ConsumeQueueExt | None = None
-        self.is_torn = False  # load found a file where no unit stands
+        self.is_torn = False  # load found units missing: a file with none, or some in between
         self.has_residue = False  # load did not see that all is empty behind the end
         self._first_physical_offset = -1  # of the first message, while nothing was cut since it was loaded
         self._descriptors = descriptors
@@ -179,9 +181,10 @@ class ConsumeQueue:
             if found.last is not None and found.last.size_bytes != FILLER_SIZE:
                 self.max_physical_offset = found.last.physical_offset + found.last.size_bytes
             self.has_residue = found.has_residue
+            self.is_torn |= found.has_hole
             if found.units < self.file_units:
                 break
-        self.next_index = self.tail_index = self.written_index = end
+        self.next_index = self.tail_index = self.written_index = self.doubted_below = end
         if self.bases and self.bases[-1] >= end:
             self.is_torn = True  # a file comes into being with its first unit: that one is gone, maybe others
             self.cut(end)

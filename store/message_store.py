@@ -13,7 +13,7 @@ import struct
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 from gantrymq.message import properties as names
 from gantrymq.message import record, sysflag
@@ -82,7 +82,6 @@ class MessageStore(ReadableStore):
         self._abort = AbortMarker(root / "abort")
         self._checkpoint = Checkpoint(root / "checkpoint")
         self._discard = Discard(root / "deleted")
-        self._executor = ThreadPoolExecutor(max_workers=4, thread_name_prefix="store")
         self._log_flusher = LogFlusher(
             self._log, self._checkpoint, config, self.stats, self._executor, self._sync_failed
         )

@@ -27,6 +27,7 @@ class QueueFile(NamedTuple):
     first: ConsumeQueueUnit | None
     last: ConsumeQueueUnit | None
     has_residue: bool  # something behind the last unit, or nobody can say
+    has_hole: bool = False  # what stands behind are units of messages that the store had: one in between is damaged
 
 
 def scan_queue_file(path: str, file_units: int, synced_end: int) -> QueueFile:
@@ -42,7 +43,10 @@ def scan_queue_file(path: str, file_units: int, synced_end: int) -> QueueFile:
             return QueueFile(0, None, None, True)
         first = _unit(page, 0)
         last = _unit(page, count - 1) if count <= units else _read_unit(fd, count - 1)
-        return QueueFile(count, first, last, _has_residue(fd, count * UNIT_BYTES))
+        residue_at = _find_residue(fd, count * UNIT_BYTES)
+        known_to = last.physical_offset + last.size_bytes if last is not None else 0
+        has_hole = residue_at is not None and residue_at >= 0 and _has_units(fd, residue_at, known_to, synced_end)
+        return QueueFile(count, first, last, residue_at is None or residue_at >= 0, has_hole)
     finally:
         os.close(fd)
 
@@ -75,17 +79,30 @@ def _count_further(fd: int, count: int, file_units: int, synced_end: int) -> int
             return count
 
 
-def _has_residue(fd: int, end: int) -> bool:
-    """Say if anything but zeros may stand behind the end. Pages that were never written are holes."""
+def _find_residue(fd: int, end: int) -> int | None:
+    """Return where anything but zeros may stand behind the end, -1 for nowhere, None when the file system can't tell.
+
+    Pages that were never written are holes.
+    """
     page_end = -(-end // PAGE_BYTES) * PAGE_BYTES
     behind = os.pread(fd, page_end - end, end)
     if behind != bytes(len(behind)):
-        return True
+        return end
     try:
-        os.lseek(fd, page_end, os.SEEK_DATA)
+        return os.lseek(fd, page_end, os.SEEK_DATA)
     except OSError as exc:
-        return exc.errno != errno.ENXIO
-    return True
+        return -1 if exc.errno == errno.ENXIO else None
+
+
+def _has_units(fd: int, position: int, low: int, high: int) -> bool:
+    """Say if units of messages between two physical offsets stand from `position` on."""
+    position -= position % UNIT_BYTES
+    while data := os.pread(fd, SCAN_UNITS * UNIT_BYTES, position):
+        for physical_offset, size_bytes, _tags_code in UNIT.iter_unpack(data[: len(data) - len(data) % UNIT_BYTES]):
+            if low <= physical_offset and size_bytes > 0 and physical_offset + size_bytes <= high:
+                return True
+        position += len(data)
+    return False
 
 
 def _unit(data: bytes, index: int) -> ConsumeQueueUnit:

@@ -6,6 +6,7 @@ Nothing here changes the store but its counters. MessageStore adds putting and l
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gantrymq.message.model import MessageExt
@@ -25,6 +26,7 @@ from store.results import ConsumeQueueUnit, GetMessageResult, QueryMessageResult
 from store.running_state import RunningFlags, RunningState
 from store.stats import StoreStatsService
 from store.tags_codes import TagsCodes
+from store.unit_mender import UnitMender
 
 
 class ReadableStore:
@@ -40,7 +42,9 @@ class ReadableStore:
         self._index = IndexService(config.root / "index", config, clock)
         self._tags_codes = TagsCodes(self.delay_levels)
         self._slots = self._queues.slots
-        self._reader = StoreReader(config, self._log, self._queues, self._index)
+        self._executor = ThreadPoolExecutor(max_workers=4, thread_name_prefix="store")
+        self._mender = UnitMender(self._log, self._queues, self._tags_codes, self._executor)
+        self._reader = StoreReader(config, self._log, self._queues, self._index, self._mender)
         self._dispatcher = Dispatcher(
             self._log,
             self._queues,

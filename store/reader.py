@@ -7,6 +7,7 @@ records lie side by side, else a view each. Everything rarer goes unit by unit.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import struct
 
@@ -16,7 +17,7 @@ from gantrymq.message.model import MessageExt
 from store.commit_log import CommitLog
 from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.config import MessageStoreConfig
-from store.consume_queue import UNIT, ConsumeQueue
+from store.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
 from store.consume_queue_ext import ADDRESS_MAX
 from store.consume_queue_table import ConsumeQueueTable
 from store.content_filter import ContentFilter
@@ -28,6 +29,7 @@ from store.results import (
     QueryMessageResult,
     TagFilter,
 )
+from store.unit_mender import UnitMender, are_messages, are_plausible
 
 FILTER_UNITS_MIN = 800  # RocketMQ reads so many units at once for a filter: 16000 bytes
 UNITS_PER_LOOK = 128
@@ -41,11 +43,17 @@ class StoreReader:
     """Looks at log, queues and index; changes none of them."""
 
     def __init__(
-        self, config: MessageStoreConfig, log: CommitLog, queues: ConsumeQueueTable, index: IndexService
+        self,
+        config: MessageStoreConfig,
+        log: CommitLog,
+        queues: ConsumeQueueTable,
+        index: IndexService,
+        mender: UnitMender,
     ) -> None:
         self._log = log
         self._queues = queues
         self._index = index
+        self._mender = mender
         self._query_max = config.query_messages_max
         self._memory_count_max = config.transfer_count_in_memory_max
         self._memory_bytes_max = config.transfer_bytes_in_memory_max
@@ -91,6 +99,7 @@ class StoreReader:
             count = self._memory_count_max
         if count > UNITS_PER_LOOK:
             return None
+        is_doubtful = offset < queue.doubted_below
         if offset >= queue.tail_index:
             values = _UNITS[count].unpack_from(queue.tail, (offset - queue.tail_index) * UNIT_BYTES)
         else:
@@ -99,6 +108,8 @@ class StoreReader:
             if count == 0:
                 return None
             values = _UNITS[count].unpack(data)
+            if is_doubtful and not are_plausible(values):
+                return None
         log = self._log
         first, last_end = values[0], values[-3] + values[-2]
         sizes = values[1::3]
@@ -110,8 +121,18 @@ class StoreReader:
             return None
         view, base = file.view, file.base
         if last_end - first == size_bytes:
+            if (
+                is_doubtful
+                and not (  # with both ends right and no gap, so is what lies between
+                    are_messages(view, base, values[:1], sizes[:1], offset)
+                    and are_messages(view, base, values[-3:-2], sizes[-1:], offset + count - 1)
+                )
+            ):
+                return None
             buffers = [view[first - base : last_end - base]]
         else:
+            if is_doubtful and not are_messages(view, base, values[::3], sizes, offset):
+                return None
             buffers = [view[at - base : at - base + size] for at, size in zip(values[::3], sizes, strict=True)]
         return GetMessageResult(
             _FOUND, offset + count, queue.min_index, queue.next_index, buffers, count, size_bytes, False
@@ -136,13 +157,24 @@ class StoreReader:
         removed_below = 0
         last_pulled = -1
         index = offset
-        full = False
+        full = is_waiting = False
         while units_left > 0 and not full:
             data = queue.read(index, min(units_left, UNITS_PER_LOOK))
             if not data:
                 break
+            is_doubtful = index < queue.doubted_below
+            if is_doubtful:
+                mended = self._believable(queue, index, data)
+                if mended is None:
+                    is_waiting = True
+                    break
+                data = mended
             units_left -= len(data) // UNIT_BYTES
-            for physical_offset, size_bytes, tags_code in UNIT.iter_unpack(data):
+            for unit in UNIT.iter_unpack(data):
+                physical_offset, size_bytes, tags_code = unit
+                if size_bytes == FILLER_SIZE:
+                    index += 1
+                    continue
                 last_pulled = physical_offset
                 if physical_offset < removed_below:
                     index += 1
@@ -162,6 +194,19 @@ class StoreReader:
                 if tag_filter is not None and tags_code not in tag_filter and _is_known(queue, tags_code, tag_filter):
                     continue
                 file = log.queue.find(physical_offset)
+                if is_doubtful and (
+                    physical_offset >= end
+                    or (file is not None and not are_messages(file.view, file.base, unit[:1], unit[1:2], index - 1))
+                ):
+                    mended = self._mender.mend(queue, index - 1, UNIT.pack(*unit))
+                    if mended is None:
+                        index -= 1
+                        full = is_waiting = True
+                        break
+                    physical_offset, size_bytes, _code = UNIT.unpack(mended)
+                    if size_bytes == FILLER_SIZE:
+                        continue
+                    file = log.queue.find(physical_offset)
                 if file is None or physical_offset + size_bytes > min(end, file.end):
                     if not count:
                         result.status = GetMessageStatus.MESSAGE_WAS_REMOVING
@@ -181,6 +226,9 @@ class StoreReader:
                     runs.append((physical_offset, physical_offset + size_bytes))
                 count += 1
                 size_sum += size_bytes
+        if is_waiting and index == offset:  # until the unit is found again
+            result.status = GetMessageStatus.OFFSET_FOUND_NULL
+            return result
         if index == offset and not count and last_pulled < 0:
             result.status = GetMessageStatus.OFFSET_FOUND_NULL
             result.next_begin_offset = offset - offset % queue.file_units + queue.file_units
@@ -196,6 +244,12 @@ class StoreReader:
         result.size_bytes = size_sum
         result.suggest_slave = last_pulled >= 0 and end - last_pulled > self._hot_bytes
         return result
+
+    def _believable(self, queue: ConsumeQueue, index: int, data: bytes | bytearray) -> bytes | bytearray | None:
+        """Return units that came from a file, made anew where they can't be right; None while that takes time."""
+        if are_plausible(tuple(itertools.chain.from_iterable(UNIT.iter_unpack(data)))):
+            return data
+        return self._mender.mend(queue, index, data)
 
     def _next_file_start(self, physical_offset: int) -> int:
         each = self._log.file_bytes
@@ -249,7 +303,10 @@ class StoreReader:
         queue = self._queues.find(topic, queue_id)
         if queue is None or not queue.first_index <= offset < queue.next_index or count <= 0:
             return []
-        return [ConsumeQueueUnit._make(unit) for unit in UNIT.iter_unpack(queue.read(offset, count))]
+        data: bytes | bytearray | None = queue.read(offset, count)
+        if data and offset < queue.doubted_below:
+            data = self._believable(queue, offset, data)
+        return [ConsumeQueueUnit._make(unit) for unit in UNIT.iter_unpack(data or b"")]
 
     def store_timestamp(self, topic: str, queue_id: int, queue_offset: int) -> int:
         """Return when the message was stored, ms; -1 when it is not there."""
