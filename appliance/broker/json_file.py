@@ -173,6 +173,10 @@ class StateWriter:
     def is_saved(self) -> bool:
         return self._saved_version >= self._version
 
+    @property
+    def is_failing(self) -> bool:
+        return self._failure is not None
+
     def persist(self) -> None:
         """Write now, blocking, if anything changed. Raises StateFileError."""
         if not self.is_saved:
@@ -222,6 +226,11 @@ class SavedTable:
     """What the broker's tables have in common: changes are told to `_writer`, which keeps them in a file."""
 
     _writer: StateWriter
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last write did not work; it is tried again."""
+        return self._writer.is_failing
 
     def persist(self) -> None:
         """Write the file now, blocking, if anything changed."""

@@ -136,6 +136,11 @@ class Lanes:
         lane.queued_bytes += len(request.body)
         queue.append((connection.read_at, connection, request, route.handler))
 
+    @property
+    def parked_count(self) -> int:
+        """Connections that have more requests at hand than are wanted now."""
+        return len(self._parked)
+
     def wanted(self) -> int:
         """How many requests a connection may submit now before it is to park."""
         return max(BACKLOG_WANTED - self.backlog, READ_SHARE)

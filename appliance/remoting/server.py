@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
@@ -22,21 +23,21 @@ from typing import Any, Protocol, cast
 from appliance.remoting.lanes import Lanes, Route, failure_answer
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
+from appliance.socket_settings import SocketSettings
 from appliance.remoting.typed import decode_request, decode_request_with_fields
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
 from gantrymq.message.ids import encode_host
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
-from gantrymq.remoting.protocol import FRAME_BYTES_MAX, RemotingProtocol
+from gantrymq.remoting.protocol import RemotingProtocol
 
 logger = logging.getLogger(__name__)
 
-BACKLOG = 1024  # RocketMQ: serverSocketBacklog
-IDLE_SECONDS_MAX = 120  # RocketMQ: serverChannelMaxIdleTimeSeconds
 IDLE_SCAN_SECONDS = 10
-WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # above it the peer is not read from until it has read its answers
+WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # unless settings say otherwise
 WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
 CONNECTIONS_MAX = 10_000
+DEFAULT_SOCKETS = SocketSettings()
 COPIED_BYTES_MAX = 8 * 1024  # answers below it are joined, larger ones go to the socket from where they lie
 INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
 
@@ -91,7 +92,7 @@ class ServerConnection(asyncio.Protocol):
         self.local_host = transport.get_extra_info("sockname")[0]
         self.born_host = encode_host(host, port)
         self.last_seen = time.monotonic()
-        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH_BYTES)
+        self._server.tune(self._transport)
         if not self._server.admit(self):
             self.close("too many connections")
             return
@@ -294,13 +295,14 @@ class RemotingServer:
         host: str,
         port: int,
         on_close: Callable[[ServerConnection], None] | None = None,
-        frame_bytes_max: int = FRAME_BYTES_MAX,
         access: AccessGate | None = None,
         tls: ServerTls | None = None,
+        sockets: SocketSettings = DEFAULT_SOCKETS,
     ) -> None:
         self.lanes = lanes
         self.routes = {int(code): (lanes.by_name[route.lane], route) for code, route in routes.items()}
-        self.frame_bytes_max = frame_bytes_max
+        self.sockets = sockets
+        self.frame_bytes_max = sockets.frame_bytes_max
         self.access = access  # None: everybody may everything
         self._host = host
         self._requested_port = port
@@ -316,24 +318,33 @@ class RemotingServer:
         """Bind and listen; returns the port (useful when 0 was asked for). Raises OSError when it is taken."""
         if self._tls is not None:
             self._tls_listener = TlsListener(
-                lambda: ServerConnection(self), self._tls, host=self._host, port=self._requested_port, backlog=BACKLOG
+                lambda: ServerConnection(self),
+                self._tls,
+                host=self._host,
+                port=self._requested_port,
+                backlog=self.sockets.backlog,
             )
             self.port = await self._tls_listener.open()
             return self.port
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: ServerConnection(self), self._host, self._requested_port, backlog=BACKLOG, reuse_address=True
+            lambda: ServerConnection(self),
+            self._host,
+            self._requested_port,
+            backlog=self.sockets.backlog,
+            reuse_address=True,
         )
         self.port = self._server.sockets[0].getsockname()[1]
         return self.port
 
     async def run(self) -> None:
-        """Close connections that were silent for IDLE_SECONDS_MAX."""
+        """Close connections that were silent for idle_seconds_max."""
+        idle_seconds_max = self.sockets.idle_seconds_max
         while True:
-            await asyncio.sleep(IDLE_SCAN_SECONDS)
-            oldest_allowed = time.monotonic() - IDLE_SECONDS_MAX
+            await asyncio.sleep(min(IDLE_SCAN_SECONDS, idle_seconds_max / 4))
+            oldest_allowed = time.monotonic() - idle_seconds_max
             for connection in [item for item in self._connections if item.last_seen < oldest_allowed]:
-                connection.close(f"silent for {IDLE_SECONDS_MAX} s")
+                connection.close(f"silent for {idle_seconds_max} s")
 
     async def close(self) -> None:
         """Stop accepting and close every connection."""
@@ -351,6 +362,21 @@ class RemotingServer:
                 if self._server is not None:
                     await self._server.wait_closed()
         self._server = self._tls_listener = None
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    def tune(self, transport: asyncio.Transport) -> None:
+        """Give a new connection's socket and write buffer the sizes that the settings ask for."""
+        sockets = self.sockets
+        transport.set_write_buffer_limits(
+            high=sockets.write_high_bytes or WRITE_BUFFER_HIGH_BYTES, low=sockets.write_low_bytes or None
+        )
+        sizes = ((socket.SO_SNDBUF, sockets.send_buffer_bytes), (socket.SO_RCVBUF, sockets.receive_buffer_bytes))
+        for which, size_bytes in sizes:
+            if size_bytes:
+                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, which, size_bytes)
 
     def admit(self, connection: ServerConnection) -> bool:
         """Whether one more connection may stay."""

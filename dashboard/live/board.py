@@ -27,7 +27,18 @@ LANES = (  # what a lane is called in broker_runtime_info: (name here, size, cap
         "EndTransactionThreadPoolQueueCapacity",
         "EndTransactionQueueHeadWaitTimeMills",
     ),
+    *(  # these only our brokers tell
+        (name, f"{prefix}Size", f"{prefix}Capacity", f"{prefix}HeadWaitTimeMills")
+        for name, prefix in (
+            ("reply", "replyThreadPoolQueue"),
+            ("heartbeat", "heartbeatThreadPoolQueue"),
+            ("client", "clientManagerThreadPoolQueue"),
+            ("consumer", "consumerManagerThreadPoolQueue"),
+            ("admin", "adminBrokerThreadPoolQueue"),
+        )
+    ),
 )
+LANES_EVERYBODY_TELLS = 4  # of any RocketMQ
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from dashboard.live import frames
 from dashboard.live.board import (
     FORGET_AFTER_S,
     LANES,
+    LANES_EVERYBODY_TELLS,
     Board,
     BrokerFacts,
     BrokerState,
@@ -185,7 +186,11 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         disk_full_in_s=_float(info, "diskSecondsToFull"),
         commit_log_bytes=last - max(first, 0) if first is not None and last is not None else None,
         behind_bytes=_int(info, "dispatchBehindBytes"),
-        lanes=tuple(Lane(name, _int(info, s), _int(info, c), _float(info, w)) for name, s, c, w in LANES),
+        lanes=tuple(
+            Lane(name, _int(info, size), _int(info, capacity), _float(info, wait))
+            for number, (name, size, capacity, wait) in enumerate(LANES)
+            if number < LANES_EVERYBODY_TELLS or size in info
+        ),
     )
     if before is None or before.boot_ms != boot_ms or not 0 < now - before.at <= RATE_STEP_MAX_S:
         return facts
