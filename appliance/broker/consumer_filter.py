@@ -37,8 +37,8 @@ class ConsumerFilter:
     """One group's condition on one topic (RocketMQ: ConsumerFilterData). Times in ms since the epoch; 0: not dead."""
 
     __slots__ = (
-        "born_ms", "client_version", "condition", "content_filter", "dead_ms", "expression_type", "group", "positions",
-        "topic",
+        "bits", "born_ms", "client_version", "condition", "content_filter", "dead_ms", "expression_type", "group",
+        "positions", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -60,8 +60,9 @@ class ConsumerFilter:
         self.dead_ms = dead_ms
         self.client_version = client_version
         self.positions = bloom.positions(group, topic)
+        self.bits = mask_of(self.positions)
         self.content_filter = SqlFilter(
-            condition, bits=mask_of(self.positions), bitmap_bytes=bloom.bit_count // 8, born_ms=born_ms
+            condition, bits=self.bits, bitmap_bytes=bloom.bit_count // 8, born_ms=born_ms
         )
 
     @property
@@ -119,7 +120,7 @@ class ConsumerFilterManager(SavedTable):
         bits = 0
         for consumer_filter in filters.values():
             if consumer_filter.condition.is_met(decoded):
-                bits |= mask_of(consumer_filter.positions)
+                bits |= consumer_filter.bits
         return bits.to_bytes(self.bloom.bit_count // 8, "little")
 
     # -- groups come and go -------------------------------------------------------------------------------------------

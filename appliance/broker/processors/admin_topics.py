@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+from appliance.broker.filter import Wanted, filter_of, is_by_tag
+from appliance.broker.queue_view import unit_view
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
 from gantrymq.errors import BodyError, MessageRejected
@@ -226,23 +229,25 @@ def query_consume_queue(
     body: dict[str, Any] = {
         "maxQueueIndex": high,
         "minQueueIndex": low,
-        "queueData": [
-            {
-                "eval": False,
-                "physicOffset": unit.physical_offset,
-                "physicSize": unit.size_bytes,
-                "tagsCode": unit.tags_code,
-            }
-            for unit in units
-        ],
     }
     group = request.ext_fields.get("consumerGroup")
-    if group:
-        subscription = broker.consumers.find_subscription(group, topic)
-        if subscription is None:
-            body["filterData"] = f"{group}@{topic} is not online!"
-        else:
-            body |= {"filterData": "null", "subscriptionData": subscription.to_dict()}
+    subscription = broker.consumers.find_subscription(group, topic) if group else None
+    wanted: Wanted = None
+    if group and subscription is None:
+        body["filterData"] = f"{group}@{topic} is not online!"
+    elif group and subscription is not None:
+        found = broker.filters.get(topic, group)
+        filter_data = found.to_dict(broker.filters.bloom.bit_count) if found is not None else None
+        body |= {"filterData": json.dumps(filter_data, indent="\t"), "subscriptionData": subscription.to_dict()}
+        if is_by_tag(subscription.expression_type):
+            wanted = filter_of(subscription)
+        elif found is not None:
+            wanted = found.content_filter
+    has_group = subscription is not None
+    body["queueData"] = [
+        unit_view(unit, broker.store.extended_unit(topic, queue_id, unit.tags_code), wanted, has_group=has_group)
+        for unit in units
+    ]
     return request.reply(body=fastjson.dumps(body))
 
 

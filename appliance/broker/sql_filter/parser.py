@@ -33,7 +33,7 @@ from appliance.broker.sql_filter.tree import (
 
 CHARS_MAX = 32_768
 DEPTH_MAX = 64  # of brackets and signs in one another, and of comparisons of comparisons
-PARTS_MAX = 1024  # comparisons, texts of an IN not counted
+PARTS_MAX = 2048  # values that are compared, texts of an IN not counted
 
 _NULL = Constant(None)
 _LITERALS = {Kind.TRUE: Constant(True), Kind.FALSE: Constant(False), Kind.NULL: _NULL}
@@ -102,7 +102,7 @@ class _Parser:
     def _count(self) -> None:
         self._parts += 1
         if self._parts > PARTS_MAX:
-            raise SqlError(f"more than {PARTS_MAX} parts", self._token.position + 1)
+            raise SqlError(f"more than {PARTS_MAX} values", self._token.position + 1)
 
     # -- rules --------------------------------------------------------------------------------------------------------
 
