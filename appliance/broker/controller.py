@@ -29,12 +29,14 @@ from appliance.broker.consumer_groups import ConsumerManager
 from appliance.broker.consumer_offset import ConsumerOffsetManager
 from appliance.broker.housekeeping import ClientHousekeeping
 from appliance.broker.long_polling import PullRequestHold
+from appliance.broker.offset_moved import OffsetMovedEvents
 from appliance.broker.outer_api import BrokerOuterApi
 from appliance.broker.processors import HANDLERS, VIP_HANDLERS
 from appliance.broker.processors.pull import pull_again
 from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.rebalance_lock import RebalanceLockManager
 from appliance.broker.schedule import ScheduleMessageService
+from appliance.broker.slow_consumers import SlowConsumerGuard
 from appliance.broker.stats import BrokerStatsManager
 from appliance.broker.subscription_group import SubscriptionGroupManager
 from appliance.broker.topic_config import TopicConfigManager
@@ -66,9 +68,11 @@ CHANGEABLE = frozenset(
         "cleanFileForciblyEnable",
         "cleanResourceInterval",
         "compressedRegister",
+        "consumerFallbehindThreshold",
         "deleteCommitLogFilesInterval",
         "deleteConsumeQueueFilesInterval",
         "deleteWhen",
+        "disableConsumeIfConsumerReadSlowly",
         "diskMaxUsedSpaceRatio",
         "enablePropertyFilter",
         "fileReservedTime",
@@ -84,6 +88,7 @@ CHANGEABLE = frozenset(
         "sendThreadPoolQueueCapacity",
         "shortPollingTimeMills",
         "startAcceptSendRequestTimeStamp",
+        "storeReplyMessageEnable",
         "rejectTransactionMessage",
         "traceOn",
         "transactionCheckInterval",
@@ -125,6 +130,8 @@ class BrokerController:
         self.store = MessageStore(store_config)
         self.store_times = StoreTimes(self.store)
         self.reply_pushes = ReplyPushes()
+        self.offset_moved = OffsetMovedEvents(self.store)
+        self.slow_consumers = SlowConsumerGuard(config, self.groups, self.offsets, self.store, self.store_times)
         self.schedule = ScheduleMessageService(
             self.store,
             self.topics,
@@ -218,6 +225,7 @@ class BrokerController:
                 self.hold,
                 self.stats,
                 ClientHousekeeping(self.producers, self.consumers, self.locks),
+                self.slow_consumers,
                 WatermarkLog(self.lanes, self.store),
                 self.server,
                 self.vip_server,
@@ -273,6 +281,7 @@ class BrokerController:
         host = self.config.advertised_address_host
         self.address = f"{host}:{self.port}"
         self.store_host = self.transactions.store_host = encode_host(host, self.port)
+        self.offset_moved.store_host = self.store_host
         self.send_answers = SendAnswers(self.config.region_id, self.config.trace_on, self.store_host)
 
     def _address_server(self) -> list[AddressServer]:

@@ -29,6 +29,7 @@ _LANE_KEYS = {
     ),
 }
 _BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+GROUPS_NAMED_MAX = 20
 _NO_TRANSIENT_POOL = "2147483647"  # what RocketMQ says while its off-heap pool is off; there is none here
 
 
@@ -46,6 +47,9 @@ def runtime_info(broker: BrokerController, *, now_s: float | None = None) -> dic
         **_lanes(broker),
         **_schedule(broker),
         **_transactions(broker),
+        **_consumer_groups(broker),
+        **service_figures(broker),
+        "settingsIgnored": explain_ignored(broker.live_config.ignored),  # ours, as the log says it at the start
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_timestamp),
     }
 
@@ -173,4 +177,29 @@ def _transactions(broker: BrokerController) -> dict[str, str]:
         "transactionCheckRounds": str(figures.rounds),
         "transactionLastCheckTimestamp": str(figures.last_round_ms),
         "transactionLastCheckMillis": str(figures.last_round_took_ms),
+    }
+
+
+def _timer(broker: BrokerController) -> dict[str, str]:
+    """Keys of ours: messages that wait for a time of their own, when the next is due, how late the delivery is."""
+    timer = broker.timer
+    return {
+        "timerPending": str(timer.pending),
+        "timerNextDueMs": str(timer.next_due_ms or 0),
+        "timerBehindMs": str(timer.behind_ms),
+        "timerDelivered": str(timer.delivered),
+        "timerRolled": str(broker.timer_rolling.rolled),
+    }
+
+
+def _consumer_groups(broker: BrokerController) -> dict[str, str]:
+    """Keys of ours: groups that need somebody's attention; names are cut after the first GROUPS_NAMED_MAX."""
+    disagreeing, suspended = broker.consumers.agreement.disagreeing_groups, broker.groups.suspended
+    return {
+        "subscriptionDisagreements": str(len(disagreeing)),
+        "subscriptionDisagreementGroups": ",".join(disagreeing[:GROUPS_NAMED_MAX]),
+        "suspendedGroups": str(len(suspended)),
+        "suspendedGroupNames": ",".join(suspended[:GROUPS_NAMED_MAX]),
+        "consumerBehindBytesMax": str(broker.slow_consumers.behind_bytes_max),
+        "offsetMovedEventsLeftOut": str(broker.offset_moved.left_out),
     }

@@ -41,6 +41,7 @@ class SubscriptionGroupManager(SavedTable):
         self._file = JsonFile(path)
         self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
         self._lines: dict[str, str] = {}  # group to its entry in the file
+        self._suspended: dict[str, SubscriptionGroupConfig] = {}  # as they were before, by name
         self.configs: dict[str, SubscriptionGroupConfig] = {}
         self.data_version = DataVersion()
         for group in BUILT_IN_GROUPS:
@@ -91,6 +92,7 @@ class SubscriptionGroupManager(SavedTable):
         if self.configs.pop(group, None) is None:
             return False
         del self._lines[group]
+        self._suspended.pop(group, None)
         self._touch()
         logger.info("group deleted", extra={"event": "group_deleted", "group": group})
         return True
@@ -99,8 +101,35 @@ class SubscriptionGroupManager(SavedTable):
         """The whole table as the body of 201 wants it."""
         return SubscriptionGroupWrapper(self.configs, self.data_version)
 
+    # -- suspending, in memory only -----------------------------------------------------------------------------------
+
+    @property
+    def suspended(self) -> list[str]:
+        """The groups that suspend() disabled and nobody has set since."""
+        return sorted(self._suspended)
+
+    def suspend(self, group: str) -> bool:
+        """Let the group consume no more; its file entry stays. False when it may not already, or is unknown."""
+        config = self.configs.get(group)
+        if config is None or not config.consume_enable:
+            return False
+        self._suspended[group] = config
+        self.configs[group] = dataclasses.replace(config, consume_enable=False)
+        self.data_version.bump(int(self._clock() * 1000))
+        return True
+
+    def resume(self, group: str) -> None:
+        """Take a suspend() back."""
+        config = self._suspended.pop(group, None)
+        if config is not None:
+            self.configs[group] = config
+            self.data_version.bump(int(self._clock() * 1000))
+
+    # -- entries ------------------------------------------------------------------------------------------------------
+
     def _keep(self, config: SubscriptionGroupConfig) -> None:
         self.configs[config.group_name] = config
+        self._suspended.pop(config.group_name, None)
         self._lines[config.group_name] = member_text(config.group_name, config.to_json().decode())
 
     def _touch(self) -> None:

@@ -331,14 +331,24 @@ class Connection(Body):
 
 
 @dataclass
+class SubscriptionParty(Body):
+    """Members of a consumer group that want the same: topics to expressions."""
+
+    client_ids: list[str] = field(default_factory=list)
+    message_model: str = "CLUSTERING"
+    subscriptions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
 class ConsumerConnection(Body):
-    """Body of 203."""
+    """Body of 203. disagreement: who wants what, where members subscribe differently (our brokers only)."""
 
     connection_set: list[Connection] = json_field(read=_list_of(Connection), default=list)
     subscription_table: dict[str, SubscriptionData] = json_field(read=_map_of(SubscriptionData), default=dict)
     consume_type: str = "CONSUME_PASSIVELY"
     message_model: str = "CLUSTERING"
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    disagreement: list[SubscriptionParty] | None = json_field(read=_list_of(SubscriptionParty), default=None)
 
 
 @dataclass

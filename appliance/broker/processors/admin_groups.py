@@ -6,6 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from appliance.broker.subscription_agreement import parties_of
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
 from gantrymq.errors import BodyError, MessageRejected
@@ -109,6 +110,7 @@ def get_consumer_connections(
         info.consume_type,
         info.message_model,
         info.consume_from_where,
+        parties_of(info) if broker.consumers.agreement.remark(group) is not None else None,
     )
     return request.reply(body=body.to_json())
 

@@ -19,6 +19,7 @@ from gantrymq.remoting.command import RemotingCommand
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
 
+QUARRELS_TOLD_MAX = 5  # groups of one client
 UNIT_SUB_FLAG = 2  # topicSysFlag of a retry topic whose consumers run in unit mode
 
 
@@ -47,7 +48,14 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
             refused.append(str(exc))
     if refused:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "; ".join(refused))
-    return request.reply()
+    return request.reply(remark=_quarrels(context, beat))
+
+
+def _quarrels(context: BrokerController, beat: HeartbeatData) -> str | None:
+    """What members of the client's groups disagree on. Clients that don't read a good answer's remark miss nothing."""
+    agreement = context.consumers.agreement
+    remarks = [agreement.remark(consumer.group_name) for consumer in beat.consumer_data_set[:QUARRELS_TOLD_MAX]]
+    return "; ".join(filter(None, remarks)) or None
 
 
 def _register_consumer(

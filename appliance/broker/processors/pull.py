@@ -15,6 +15,7 @@ from appliance.broker.long_polling import HeldPull
 from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
+from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import PERM_READ
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -77,6 +78,11 @@ def _pull(broker: BrokerController, connection: ServerConnection, request: Remot
     if code is ResponseCode.PULL_NOT_FOUND and may_wait and sys_flag & SUSPEND:
         _park(broker, connection, request, topic, queue_id, offset, wanted)
         return
+    if code is ResponseCode.PULL_OFFSET_MOVED:
+        queue = MessageQueue(topic, broker.config.broker_name, queue_id)
+        broker.offset_moved.moved(group, queue, offset, result.next_begin_offset)
+    elif broker.config.disable_slow_consumers and result.message_count and group != TOOLS_GROUP:
+        broker.slow_consumers.note_read(group, topic, queue_id, result.next_begin_offset)
     _answer(broker, connection, request, group, topic, code, result)
 
 
@@ -124,9 +130,8 @@ def _checked_filter(
 ) -> Wanted:
     """What a pull that is allowed wants. Raises BrokerError with RocketMQ's code when it is not."""
     if not broker.config.permission & PERM_READ:
-        raise BrokerError(
-            ResponseCode.NO_PERMISSION, f"the broker[{broker.config.broker_name}] pulling message is forbidden"
-        )
+        host = broker.address.rpartition(":")[0]
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{host}] pulling message is forbidden")
     group_config = broker.groups.get(group)
     if group_config is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{group}] does not exist")
@@ -157,7 +162,11 @@ def _filter_from_heartbeat(
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the consumer group[{group}] can not consume by broadcast way")
     subscription = consumers.subscriptions.get(topic)
     if subscription is None:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist: {topic}")
+        quarrel = broker.consumers.agreement.remark(group)
+        raise BrokerError(
+            ResponseCode.SUBSCRIPTION_NOT_EXIST,
+            f"the consumer's subscription not exist: {topic}{f'; {quarrel}' if quarrel else ''}",
+        )
     if subscription.sub_version < int(fields["subVersion"]):
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_by_tag(subscription.expression_type):

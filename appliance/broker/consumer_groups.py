@@ -1,0 +1,237 @@
+"""The consumers that are online, by group, and the notices (40) they get when their group changes.
+
+Those notices are gathered: a group is told at once, then at most every NOTICE_INTERVAL_S, or a thousand consumers that
+start together would make a million pushes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from appliance.broker.clients import Channels, ClientChannel, Memberships, expired
+from appliance.broker.subscription_agreement import SubscriptionAgreement, WishCounter, wish_of
+from appliance.remoting.server import ServerConnection
+from gantrymq.remoting.bodies import ConsumerData, ConsumerIdList, SubscriptionData
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+
+logger = logging.getLogger(__name__)
+
+NOTICE_INTERVAL_S = 0.1
+
+
+@dataclass(slots=True)
+class ConsumerGroupInfo:
+    """A consumer group with members online.
+
+    subscriptions: by topic, as the newest heartbeat said. wishes: what the members want, each with their number.
+    """
+
+    group: str
+    consume_type: str
+    message_model: str
+    consume_from_where: str
+    subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
+    channels: Channels = field(default_factory=dict)
+    wishes: WishCounter = field(default_factory=WishCounter)
+    _id_list: bytes | None = None
+
+    @property
+    def is_broadcasting(self) -> bool:
+        return self.message_model == "BROADCASTING"
+
+    def client_ids(self) -> list[str]:
+        """Return the members' ids, each once: one that reconnected may have two connections for a while."""
+        return list({member.client_id: None for member in self.channels.values()})
+
+    def id_list(self) -> bytes:
+        """The body of 38; asked by every member at every rebalance, so it is made once per change."""
+        if self._id_list is None:
+            self._id_list = ConsumerIdList(self.client_ids()).to_json()
+        return self._id_list
+
+    def channel_of(self, client_id: str) -> ClientChannel | None:
+        """Return the member with this id; the newest connection if it has several."""
+        found = [member for member in self.channels.values() if member.client_id == client_id]
+        return found[-1] if found else None
+
+    def _members_changed(self) -> None:
+        self._id_list = None
+
+    def join(self, member: ClientChannel) -> bool:
+        """Add or refresh a member. Returns whether it is new."""
+        known = self.channels.get(member.connection)
+        self._count(known, member)
+        if known is not None and known.client_id == member.client_id:
+            known.last_update, known.wish = member.last_update, member.wish
+            return False
+        self.channels[member.connection] = member
+        self._members_changed()
+        return True
+
+    def _count(self, before: ClientChannel | None, after: ClientChannel | None) -> None:
+        """Have one member's wish counted instead of another's."""
+        if before is not None and before.wish is not None:
+            self.wishes[before.wish] -= 1
+            if not self.wishes[before.wish]:
+                del self.wishes[before.wish]
+        if after is not None and after.wish is not None:
+            self.wishes[after.wish] += 1
+
+    def leave(self, connection: ServerConnection) -> ClientChannel | None:
+        """Remove a member; None when it was none."""
+        member = self.channels.pop(connection, None)
+        if member is not None:
+            self._count(member, None)
+            self._members_changed()
+        return member
+
+    def subscribe(self, wanted: Iterable[SubscriptionData]) -> bool:
+        """Take over a heartbeat's subscriptions. Returns whether a topic came or went.
+
+        A newer version of a known topic's subscription replaces it without notice: members needn't share out queues
+        anew.
+        """
+        by_topic = {subscription.topic: subscription for subscription in wanted if subscription.topic}
+        is_changed = by_topic.keys() != self.subscriptions.keys()
+        for topic, subscription in by_topic.items():
+            known = self.subscriptions.get(topic)
+            if known is None or subscription.sub_version > known.sub_version:
+                self.subscriptions[topic] = subscription
+        for topic in self.subscriptions.keys() - by_topic.keys():
+            del self.subscriptions[topic]
+        return is_changed
+
+
+class ConsumerManager:
+    """Consumer groups. clock: monotonic seconds. notify_enable: the broker-wide switch of the notices."""
+
+    def __init__(self, *, notify_enable: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+        self._is_notifying = notify_enable
+        self._clock = clock
+        self._memberships = Memberships()
+        self._silent_groups: set[str] = set()  # groups whose settings switch notices off
+        self._to_notify: dict[str, None] = {}  # in order of their first change
+        self._has_notices = asyncio.Event()
+        self.groups: dict[str, ConsumerGroupInfo] = {}
+        self.on_group_gone: Callable[[str], None] | None = None  # told when a group's last member left
+        self.agreement = SubscriptionAgreement(clock=clock)
+
+    # -- membership ---------------------------------------------------------------------------------------------------
+
+    def register(
+        self,
+        consumer: ConsumerData,
+        connection: ServerConnection,
+        client_id: str,
+        language: str,
+        version: int,
+        *,
+        is_notifying: bool = True,
+    ) -> None:
+        """Note a heartbeat of one consumer group. is_notifying: the group's own switch."""
+        name = consumer.group_name
+        info = self.groups.get(name)
+        if info is None:
+            info = ConsumerGroupInfo(name, consumer.consume_type, consumer.message_model, consumer.consume_from_where)
+            self.groups[name] = info
+        info.consume_type = consumer.consume_type
+        info.message_model = consumer.message_model
+        info.consume_from_where = consumer.consume_from_where
+        wish = wish_of(name, consumer.message_model, consumer.subscription_data_set)
+        is_new = info.join(ClientChannel(connection, client_id, language, version, self._clock(), wish))
+        if is_new:
+            self._memberships.add(connection, name)
+            logger.info("consumer joined", extra={"event": "consumer_joined", "group": name, "client": client_id})
+        is_changed = info.subscribe(consumer.subscription_data_set)
+        if is_notifying:
+            self._silent_groups.discard(name)
+        else:
+            self._silent_groups.add(name)
+        if is_new or is_changed:
+            self.notify(name)
+        self.agreement.look(info)
+
+    def unregister(self, group: str, connection: ServerConnection, *, is_gone: bool = False) -> None:
+        """Take the connection out of a group; the others are told.
+
+        is_gone: without a word; then the others are told even where the group's settings switch notices off, as in
+        RocketMQ, whose switch is asked for heartbeats and farewells only.
+        """
+        info = self.groups.get(group)
+        member = info.leave(connection) if info is not None else None
+        if info is None or member is None:
+            return
+        self._memberships.remove(connection, group)
+        logger.info("consumer left", extra={"event": "consumer_left", "group": group, "client": member.client_id})
+        if info.channels:
+            self.notify(group, always=is_gone)
+            self.agreement.look(info)
+        else:
+            del self.groups[group]
+            self.agreement.forget(group)
+            self._silent_groups.discard(group)
+            self._to_notify.pop(group, None)
+            if self.on_group_gone is not None:
+                self.on_group_gone(group)
+
+    def connection_closed(self, connection: ServerConnection) -> None:
+        """Take the connection out of all its groups."""
+        for group in self._memberships.of(connection):
+            self.unregister(group, connection, is_gone=True)
+
+    def scan_expired(self, now: float) -> None:
+        """Close and drop members that were silent for SILENCE_S_MAX; unlike RocketMQ's, the others are told."""
+        for group, member in expired({name: info.channels for name, info in self.groups.items()}, now):
+            self.unregister(group, member.connection, is_gone=True)
+            member.connection.close("consumer sent no heartbeat")
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def get(self, group: str) -> ConsumerGroupInfo | None:
+        """Return the group if it has members online."""
+        return self.groups.get(group)
+
+    def channels(self, group: str) -> list[ClientChannel]:
+        info = self.groups.get(group)
+        return list(info.channels.values()) if info is not None else []
+
+    def find_subscription(self, group: str, topic: str) -> SubscriptionData | None:
+        info = self.groups.get(group)
+        return info.subscriptions.get(topic) if info is not None else None
+
+    def groups_subscribing(self, topic: str) -> set[str]:
+        """Return the groups online that subscribe to the topic."""
+        return {name for name, info in self.groups.items() if topic in info.subscriptions}
+
+    # -- notices ------------------------------------------------------------------------------------------------------
+
+    def notify(self, group: str, *, always: bool = False) -> None:
+        """Have the group's members told that it changed, soon; `always`: whatever the group's settings say."""
+        if self._is_notifying and (always or group not in self._silent_groups):
+            self._to_notify[group] = None
+            self._has_notices.set()
+
+    def push_notices(self) -> int:
+        """Tell the members of every group that changed; returns how many were told."""
+        self._has_notices.clear()
+        groups, self._to_notify = self._to_notify, {}
+        told = 0
+        for group in groups:
+            for member in self.channels(group):
+                if not member.connection.is_closing:
+                    request = RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": group})
+                    member.connection.invoke_oneway(request)
+                    told += 1
+        return told
+
+    async def run(self) -> None:
+        """Push notices until cancelled: the first of a burst at once, the rest together."""
+        while True:
+            await self._has_notices.wait()
+            self.push_notices()
+            await asyncio.sleep(NOTICE_INTERVAL_S)
