@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from gantrymq.client.request_reply import reply_to
     from gantrymq.client.results import ConsumeResult, SendResult, SendStatus
     from gantrymq.client.subscription import ConsumeFrom, MessageModel
+    from gantrymq.client.transaction import (
+        TransactionListener,
+        TransactionProducer,
+        TransactionResult,
+        TransactionState,
+    )
+    from gantrymq.client.transaction_blocking import SyncTransactionProducer
     from gantrymq.message.model import Message, MessageExt, MessageQueue
     from gantrymq.remoting.signature import Credentials
     from gantrymq.remoting.tls import TlsConfig
@@ -47,7 +54,12 @@ __all__ = [
     "SendStatus",
     "SyncProducer",
     "SyncPushConsumer",
+    "SyncTransactionProducer",
     "TlsConfig",
+    "TransactionListener",
+    "TransactionProducer",
+    "TransactionResult",
+    "TransactionState",
     "errors",
     "reply_to",
 ]
@@ -69,6 +81,11 @@ _HOMES = {
     "SendStatus": "gantrymq.client.results",
     "SyncProducer": "gantrymq.client.blocking",
     "SyncPushConsumer": "gantrymq.client.blocking",
+    "SyncTransactionProducer": "gantrymq.client.transaction_blocking",
+    "TransactionListener": "gantrymq.client.transaction",
+    "TransactionProducer": "gantrymq.client.transaction",
+    "TransactionResult": "gantrymq.client.transaction",
+    "TransactionState": "gantrymq.client.transaction",
     "TlsConfig": "gantrymq.remoting.tls",
     "reply_to": "gantrymq.client.request_reply",
 }

@@ -107,6 +107,7 @@ def retry_message(message: MessageExt, topic: str, max_reconsume_times: int, *, 
     properties[names.RECONSUME_TIME] = str(times)
     properties[names.MAX_RECONSUME_TIMES] = str(max_reconsume_times)
     properties[names.DELAY] = str(3 + times)
+    properties.pop(names.TRAN_MSG, None)  # a committed message still bears it: sent again it would be prepared anew
     return Message(topic, message.body, properties=properties, flag=message.flag)
 
 

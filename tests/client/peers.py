@@ -19,16 +19,16 @@ REASON = "Apache RocketMQ, from Maven's jars: the SDK works against it too"
 
 
 @contextmanager
-def running_peer(make: str, home: Path) -> Iterator[Peer]:
-    """A running name server and broker of `make`: "gantry" or "apache"."""
+def running_peer(make: str, home: Path, **settings: str) -> Iterator[Peer]:
+    """A running name server and broker of `make`: "gantry" or "apache". settings: properties of the broker."""
     if make == "gantry":
-        with LocalCluster(home, broker_properties=DELAYS) as peer:
+        with LocalCluster(home, broker_properties=DELAYS | settings) as peer:
             yield peer
         return
     require_tool("java", REASON)
     require_tool("mvn", REASON)
     try:
-        apache = ApachePeer(home, heap="512m", broker_properties=DELAYS)
+        apache = ApachePeer(home, heap="512m", broker_properties=DELAYS | settings)
     except ToolError as exc:
         missing("the jars of Apache RocketMQ", str(exc))
         raise
