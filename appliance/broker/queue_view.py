@@ -1,4 +1,4 @@
-"""A unit of a consume queue as 321 shows it to people: with its extension, filter bits, and what a group's filter says."""
+"""A unit of a consume queue as 321 shows it: with its extension, filter bits, and what a group's filter says."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from store.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from store.results import ConsumeQueueUnit
 
 
-def unit_view(
-    unit: ConsumeQueueUnit, extended: ExtUnit | None, wanted: Wanted, *, has_group: bool
-) -> dict[str, Any]:
+def unit_view(unit: ConsumeQueueUnit, extended: ExtUnit | None, wanted: Wanted, *, has_group: bool) -> dict[str, Any]:
     """Return RocketMQ's ConsumeQueueData. `eval` is said of units with an extension only, as there."""
     view: dict[str, Any] = {
         "eval": False,
