@@ -1,8 +1,8 @@
 """Settings of the worker processes, declared once: a frozen dataclass a role, RocketMQ's own key beside each field.
 
 `gantry broker -c FILE` and `gantry namesrv -c FILE` take RocketMQ's properties files as they are. Keys that RocketMQ
-knows and we have no use for are accepted and reported as ignored; keys nobody knows are refused, because a typing
-error in a setting should not pass in silence.
+knows and we have no use for are accepted and reported as ignored (ignored_settings.py says why); keys nobody knows are
+refused, because a typing error in a setting should not pass in silence.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import functools
 import socket
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from appliance.acl_settings import AclSettings
+from appliance.ignored_settings import FIXED, IGNORED, OTHER_NAMES, is_fixed_at
+from appliance.setting_ranges import check_number
+from appliance.socket_settings import SocketSettings
 from appliance.tls_settings import NOT_FROM_TLS_FILE, TlsSettings
 from gantrymq.errors import ConfigError
 from store.config import MessageStoreConfig, setting
@@ -28,7 +31,7 @@ WRITE_ACCESS = ("loopback", "signed", "any")  # see appliance/acl/namesrv_access
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamesrvConfig(TlsSettings, AclSettings):
+class NamesrvConfig(SocketSettings, TlsSettings, AclSettings):
     """One name server."""
 
     bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
@@ -52,12 +55,13 @@ class NamesrvConfig(TlsSettings, AclSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_acl()
+        self.check_sockets()
         if self.write_access not in WRITE_ACCESS:
             raise ConfigError(f"writeAccess={self.write_access}: use loopback, signed or any")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrokerConfig(TlsSettings, AclSettings):
+class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     """One broker (RocketMQ: BrokerConfig and NettyServerConfig)."""
 
     broker_name: str = setting("broker-a", rocketmq="brokerName", doc="name of the broker set")
@@ -186,6 +190,7 @@ class BrokerConfig(TlsSettings, AclSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_acl()
+        self.check_sockets()
         if not self.broker_name or "/" in self.broker_name:
             raise ConfigError(f"brokerName={self.broker_name!r}: give a name without '/'")
         if self.broker_id != 0:
@@ -211,84 +216,6 @@ def outward_address() -> str:
         except OSError:
             return LOOPBACK
         return str(probe.getsockname()[0])
-
-
-# Settings of RocketMQ that have no meaning here: thread pools, Netty's buffers, shell-started helpers, DLedger.
-IGNORED_KEYS = frozenset(
-    {
-        "adminBrokerThreadPoolNums",
-        "bitMapLengthConsumeQueueExt",
-        "brokerRole",
-        "clientManageThreadPoolNums",
-        "clusterTest",
-        "commercialBaseCount",
-        "commercialBigCount",
-        "commercialEnable",
-        "commercialTimerCount",
-        "commercialTransCount",
-        "commitCommitLogLeastPages",
-        "commitCommitLogThoroughInterval",
-        "commitIntervalCommitLog",
-        "configStorePath",
-        "consumerManageThreadPoolNums",
-        "dLegerGroup",
-        "dLegerPeers",
-        "dLegerSelfId",
-        "debugLockEnable",
-        "destroyMapedFileIntervalForcibly",
-        "enableBatchPush",
-        "enableDLegerCommitLog",
-        "endTransactionThreadPoolNums",
-        "fastFailIfNoBufferInStorePool",
-        "filterServerNums",
-        "flushCommitLogLeastPages",
-        "flushCommitLogThoroughInterval",
-        "flushCommitLogTimed",
-        "flushConsumeQueueLeastPages",
-        "flushConsumeQueueThoroughInterval",
-        "flushConsumerOffsetHistoryInterval",
-        "flushLeastPagesWhenWarmMapedFile",
-        "haHousekeepingInterval",
-        "haMasterAddress",
-        "haSendHeartbeatInterval",
-        "haSlaveFallbehindMax",
-        "haTransferBatchSize",
-        "heartbeatThreadPoolNums",
-        "highSpeedMode",
-        "isEnableBatchPush",
-        "maxDelayTime",
-        "messageStorePlugIn",
-        "offsetCheckInSlave",
-        "preferredLeaderId",
-        "processReplyMessageThreadPoolNums",
-        "productEnvName",
-        "pullMessageThreadPoolNums",
-        "putMessageFutureThreadPoolNums",
-        "putMsgIndexHightWater",
-        "putThreadPoolQueueCapacity",
-        "queryMessageThreadPoolNums",
-        "redeleteHangedFileInterval",
-        "rocketmqHome",
-        "sendMessageThreadPoolNums",
-        "serverAsyncSemaphoreValue",
-        "serverCallbackExecutorThreads",
-        "serverChannelMaxIdleTimeSeconds",
-        "serverOnewaySemaphoreValue",
-        "serverPooledByteBufAllocatorEnable",
-        "serverSelectorThreads",
-        "serverSocketBacklog",
-        "serverSocketRcvBufSize",
-        "serverSocketSndBufSize",
-        "serverWorkerThreads",
-        "storePathDLedgerCommitLog",
-        "transferMsgByHeap",
-        "transientStorePoolSize",
-        "useEpollNativeSelector",
-        "useReentrantLockWhenPutMessage",
-        "writeBufferHighWaterMark",
-        "writeBufferLowWaterMark",
-    }
-)
 
 
 def read_properties(text: str) -> dict[str, str]:
@@ -368,12 +295,18 @@ def _build(classes: Iterable[type], properties: Mapping[str, str], path: Path | 
     where = f"{path}: " if path else ""
     fields = {config_class: settings_by_key(config_class) for config_class in classes}
     known = {key for by_key in fields.values() for key in by_key}
-    ignored = sorted(key for key in properties if key not in known and key in IGNORED_KEYS)
-    for key in properties:
-        if key not in known and key not in IGNORED_KEYS:
-            near = difflib.get_close_matches(key, known | IGNORED_KEYS, n=1)
+    properties = _under_their_own_names(properties, known)
+    ignored = []
+    for key, value in properties.items():
+        if key in known or (key in FIXED and is_fixed_at(key, value)):
+            continue
+        if key in FIXED:
+            raise ConfigError(f"{where}{key}={value}: {FIXED[key].why}")
+        if key not in IGNORED:
+            near = difflib.get_close_matches(key, [*known, *IGNORED, *FIXED], n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ConfigError(f"{where}unknown setting {key}{hint}")
+        ignored.append(key)
     configs = []
     for config_class, by_key in fields.items():
         values = {}
@@ -381,7 +314,19 @@ def _build(classes: Iterable[type], properties: Mapping[str, str], path: Path | 
             if key in properties:
                 values[item.name] = parse_value(config_class, item, properties[key], where)
         configs.append(config_class(**values))
-    return configs, ignored
+    return configs, sorted(ignored)
+
+
+def _under_their_own_names(properties: Mapping[str, str], known: Set[str]) -> dict[str, str]:
+    """The properties without system properties that are another name of a setting; the setting's own name wins."""
+    renamed = {
+        OTHER_NAMES[key]: value
+        for key, value in properties.items()
+        if key not in known and OTHER_NAMES.get(key, "") in known
+    }
+    return renamed | {
+        key: value for key, value in properties.items() if key in known or OTHER_NAMES.get(key, "") not in known
+    }
 
 
 def parse_value(config_class: type, item: dataclasses.Field[Any], text: str, where: str = "") -> Any:
@@ -398,9 +343,11 @@ def parse_value(config_class: type, item: dataclasses.Field[Any], text: str, whe
         return text.lower() == "true"
     if kind is int:
         try:
-            return int(text)
+            number = int(text)
         except ValueError:
             raise ConfigError(f"{where}{key}={text}: use a whole number") from None
+        check_number(key, number, where)
+        return number
     return Path(text).expanduser() if kind is Path else text
 
 

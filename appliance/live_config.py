@@ -3,11 +3,16 @@
 Only keys on the caller's allow-list change, typed and checked like at the start; a request changes everything it names
 or nothing. Paths, folders, addresses and everything that ever led to a command line are refused whatever the list says
 (CVE-2023-33246, CVE-2023-37582). Keys that mean nothing here are left alone, as RocketMQ does; the caller may say so.
+
+What changed is written to the properties file that the process was started with, before it takes effect: only the
+changed lines (RocketMQ writes out all its settings). Without such a file a change lasts until the process ends.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import logging
 import re
 import time
 from collections.abc import Sequence, Set
@@ -15,11 +20,18 @@ from typing import Any, NamedTuple
 
 from appliance.config import parse_value, settings_by_key, write_properties
 from appliance.errors import BrokerError
+from appliance.ignored_settings import FIXED, OTHER_NAMES, explain_ignored, is_fixed_at
+from appliance.properties_file import PropertiesFile
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.bodies import DataVersion
 from gantrymq.remoting.codes import ResponseCode
 
+logger = logging.getLogger(__name__)
+
 _NEVER_FROM_AFAR = re.compile(r"path|dir$|home|addr|filterServerNums|acl|tls", re.IGNORECASE)
+_SECRET = re.compile(r"password|secretKey|accessKey", re.IGNORECASE)
+MASK = "******"
+REQUEST_BYTES_MAX = 1 << 20  # a whole configuration has some 10 KiB
 
 
 class ConfigChange(NamedTuple):
@@ -30,70 +42,140 @@ class ConfigChange(NamedTuple):
     after: str
 
 
-class LiveConfig:
-    """A process's configuration objects as requests see them. Changes last until the process ends."""
+class ConfigUpdate(NamedTuple):
+    """What a request did. remark: what its sender should know beyond that, None when all is as asked for."""
 
-    def __init__(self, configs: Sequence[Any], *, changeable: Set[str]) -> None:
+    changes: list[ConfigChange]
+    remark: str | None
+
+
+class LiveConfig:
+    """A process's configuration objects as requests see them.
+
+    file: what the process was started with, None: nothing. ignored: its keys that mean nothing here.
+    """
+
+    def __init__(
+        self,
+        configs: Sequence[Any],
+        *,
+        changeable: Set[str],
+        file: PropertiesFile | None = None,
+        ignored: Sequence[str] = (),
+    ) -> None:
         self.version = DataVersion(int(time.time() * 1000), 0)
+        self.ignored = tuple(ignored)
         self._configs = configs
         self._changeable = changeable
+        self._file = file
+        self._lock = asyncio.Lock()  # what is checked, written and put in force belongs together
 
-    def update(self, text: bytes) -> tuple[list[ConfigChange], list[str]]:
-        """See update_settings."""
-        changes, ignored = update_settings(self._configs, text, changeable=self._changeable)
-        if changes:
-            self.version.bump(int(time.time() * 1000))
-        return changes, ignored
+    async def update(self, text: bytes) -> ConfigUpdate:
+        """Do what the `key=value` lines say, on the disk and in memory, or nothing of it. Raises BrokerError."""
+        async with self._lock:
+            plan = plan_update(self._configs, text, changeable=self._changeable)
+            if plan.changes and self._file is not None:
+                await self._write(self._file, {change.key: change.after for change in plan.changes})
+            plan.apply()
+            if text.strip():  # RocketMQ counts each update, whether it changed something or not
+                self.version.bump(int(time.time() * 1000))
+            return ConfigUpdate(plan.changes, self._remark(plan))
+
+    async def _write(self, file: PropertiesFile, values: dict[str, str]) -> None:
+        try:
+            await asyncio.to_thread(file.change, values)
+        except (OSError, UnicodeDecodeError) as exc:
+            logger.error(
+                "settings not written", extra={"event": "settings_not_written", "path": str(file.path), "why": str(exc)}
+            )
+            why = exc.strerror if isinstance(exc, OSError) else "it is not in UTF-8"
+            raise BrokerError(
+                ResponseCode.SYSTEM_ERROR, f"nothing changed: {file.path.name} can not be written: {why}"
+            ) from exc
+
+    def _remark(self, plan: UpdatePlan) -> str | None:
+        remarks = []
+        if plan.idle:
+            remarks.append(f"no setting here: {explain_ignored(plan.idle)}")
+        if plan.changes and self._file is None:
+            remarks.append("holds until the process ends: it was started without a file (-c FILE)")
+        return "; ".join(remarks) or None
 
     def text(self) -> bytes:
-        """Everything in force, one `key=value` a line."""
-        return write_properties(*self._configs).encode()
+        """Everything in force, one `key=value` a line, secrets masked."""
+        return "".join(f"{key}={value}\n" for key, value in sorted(shown(self._configs).items())).encode()
 
 
-def update_settings(
-    configs: Sequence[Any], text: bytes, *, changeable: Set[str]
-) -> tuple[list[ConfigChange], list[str]]:
-    """Apply `key=value` lines to the configuration objects; returns (changes, keys that mean nothing here).
+class UpdatePlan:
+    """A checked request. `apply` puts it in force; idle: keys that mean nothing here."""
 
-    Raises BrokerError: a key that may not change from afar, a value that is none of its kind. Nothing has changed then.
+    def __init__(self, values: list[tuple[Any, str, Any]], changes: list[ConfigChange], idle: list[str]) -> None:
+        self._values = values
+        self.changes = changes
+        self.idle = idle
+
+    def apply(self) -> None:
+        for config, name, value in self._values:
+            object.__setattr__(config, name, value)  # frozen for everyone else: parts hold this very object
+
+
+def plan_update(configs: Sequence[Any], text: bytes, *, changeable: Set[str]) -> UpdatePlan:
+    """Check `key=value` lines against the configuration objects.
+
+    Raises BrokerError: a key that may not change from afar, a value that is none of its kind.
     """
     wanted = _read_lines(text)
-    current = dict(line.split("=", 1) for line in write_properties(*configs).splitlines())
-    _refuse_forbidden(wanted, current, changeable)
-    changed: list[tuple[Any, str, Any]] = []
+    current = shown(configs)
+    known = {key for config in configs for key in settings_by_key(type(config))}
+    _refuse_forbidden(wanted, current, known, changeable)
+    values: list[tuple[Any, str, Any]] = []
     changes: list[ConfigChange] = []
-    for index, config in enumerate(configs):
+    for config in configs:
         settings = settings_by_key(type(config))
         mine = {key: value for key, value in wanted.items() if key in settings and value != current[key]}
         try:
-            values = {settings[key].name: parse_value(type(config), settings[key], mine[key]) for key in mine}
-            dataclasses.replace(configs[index], **values)  # runs the checks of a new configuration
+            parsed = {settings[key].name: parse_value(type(config), settings[key], mine[key]) for key in mine}
+            dataclasses.replace(config, **parsed)  # runs the checks of a new configuration
         except ConfigError as exc:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
-        changed += [(config, name, value) for name, value in values.items()]
+        values += [(config, name, value) for name, value in parsed.items()]
         changes += [ConfigChange(key, current[key], value) for key, value in mine.items()]
-    for config, name, value in changed:
-        object.__setattr__(config, name, value)  # frozen for everyone else: parts hold this very object
-    return changes, sorted(key for key in wanted if key not in current)
+    return UpdatePlan(values, changes, sorted(key for key in wanted if key not in current))
+
+
+def shown(configs: Sequence[Any]) -> dict[str, str]:
+    """The settings in force as anybody may see them who may see settings: secrets are masked.
+
+    Settings that have but one value here are among them: tools look for some of these (mqadmin exportConfigs).
+    """
+    values = dict(line.split("=", 1) for line in write_properties(*configs).splitlines())
+    fixed = {key: fixed.value for key, fixed in FIXED.items() if "brokerName" in values and "." not in key}
+    return fixed | {key: MASK if value and _SECRET.search(key) else value for key, value in values.items()}
 
 
 def _read_lines(text: bytes) -> dict[str, str]:
     """Java properties as the tools send them. A line without "=" is a key without a value, as Java reads it."""
+    if len(text) > REQUEST_BYTES_MAX:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"more than {REQUEST_BYTES_MAX} bytes of settings")
     try:
         lines = [line.strip() for line in text.decode().splitlines()]
     except UnicodeDecodeError as exc:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"string2Properties error: {exc}") from exc
-    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    pairs = [line.partition("=") for line in lines if line and line[0] not in "#!"]
+    wanted = {key.strip(): value.strip() for key, _, value in pairs}
+    renamed = {OTHER_NAMES[key]: value for key, value in wanted.items() if key in OTHER_NAMES}
+    return renamed | {key: value for key, value in wanted.items() if key not in OTHER_NAMES}
 
 
-def _refuse_forbidden(wanted: dict[str, str], current: dict[str, str], changeable: Set[str]) -> None:
+def _refuse_forbidden(wanted: dict[str, str], current: dict[str, str], known: Set[str], changeable: Set[str]) -> None:
     for key, value in wanted.items():
         if current.get(key) == value:
             continue  # tools send whole configurations back
         if _NEVER_FROM_AFAR.search(key):
             raise BrokerError(ResponseCode.NO_PERMISSION, f"{key} can not be changed by a request: edit the file")
-        if key in current and key not in changeable:
+        if key not in known and key in FIXED and not is_fixed_at(key, value):
+            raise BrokerError(ResponseCode.NO_PERMISSION, f"{key} can only be {FIXED[key].value}: {FIXED[key].why}")
+        if key in known and key not in changeable:
             raise BrokerError(
                 ResponseCode.NO_PERMISSION, f"{key} can not be changed while running: edit the file and restart"
             )

@@ -32,6 +32,7 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.logs",
     "appliance.properties_file",
     "appliance.setting_ranges",
+    "appliance.socket_settings",
     "appliance.tasks",
     "appliance.tls_settings",
     "appliance.version",

@@ -77,7 +77,11 @@ class BrokerOuterApi:
         config = broker.config
         self._config = config
         self._topics = broker.topics
-        self._client = client or RemotingClient(tls=config.outgoing_tls, credentials=own_credentials(config))
+        self._client = client or RemotingClient(
+            tls=config.outgoing_tls,
+            credentials=own_credentials(config),
+            connect_timeout_s=config.connect_timeout_ms / 1000,
+        )
         self._identity = {
             "brokerName": config.broker_name,
             "brokerAddr": broker.address,

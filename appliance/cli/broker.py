@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from appliance.cli.worker import open_log, run_worker
+from appliance.cli.worker import open_log, run_worker, settings_file
 from appliance.config import load_broker_config, write_properties
 
 
@@ -25,6 +25,6 @@ def run(arguments: argparse.Namespace) -> int:
     from appliance.broker.controller import BrokerController
 
     open_log(arguments.log_level, ignored)
-    controller = BrokerController(config, store_config)
+    controller = BrokerController(config, store_config, file=settings_file(arguments.config), ignored=ignored)
     facts = {"name": config.broker_name, "namesrv": config.namesrv_addresses}
     return run_worker(controller, "broker", config.bind_address, facts)

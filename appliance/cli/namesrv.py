@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from appliance.cli.worker import open_log, run_worker
+from appliance.cli.worker import open_log, run_worker, settings_file
 from appliance.config import load_namesrv_config, write_properties
 
 
@@ -23,5 +23,5 @@ def run(arguments: argparse.Namespace) -> int:
     from appliance.namesrv.controller import NamesrvController
 
     open_log(arguments.log_level, ignored)
-    controller = NamesrvController(config)
+    controller = NamesrvController(config, file=settings_file(arguments.config), ignored=ignored)
     return run_worker(controller, "namesrv", config.bind_address, {"name": "namesrv"})

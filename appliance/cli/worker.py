@@ -10,11 +10,14 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 import uvloop
 
 from appliance import logs
+from appliance.ignored_settings import explain_ignored
+from appliance.properties_file import PropertiesFile
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +55,12 @@ def _announce(facts: Mapping[str, Any]) -> None:
 
 
 def open_log(level: str, ignored: list[str]) -> None:
-    """Start logging, and say which settings of a RocketMQ file have no meaning here."""
+    """Start logging, and say which settings of a RocketMQ file have no meaning here, and why."""
     logs.configure(level.upper())
     if ignored:
-        logger.warning("settings ignored", extra={"event": "settings_ignored", "keys": ",".join(ignored)})
+        logger.warning("settings ignored", extra={"event": "settings_ignored", "keys": explain_ignored(ignored)})
+
+
+def settings_file(path: Path | None) -> PropertiesFile | None:
+    """The file that requests which change settings are written to. It keeps its place when the folder changes."""
+    return PropertiesFile(path.absolute()) if path is not None else None

@@ -69,6 +69,7 @@ class NamesrvController:
             on_close=self._connection_closed,
             access=self._gate(),
             tls=self.tls,
+            sockets=config,
         )
         self._kv_write_lock = asyncio.Lock()
         self._stack = contextlib.AsyncExitStack()

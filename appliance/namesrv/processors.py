@@ -231,13 +231,13 @@ def get_kv_namespace(
 # -- the name server's own settings -----------------------------------------------------------------------------------
 
 
-def update_config(
+async def update_config(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """318: change what may be changed from afar; paths may not (CVE-2023-37582)."""
-    changes, ignored = namesrv.live_config.update(request.body)
-    _log_change("config updated", connection, changes=[change._asdict() for change in changes], ignored=ignored)
-    return request.reply(remark=f"no setting here: {', '.join(ignored)}" if ignored else None)
+    changes, remark = await namesrv.live_config.update(request.body)
+    _log_change("config updated", connection, changes=[change._asdict() for change in changes], remark=remark)
+    return request.reply(remark=remark)
 
 
 def get_config(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

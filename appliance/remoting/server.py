@@ -23,8 +23,8 @@ from typing import Any, Protocol, cast
 from appliance.remoting.lanes import Lanes, Route, failure_answer
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
-from appliance.socket_settings import SocketSettings
 from appliance.remoting.typed import decode_request, decode_request_with_fields
+from appliance.socket_settings import SocketSettings
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
 from gantrymq.message.ids import encode_host
 from gantrymq.remoting.codes import ResponseCode

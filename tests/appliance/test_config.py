@@ -20,7 +20,7 @@ def test_rocketmqs_own_broker_conf_is_taken_as_it_is(tmp_path: Path) -> None:
     assert (config.broker_name, config.cluster_name) == ("broker-a", "DefaultCluster")
     assert store_config.file_reserved_hours == 48
     assert store_config.is_sync_flush
-    assert ignored == ["brokerRole", "sendMessageThreadPoolNums"]
+    assert ignored == ["sendMessageThreadPoolNums"]
 
 
 def test_a_typing_error_is_refused_and_the_nearest_key_offered(tmp_path: Path) -> None:
@@ -32,7 +32,20 @@ def test_a_typing_error_is_refused_and_the_nearest_key_offered(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     "line",
-    ["listenPort=many", "autoCreateTopicEnable=yes", "flushDiskType=NEVER", "brokerId=1", "mappedFileSizeCommitLog=7"],
+    [
+        "listenPort=many",
+        "autoCreateTopicEnable=yes",
+        "flushDiskType=NEVER",
+        "brokerId=1",
+        "mappedFileSizeCommitLog=7",
+        "sendThreadPoolQueueCapacity=0",
+        "waitTimeMillsInSendQueue=-1",
+        "brokerPermission=5",
+        "brokerRole=SYNC_MASTER",
+        "tls.server.mode=enforcing",
+        "tls.server.need.client.auth=require",
+        "tls.test.mode.enable=true",
+    ],
 )
 def test_a_value_that_can_not_be_is_refused_with_its_key(tmp_path: Path, line: str) -> None:
     path = tmp_path / "broker.conf"

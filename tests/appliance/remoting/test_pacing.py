@@ -23,7 +23,7 @@ class Wire:
     def get_extra_info(self, name: str) -> tuple[str, int]:
         return ("127.0.0.1", 5555)
 
-    def set_write_buffer_limits(self, high: int) -> None:
+    def set_write_buffer_limits(self, high: int, low: int | None) -> None:
         pass
 
     def get_write_buffer_size(self) -> int:

@@ -12,6 +12,7 @@ from appliance.errors import BrokerError
 from appliance.remoting import server as server_module
 from appliance.remoting.lanes import LaneLimits, Lanes, Route
 from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.socket_settings import SocketSettings
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
@@ -209,9 +210,9 @@ async def test_a_request_that_waited_too_long_is_refused_unserved() -> None:
 
 
 async def test_a_silent_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "IDLE_SECONDS_MAX", 0.05)
     monkeypatch.setattr(server_module, "IDLE_SCAN_SECONDS", 0.02)
     async with connected() as (peer, _, server):
+        server.sockets = SocketSettings(idle_seconds_max=1)
         watch = asyncio.create_task(server.run())
         assert await peer.receive() is None
         watch.cancel()
