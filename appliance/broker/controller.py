@@ -39,6 +39,8 @@ from appliance.broker.schedule import ScheduleMessageService
 from appliance.broker.slow_consumers import SlowConsumerGuard
 from appliance.broker.stats import BrokerStatsManager
 from appliance.broker.subscription_group import SubscriptionGroupManager
+from appliance.broker.timer.rolling import Rolling
+from appliance.broker.timer.service import TimerService
 from appliance.broker.topic_config import TopicConfigManager
 from appliance.broker.transaction.check import TransactionCheckService
 from appliance.broker.transaction.service import TransactionService
@@ -52,7 +54,7 @@ from appliance.remoting.server import RemotingServer, ServerConnection
 from appliance.remoting.tls import server_tls
 from appliance.tasks import running
 from gantrymq.message.ids import encode_host
-from gantrymq.message.topics import SCHEDULE_TOPIC
+from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
 
@@ -140,6 +142,8 @@ class BrokerController:
             flush_interval_s=config.flush_delay_offset_interval_ms / 1000,
         )
         self.transactions = TransactionService(self.store)
+        self.timer = TimerService(self.store, store_config.root / "timer")
+        self.timer_rolling = Rolling(self.store, self.timer)
         self.hold = PullRequestHold(
             lambda connection, request: pull_again(self, connection, request), self.store.properties_of
         )
@@ -208,7 +212,9 @@ class BrokerController:
         self.store.start()
         await asyncio.to_thread(self.transaction_checks.load)
         self.store.arrival_listener = self._messages_arrived
-        self.schedule.on_delivered = self._count_delivered
+        self.schedule.on_delivered = self.timer.on_delivered = self._count_delivered
+        self.timer.on_first = self.topics.create_timer_topic
+        self.store.ask_before_delete(self.timer_rolling.may_delete)
         stack.push_async_callback(self.lanes.close)
         await self._listen(stack)
         self.outer_api = BrokerOuterApi(self)
@@ -222,6 +228,7 @@ class BrokerController:
                 self.filters,
                 self.schedule,
                 self.transaction_checks,
+                self.timer,
                 self.hold,
                 self.stats,
                 ClientHousekeeping(self.producers, self.consumers, self.locks),
@@ -253,6 +260,7 @@ class BrokerController:
         self.store.load()
         self.schedule.load()
 
+        self.timer.load()
     def _set_filter_bitmaps(self) -> None:
         """From here on, and while the store recovers, messages get filter bits, if that is wanted."""
         if not self.config.calc_filter_bitmap_enable:
@@ -310,6 +318,8 @@ class BrokerController:
         if topic == SCHEDULE_TOPIC:
             self.schedule.message_arrived(queue_id)
         self.hold.messages_arrived(topic, queue_id, first_offset, tags_codes)
+        elif topic == TIMER_TOPIC:
+            self.timer.message_arrived()
 
     def _connection_closed(self, connection: ServerConnection) -> None:
         self.producers.connection_closed(connection)

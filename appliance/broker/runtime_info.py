@@ -48,6 +48,7 @@ def runtime_info(broker: BrokerController, *, now_s: float | None = None) -> dic
         **_schedule(broker),
         **_transactions(broker),
         **_consumer_groups(broker),
+        **_timer(broker),
         **service_figures(broker),
         "settingsIgnored": explain_ignored(broker.live_config.ignored),  # ours, as the log says it at the start
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_timestamp),

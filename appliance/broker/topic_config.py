@@ -133,6 +133,10 @@ class TopicConfigManager(SavedTable):
         """Return the topic where prepared transactions wait; it exists from the first transaction on."""
         return self._get_or_create(names.TRANS_HALF_TOPIC, 1, READ_WRITE)
 
+    def create_timer_topic(self) -> TopicConfig:
+        """Return the topic where messages for a time of their own wait; it exists from the first of them on."""
+        return self._get_or_create(names.TIMER_TOPIC, 1, READ_WRITE)
+
     def create_check_max_time_topic(self) -> TopicConfig:
         """Return the topic of transactions that were checked too often."""
         return self._get_or_create(names.TRANS_CHECK_MAX_TIME_TOPIC, 1, READ_WRITE)

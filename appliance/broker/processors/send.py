@@ -53,6 +53,15 @@ _REFUSALS = {
         ResponseCode.MESSAGE_ILLEGAL,
         "the message is illegal, maybe msg body or properties length not matched.",
     ),
+    PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL: (
+        ResponseCode.MESSAGE_ILLEGAL,
+        "timer message illegal, the delay time should not be bigger than the max delay {delay_ms_max}ms; or if set del "
+        "msg, the delay time should be bigger than the current time",
+    ),
+    PutMessageStatus.WHEEL_TIMER_NOT_ENABLE: (
+        ResponseCode.SYSTEM_ERROR,
+        "accurate timer message is not enabled, timerWheelEnable is false",
+    ),
     PutMessageStatus.SERVICE_NOT_AVAILABLE: (
         ResponseCode.SERVICE_NOT_AVAILABLE,
         "service not available now. It may be caused by the broker's disk being full or the broker shutting down",
@@ -108,8 +117,8 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
             )
         )
         if result.status is not _PUT_OK:
-            raise _refusal(result)
-        broker.stats.inc_topic_put(topic, 1, result.size_bytes)
+            raise _refusal(broker, result)
+        broker.stats.inc_topic_put(result.waits_in or topic, 1, result.size_bytes)
         if request.flag & ONEWAY_FLAG:
             return None
         answer = broker.send_answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
@@ -151,7 +160,7 @@ def _store_batch(
         )
     )
     if result.status is not _PUT_OK:
-        raise _refusal(result)
+        raise _refusal(broker, result)
     broker.stats.inc_topic_put(topic, result.message_count, result.size_bytes)
     if request.flag & ONEWAY_FLAG:
         return None
@@ -173,7 +182,7 @@ def _store_half(
     """The answer names the queue that was asked for, and where the half message stands."""
     result = broker.store.put_message(half)
     if result.status is not _PUT_OK:
-        raise _refusal(result)
+        raise _refusal(broker, result)
     broker.transactions.figures.prepared += 1
     broker.stats.inc_topic_put(half.topic, 1, result.size_bytes)
     if request.flag & ONEWAY_FLAG:
@@ -208,8 +217,9 @@ def _answer_when_flushed(
     broker.store.when_flushed(result.physical_offset + result.size_bytes, flushed)
 
 
-def _refusal(result: PutMessageResult) -> BrokerError:
-    return BrokerError(*_REFUSALS.get(result.status, _UNKNOWN_REFUSAL))
+def _refusal(broker: BrokerController, result: PutMessageResult) -> BrokerError:
+    code, remark = _REFUSALS.get(result.status, _UNKNOWN_REFUSAL)
+    return BrokerError(code, remark.replace("{delay_ms_max}", str(broker.store.timer_rules.delay_ms_max)))
 
 
 # -- properties -------------------------------------------------------------------------------------------------------

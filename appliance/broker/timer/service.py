@@ -1,0 +1,410 @@
+"""Delivers messages that wait for a time of their own: from the timer's topic to the topic they were sent to.
+
+Three things happen side by side. The timer's queue is read as messages come: each goes into the files of the minute in
+which it is due (backlog.py), and into memory too if that minute is near. Minutes that come near are brought from the
+files into memory. What is due in memory is delivered, in order of time, a few ms at a time so that others have the
+loop. Each second what has been reached is put on record.
+
+Delivery is at least once: after a crash, what was delivered since the last record (about a second, and all messages of
+the millisecond that was under way) comes again. Nothing comes early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from appliance.broker.json_file import StateFileError
+from appliance.broker.timer.backlog import Backlog
+from appliance.broker.timer.delivery import delivered
+from appliance.broker.timer.due_table import DueTable
+from appliance.broker.timer.entries import PLACE, Place, unpack_entries
+from appliance.broker.timer.progress import Progress, ProgressFile
+from appliance.broker.timer.slots import HOUR_MINUTES, MINUTE_MS, SlotFolder, hour_slot
+from gantrymq.errors import RecordError
+from gantrymq.message.topics import TIMER_TOPIC
+from store.message_store import MessageStore
+from store.results import ConsumeQueueUnit, PutMessageStatus
+
+logger = logging.getLogger(__name__)
+
+SLICE_SECONDS_MAX = 0.002  # then everybody else on the loop has a turn
+INDEX_UNITS = 256  # of the queue, at a time
+DELIVER_MESSAGES = 32  # of one millisecond, at a time
+READ_AHEAD_BYTES_MAX = 1 << 20
+GATHER_S = 0.005  # messages that come one by one are looked at together
+RETRY_S = 0.1  # after the store or the disk refused something
+WATCH_S_MAX = 1.0  # longest sleep: the wall clock may be set while we sleep
+LEAD_MS = 20_000  # a minute is in memory so long before it begins
+SPLIT_LEAD_MINUTES = 5  # an hour's file is split so long before it begins
+MEMORY_MESSAGES_MAX = 1_000_000  # overdue minutes wait in their files while so many are in memory
+SYNC_EVERY = 10  # records of progress
+REPORT_S = 60.0
+NOTHING_UNREAD = 1 << 62
+DUE_MS_MIN = 1 << 33  # less is no time but a tag's hash, by a RocketMQ 4.9 that has worked on the store
+HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
+
+
+class TimerService:
+    """load() after the store's; run() delivers. clock: seconds since the epoch. `flush_interval_s`: between records."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        folder: Path,
+        *,
+        flush_interval_s: float = 1.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._file = ProgressFile(folder / "progress.json")
+        self._clock = clock
+        self._flush_interval_s = flush_interval_s
+        self._arrived = asyncio.Event()
+        self._brought = asyncio.Event()  # a minute is in memory
+        self._loaded_ms = 0  # all that is due before is in memory
+        self.taken_ms = 0  # what comes now and is due before goes into memory, be the minute wholly there or not
+        self._open_minute = 0  # files of earlier minutes may be deleted: nothing more goes there
+        self._before = Progress()  # what the last run had reached
+        self._saved = Progress()
+        self._is_refused = False  # the store would not take the last message: said once
+        self._is_stuck = False  # the disk would not take entries or progress: said once
+        self._recorded = 0  # of `delivered`, in the record
+        self._reported = 0  # of `delivered`, in the log
+        self.backlog = Backlog(SlotFolder(folder))
+        self.due = DueTable()
+        self.indexed = 0  # the next message of the queue to look at
+        self.delivered = 0  # since the start
+        self.on_delivered: Callable[[str, int, int], None] | None = None  # topic, messages, bytes
+        self.on_first: Callable[[], object] | None = None  # the first waiting message has come
+
+    # -- figures ------------------------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> int:
+        """How many messages wait, as far as the queue has been read."""
+        return self.due.count + self.backlog.waiting(self.taken_ms // MINUTE_MS)
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When the next message is due; one that is not in memory counts from its minute or hour on."""
+        if self.due.first_ms is not None:
+            return self.due.first_ms
+        minute = self.taken_ms // MINUTE_MS
+        return min((slot.minute * MINUTE_MS for slot in self.backlog.counts if slot.minute >= minute), default=None)
+
+    @property
+    def behind_ms(self) -> int:
+        """How late the delivery is."""
+        due_ms = self.next_due_ms
+        return max(self._now_ms() - due_ms, 0) if due_ms is not None else 0
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read progress and files. Blocks. Raises StateFileError; OSError when the folder can't be used."""
+        self._before = self._saved = self._file.load()
+        self.indexed = self._before.indexed
+        self.backlog.load(self.indexed)
+        now_minute = self._now_ms() // MINUTE_MS
+        first = self.backlog.first_minute
+        start = now_minute if first is None else min(first, now_minute)
+        self._open_minute = start
+        self._loaded_ms = self.taken_ms = start * MINUTE_MS
+        self.backlog.split_minute = max(self.backlog.split_minute, hour_slot(start).minute)
+        if not self.backlog.counts:
+            self.backlog.split_minute += HOUR_MINUTES  # nothing of this hour has to be split
+
+    def persist(self) -> None:
+        """Put on record what has been reached, blocking. For a clean stop: the store flushes after us."""
+        progress = self._reached()._replace(indexed=self.indexed)
+        if not self.indexed or (progress == self._saved and not self.backlog.counts):
+            return
+        try:
+            self.backlog.finish()
+            self._file.write(progress)
+        except (OSError, StateFileError):
+            logger.exception("timer not put on record", extra={"event": "timer_not_saved"})  # the next run reads anew
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._bring_minutes(), name="timer minutes")
+                tasks.create_task(self._keep_record(), name="timer progress")
+                tasks.create_task(self._report(), name="timer report")
+                while True:
+                    await self._turn()
+        finally:
+            self.persist()
+
+    def has_work(self) -> bool:
+        """Say if anything waits, or has waited and is not on record yet."""
+        return not self._is_idle() or self.unread_from() != NOTHING_UNREAD
+
+    def unread_from(self) -> int:
+        """Return where the first message lies that has not been read from the queue."""
+        units = self._store.consume_queue_units(TIMER_TOPIC, 0, self.indexed, 1)
+        return units[0].physical_offset if units else NOTHING_UNREAD
+
+    def message_arrived(self) -> None:
+        """Say that the timer's queue has a new message; called for each."""
+        self._arrived.set()
+
+    async def _turn(self) -> None:
+        """Read some of the queue, deliver some; sleep when there was neither."""
+        has_more = self.read_queue()
+        await self._read_ahead()
+        wait_s = self.deliver_slice()
+        if has_more or wait_s <= 0:
+            await asyncio.sleep(0)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(wait_s, WATCH_S_MAX)):
+                await self._arrived.wait()
+                await asyncio.sleep(GATHER_S)
+        self._arrived.clear()
+
+    # -- the queue ----------------------------------------------------------------------------------------------------
+
+    def read_queue(self) -> bool:
+        """Look at the next messages of the timer's queue; say if there may be more."""
+        if self.backlog.is_full:
+            return False
+        units = self._store.consume_queue_units(TIMER_TOPIC, 0, self.indexed, INDEX_UNITS)
+        if not units:
+            return self._follow_queue()
+        if self.on_first is not None:
+            self.on_first()
+            self.on_first = None
+        for queue_offset, unit in enumerate(units, start=self.indexed):
+            due_ms = unit.tags_code if unit.tags_code >= DUE_MS_MIN else self._due_ms_in_record(unit)
+            if due_ms and not self._before.has_delivered(due_ms, queue_offset):
+                self._remember(due_ms, Place(queue_offset, unit.physical_offset, unit.size_bytes))
+        self.indexed += len(units)
+        return True
+
+    def _remember(self, due_ms: int, place: Place) -> None:
+        self.backlog.add(max(due_ms // MINUTE_MS, self._open_minute), due_ms, *place)
+        if due_ms < self.taken_ms:
+            self.due.add(due_ms, PLACE.pack(*place))
+
+    def _due_ms_in_record(self, unit: ConsumeQueueUnit) -> int:
+        """The unit does not say it: RocketMQ 4.9 has made it, or the queue has an extension. 0: nothing waits there."""
+        message = self._store.look_message_by_offset(unit.physical_offset)
+        value = message.properties.get("TIMER_OUT_MS", "") if message is not None else ""
+        if message is None or message.topic != TIMER_TOPIC or not value.isdecimal():
+            return 0
+        return int(value)
+
+    def _follow_queue(self) -> bool:
+        """Nothing at the offset: its end, or the queue's files were deleted or cut."""
+        first, end = self._store.min_offset(TIMER_TOPIC, 0), self._store.max_offset(TIMER_TOPIC, 0)
+        corrected = min(max(self.indexed, first), end)
+        if corrected == self.indexed:
+            return False
+        logger.warning(
+            "timer queue offset corrected",
+            extra={"event": "timer_offset_corrected", "queue_offset": self.indexed, "corrected": corrected},
+        )
+        self.indexed = corrected
+        return True
+
+    # -- delivery -----------------------------------------------------------------------------------------------------
+
+    def deliver_slice(self) -> float:
+        """Deliver what is due, for a few ms. Returns seconds until more is due: 0 there is, inf nothing in memory."""
+        ends = time.perf_counter() + SLICE_SECONDS_MAX
+        while (due_ms := self.due.first_ms) is not None:
+            now_ms = self._now_ms()
+            if due_ms > now_ms:
+                return (due_ms - now_ms) / 1000
+            if due_ms >= self._loaded_ms:  # its minute is being brought: others may be due before
+                return RETRY_S
+            for place in self.due.peek(DELIVER_MESSAGES):
+                if not self._deliver(due_ms, place, now_ms):
+                    return RETRY_S
+                self.due.drop(1)
+                if time.perf_counter() > ends:
+                    return 0.0
+        return math.inf
+
+    def _deliver(self, due_ms: int, place: Place, now_ms: int) -> bool:
+        """Store one message where it was sent to. Returns False when it has to be tried again."""
+        try:
+            message = delivered(self._store, place.physical_offset, place.queue_offset, due_ms, now_ms)
+        except RecordError as exc:
+            self._skip(place, str(exc))
+            return True
+        result = self._store.put_message(message, delay=False)
+        if result.status is PutMessageStatus.PUT_OK:
+            self._is_refused = False
+            self.delivered += 1
+            if self.on_delivered is not None:
+                self.on_delivered(message.topic, 1, result.size_bytes)
+            return True
+        if result.status in HOPELESS:
+            self._skip(place, result.status.name)
+            return True
+        if not self._is_refused:
+            self._is_refused = True
+            logger.warning(
+                "timer message not stored, will retry",
+                extra={"event": "timer_message_refused", "status": result.status.name},
+            )
+        return False
+
+    def _skip(self, place: Place, why: str) -> None:
+        logger.error(
+            "timer message can't be delivered, skipped",
+            extra={"event": "timer_message_skipped", "physical_offset": place.physical_offset, "why": why},
+        )
+
+    async def _read_ahead(self) -> None:
+        """Have the records that are due now in memory: long ago written, they may have to come from the disk."""
+        due_ms = self.due.first_ms
+        if due_ms is None or due_ms > self._now_ms():
+            return
+        wanted: list[tuple[int, int]] = []
+        total = 0
+        for place in self.due.peek(4 * DELIVER_MESSAGES):
+            total += place.size_bytes
+            if wanted and total > READ_AHEAD_BYTES_MAX:
+                break
+            wanted.append((place.physical_offset, place.size_bytes))
+        reading = self._store.read_ahead(wanted)
+        if reading is not None:
+            await asyncio.wrap_future(reading)
+
+    # -- minutes ------------------------------------------------------------------------------------------------------
+
+    async def _bring_minutes(self) -> None:
+        """Have in memory what is due soon."""
+        while True:
+            now_ms = self._now_ms()
+            try:
+                await self.bring_minutes(now_ms)
+            except (OSError, StateFileError) as exc:
+                self._note_stuck(exc)
+            ahead_s = (self._loaded_ms - LEAD_MS - self._now_ms()) / 1000
+            await asyncio.sleep(min(max(ahead_s, RETRY_S), WATCH_S_MAX))
+
+    async def bring_minutes(self, now_ms: int) -> None:
+        """Bring every minute that begins within the lead time, as far as memory allows; split hours. OSError."""
+        while self._loaded_ms <= now_ms + LEAD_MS and self.due.count < MEMORY_MESSAGES_MAX:
+            minute = self._loaded_ms // MINUTE_MS
+            await self._split_to(minute)
+            await self.backlog.take_minute(minute, self._take, self._begin_minute)
+            self._loaded_ms = self.taken_ms
+            self._arrived.set()
+            await asyncio.sleep(0)
+        await self._split_to(now_ms // MINUTE_MS + SPLIT_LEAD_MINUTES)
+
+    async def _split_to(self, minute: int) -> None:
+        """Split the hours up to the one with this minute."""
+        while self.backlog.split_minute <= minute:
+            indexed = self.indexed
+            await self.backlog.split_hour(self.backlog.split_minute, lambda: self._save(indexed))  # noqa: B023
+
+    def _begin_minute(self) -> None:
+        self.taken_ms = self._loaded_ms + MINUTE_MS
+
+    def _take(self, data: bytes) -> None:
+        for entry in unpack_entries(data):
+            if not self._before.has_delivered(entry.due_ms, entry.queue_offset):
+                self.due.add(entry.due_ms, PLACE.pack(*entry[1:]))
+
+    # -- progress -----------------------------------------------------------------------------------------------------
+
+    def _reached(self) -> Progress:
+        """What has been reached now; nothing more goes into files of earlier minutes."""
+        due_ms = self.due.first_ms
+        delivered_ms = min(self._loaded_ms, self._now_ms() if due_ms is None else due_ms)
+        self._open_minute = max(self._open_minute, min(delivered_ms, self._loaded_ms - 1) // MINUTE_MS)
+        return Progress(self._saved.indexed, self.indexed, delivered_ms)
+
+    async def _keep_record(self) -> None:
+        rounds = 0
+        while True:
+            await asyncio.sleep(self._flush_interval_s)
+            if self._is_idle():
+                continue
+            rounds += 1
+            try:
+                await self.keep_record(sync=rounds % SYNC_EVERY == 0)
+                self._is_stuck = False
+            except (OSError, StateFileError) as exc:
+                self._note_stuck(exc)
+
+    def _is_idle(self) -> bool:
+        """Nothing ever waited, or nothing has happened since the last record."""
+        return not self.due.count and not self.backlog.counts and self.indexed == self._saved.indexed
+
+    async def keep_record(self, *, sync: bool) -> None:
+        """Write entries; put on record what was delivered, once its copies are on disk; delete files that are done."""
+        reached, open_minute, delivered_count = self._reached(), self._open_minute, self.delivered
+        is_news = (
+            delivered_count != self._recorded
+            or reached.seen != self._saved.seen
+            or (sync and reached.seen != self._saved.indexed)
+            or self.backlog.has_before(open_minute)
+        )
+        if not is_news:
+            return
+        await (self.backlog.sync() if sync else self.backlog.flush())
+        if not await self.is_flushed():
+            return  # the disk is slow or has failed: the record stays as it is, the next round tries again
+        indexed = max(reached.seen, self._saved.indexed) if sync else self._saved.indexed
+        await self._write(reached._replace(indexed=indexed))
+        self._recorded = delivered_count
+        await self.backlog.forget_before(open_minute)
+
+    async def _save(self, indexed: int) -> None:
+        """Put on record that the files have all before `indexed`. OSError when the disk does not confirm."""
+        if not await self.is_flushed():
+            raise OSError("the commit log is not on disk")
+        await self._write(self._saved._replace(indexed=max(indexed, self._saved.indexed)))
+
+    async def _write(self, progress: Progress) -> None:
+        if progress != self._saved:
+            await asyncio.to_thread(self._file.write, progress)
+            self._saved = progress
+
+    async def is_flushed(self) -> bool:
+        """Wait until the disk has the log as it is now."""
+        flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def note(is_flushed: bool) -> None:
+            if not flushed.done():  # we may have been cancelled
+                flushed.set_result(is_flushed)
+
+        self._store.when_flushed(self._store.max_physical_offset, note)
+        return await flushed
+
+    def _note_stuck(self, exc: Exception) -> None:
+        if not self._is_stuck:
+            self._is_stuck = True
+            logger.error("timer files can't be written", extra={"event": "timer_stuck", "why": str(exc)})
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(REPORT_S)
+            sent, self._reported = self.delivered - self._reported, self.delivered
+            if sent or self.pending:
+                logger.info(
+                    "timer",
+                    extra={
+                        "event": "timer_progress",
+                        "pending": self.pending,
+                        "delivered": sent,
+                        "behind_ms": self.behind_ms,
+                    },
+                )
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
