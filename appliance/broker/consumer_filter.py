@@ -61,9 +61,7 @@ class ConsumerFilter:
         self.client_version = client_version
         self.positions = bloom.positions(group, topic)
         self.bits = mask_of(self.positions)
-        self.content_filter = SqlFilter(
-            condition, bits=self.bits, bitmap_bytes=bloom.bit_count // 8, born_ms=born_ms
-        )
+        self.content_filter = SqlFilter(condition, bits=self.bits, bitmap_bytes=bloom.bit_count // 8, born_ms=born_ms)
 
     @property
     def is_dead(self) -> bool:

@@ -93,8 +93,10 @@ def test_the_deepest_condition_that_is_taken_can_be_asked() -> None:
 
 
 WORDS = st.sampled_from(
-    [*["a", "b", "NOT", "AND", "OR", "BETWEEN", "IN", "IS", "NULL", "TRUE", "FALSE", "(", ")", ",", "=", "<>", "<", ">", "<=", ">=", "+", "-", "1", "2.5", "9999999999", "'x'", "''"]]
-    + ["--", "/*", "*/", "'", "\n", "é"]
+    [
+        *["a", "b", "NOT", "AND", "OR", "BETWEEN", "IN", "IS", "NULL", "TRUE", "FALSE", "(", ")", ",", "+", "-"],
+        *["=", "<>", "<", ">", "<=", ">=", "1", "2.5", "9999999999", "'x'", "''", "--", "/*", "*/", "'", "\n", "é"],
+    ]
 )
 PROPERTIES = st.dictionaries(st.sampled_from("ab"), st.text(max_size=8))
 
