@@ -200,7 +200,7 @@ class SyncPushConsumer(_Blocking):
         super().__init__()
         self._client = PushConsumer(name_servers, **options)
 
-    def subscribe(self, topic: str, expression: str = "*", *, sql: bool = False) -> None:
+    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """See PushConsumer.subscribe."""
         if self._is_open:
             self._run(_on_loop(lambda: self._client.subscribe(topic, expression, sql=sql)))

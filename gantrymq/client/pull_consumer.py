@@ -164,7 +164,7 @@ class PullConsumer:
 
     # -- which queues -------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, topic: str, expression: str = "*", *, sql: bool = False) -> None:
+    async def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """Share the topic with the other members of the group: "*", "TagA || TagB", or with `sql` a condition."""
         if self._chosen is not None:
             raise ConfigError("queues were assigned by hand: a consumer does either, assign or subscribe")

@@ -205,8 +205,8 @@ class PushConsumer:
         """The queues this consumer reads right now."""
         return sorted(self._assignment.held)
 
-    def subscribe(self, topic: str, expression: str = "*", *, sql: bool = False) -> None:
-        """Consume a topic: "*", "TagA || TagB", or with `sql` an SQL92 condition. Also while running."""
+    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
+        """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
         check_topic(topic)
         self._subscriptions[topic] = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
         self._heartbeat_wanted.set()

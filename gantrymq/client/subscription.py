@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from gantrymq.errors import ConfigError
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import string_hash_code
 from gantrymq.remoting.bodies import SubscriptionData
@@ -26,10 +27,16 @@ class ConsumeFrom(Enum):
     TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 
-def parse_subscription(topic: str, expression: str, version_ms: int, *, sql: bool = False) -> SubscriptionData:
-    """ "TagA || TagB", "*" for everything, or with `sql` an SQL92 condition on the properties."""
-    if sql:
-        return SubscriptionData(topic, expression, sub_version=version_ms, expression_type=SQL92)
+def parse_subscription(
+    topic: str, expression: str, version_ms: int, *, sql: str | None = None
+) -> SubscriptionData:
+    """ "TagA || TagB", "*" for everything; or `sql`: an SQL92 condition on the properties. ConfigError for both."""
+    if sql is not None:
+        if expression not in ("", SubscriptionData.SUB_ALL):
+            raise ConfigError(f"{topic}: subscribe by tags or by sql, not both; a condition can look at TAGS")
+        if not sql.strip():
+            raise ConfigError(f"{topic}: the sql condition is empty")
+        return SubscriptionData(topic, sql, sub_version=version_ms, expression_type=SQL92)
     tags = sorted({tag.strip() for tag in expression.split("||") if tag.strip()})
     if not tags or tags == [SubscriptionData.SUB_ALL]:
         return SubscriptionData(topic, sub_version=version_ms)

@@ -30,6 +30,6 @@ def test_a_tag_with_the_same_hash_is_not_taken_for_the_wanted_one() -> None:
 
 
 def test_a_condition_is_the_brokers_to_judge() -> None:
-    subscription = parse_subscription("T", "a > 5 AND TAGS = 'x'", 5, sql=True)
+    subscription = parse_subscription("T", "*", 5, sql="a > 5 AND TAGS = 'x'")
     assert (subscription.expression_type, subscription.sub_string) == ("SQL92", "a > 5 AND TAGS = 'x'")
     assert is_wanted(subscription, stored(1, TAGS="y"))
