@@ -194,13 +194,15 @@ def _timer(broker: BrokerController) -> dict[str, str]:
 
 
 def _consumer_groups(broker: BrokerController) -> dict[str, str]:
-    """Keys of ours: groups that need somebody's attention; names are cut after the first GROUPS_NAMED_MAX."""
+    """Keys of ours: groups that need somebody's attention, and the names of the first GROUPS_NAMED_MAX if there are."""
     disagreeing, suspended = broker.consumers.agreement.disagreeing_groups, broker.groups.suspended
-    return {
-        "subscriptionDisagreements": str(len(disagreeing)),
+    names = {
         "subscriptionDisagreementGroups": ",".join(disagreeing[:GROUPS_NAMED_MAX]),
-        "suspendedGroups": str(len(suspended)),
         "suspendedGroupNames": ",".join(suspended[:GROUPS_NAMED_MAX]),
+    }
+    return {key: value for key, value in names.items() if value} | {
+        "subscriptionDisagreements": str(len(disagreeing)),
+        "suspendedGroups": str(len(suspended)),
         "consumerBehindBytesMax": str(broker.slow_consumers.behind_bytes_max),
         "offsetMovedEventsLeftOut": str(broker.offset_moved.left_out),
     }
