@@ -10,12 +10,17 @@ import pytest
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import (
     ConsumerConnection,
+    ConsumerData,
+    HeartbeatData,
     ProducerConnection,
+    SubscriptionData,
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
 )
 from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import tool_at
+from tests.appliance.peer import connected
 
 
 async def test_a_group_is_set_listed_and_deleted_with_its_offsets(tmp_path: Path) -> None:
@@ -78,3 +83,35 @@ async def test_5x_tools_ask_for_topics_and_subscription_of_a_group(tmp_path: Pat
         body = fastjson.dumps({"groupConfigList": [SubscriptionGroupConfig("A").to_dict()]})
         assert (await tool.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=body)).code == 0
         assert "A" in tool.broker.groups.configs
+
+
+async def test_members_that_subscribe_differently_show_in_the_connections_the_status_and_their_heartbeats(
+    tmp_path: Path,
+) -> None:
+    async with tool_at(tmp_path) as tool, tool.consumer("G", "T") as one, connected(tool.broker.port) as two:
+        fields = {"consumerGroup": "G"}
+        agreed = await tool.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, fields)
+        assert b"disagreement" not in agreed.body
+        other = HeartbeatData("10.0.0.2@c", [], [ConsumerData("G", subscription_data_set=[SubscriptionData("U")])])
+        two.write(RemotingCommand.request(RequestCode.HEART_BEAT, body=other.to_json()).encode())
+        while (answer := await two.read()).code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            pass
+        assert answer.code == 0
+        assert "10.0.0.1@c wants T: *" in (answer.remark or "")
+        notices = [(await one.read()).ext_fields["consumerGroup"], (await one.read()).ext_fields["consumerGroup"]]
+        assert "G" in notices  # rebalance, and ...
+        assert any("subscribe differently" in notice for notice in notices)  # ... what a Java client logs
+        online = ConsumerConnection.from_json((await tool.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, fields)).body)
+        assert online.disagreement is not None
+        assert {party.client_ids[0]: party.subscriptions for party in online.disagreement} == {
+            "10.0.0.1@c": {"T": "*"},
+            "10.0.0.2@c": {"U": "*"},
+        }
+        status = json.loads((await tool.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body)["table"]
+        assert (status["subscriptionDisagreements"], status["subscriptionDisagreementGroups"]) == ("1", "G")
+        await tool.create_topic("T")
+        pull = {"consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "1"}
+        pull |= {"sysFlag": "0", "commitOffset": "0", "suspendTimeoutMillis": "0", "subVersion": "0"}
+        refused = await tool.ask(RequestCode.PULL_MESSAGE, pull)
+        assert refused.code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+        assert "subscribe differently" in (refused.remark or "")
