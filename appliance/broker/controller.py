@@ -64,34 +64,43 @@ VIP_PORT_DISTANCE = 2  # the second door of old clients: listenPort - 2
 # Settings that request 25 may change; each is read where it is used, or taken over in settings_changed.
 CHANGEABLE = frozenset(
     {
+        "adminBrokerThreadPoolQueueCapacity",
         "autoCreateSubscriptionGroup",
+        "autoCreateTopicEnable",
         "brokerFastFailureEnable",
         "brokerPermission",
         "cleanFileForciblyEnable",
         "cleanResourceInterval",
+        "clientManagerThreadPoolQueueCapacity",
         "compressedRegister",
         "consumerFallbehindThreshold",
+        "consumerManagerThreadPoolQueueCapacity",
+        "defaultTopicQueueNums",
         "deleteCommitLogFilesInterval",
         "deleteConsumeQueueFilesInterval",
         "deleteWhen",
         "disableConsumeIfConsumerReadSlowly",
         "diskMaxUsedSpaceRatio",
         "enablePropertyFilter",
+        "endTransactionPoolQueueCapacity",
         "fileReservedTime",
         "filterDataCleanTimeSpan",
         "filterSupportRetry",
         "forceRegister",
+        "heartbeatThreadPoolQueueCapacity",
         "longPollingEnable",
         "maxStoreBytes",
         "osPageCacheBusyTimeOutMills",
         "pullThreadPoolQueueCapacity",
         "queryThreadPoolQueueCapacity",
+        "regionId",
         "registerBrokerTimeoutMills",
+        "rejectTransactionMessage",
+        "replyThreadPoolQueueCapacity",
         "sendThreadPoolQueueCapacity",
         "shortPollingTimeMills",
         "startAcceptSendRequestTimeStamp",
         "storeReplyMessageEnable",
-        "rejectTransactionMessage",
         "traceOn",
         "transactionCheckInterval",
         "transactionCheckMax",
@@ -183,6 +192,7 @@ class BrokerController:
             on_close=self._connection_closed,
             access=self.access,
             tls=self.tls,
+            sockets=self.config,
         )
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -227,8 +237,8 @@ class BrokerController:
                 self.offsets,
                 self.filters,
                 self.schedule,
-                self.transaction_checks,
                 self.timer,
+                self.transaction_checks,
                 self.hold,
                 self.stats,
                 ClientHousekeeping(self.producers, self.consumers, self.locks),
@@ -259,8 +269,8 @@ class BrokerController:
         self._set_filter_bitmaps()
         self.store.load()
         self.schedule.load()
-
         self.timer.load()
+
     def _set_filter_bitmaps(self) -> None:
         """From here on, and while the store recovers, messages get filter bits, if that is wanted."""
         if not self.config.calc_filter_bitmap_enable:
@@ -308,6 +318,8 @@ class BrokerController:
             self.lanes.by_name[name].set_limits(limits)
         self.send_gate = self.config.start_accept_send_timestamp or None
         self.send_answers = SendAnswers(self.config.region_id, self.config.trace_on, self.store_host)
+        if keys & {"autoCreateTopicEnable", "defaultTopicQueueNums"}:
+            self.topics.renew_auto_create_template()
         if "brokerPermission" in keys:  # every route changes: the name servers take rows of a new version only
             self.topics.data_version.bump(int(time.time() * 1000))
             self.outer_api.refresh()
@@ -317,9 +329,9 @@ class BrokerController:
     def _messages_arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:
         if topic == SCHEDULE_TOPIC:
             self.schedule.message_arrived(queue_id)
-        self.hold.messages_arrived(topic, queue_id, first_offset, tags_codes)
         elif topic == TIMER_TOPIC:
             self.timer.message_arrived()
+        self.hold.messages_arrived(topic, queue_id, first_offset, tags_codes)
 
     def _connection_closed(self, connection: ServerConnection) -> None:
         self.producers.connection_closed(connection)

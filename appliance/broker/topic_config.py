@@ -119,6 +119,13 @@ class TopicConfigManager(SavedTable):
             remote,
         )
 
+    def renew_auto_create_template(self) -> None:
+        """Have sends create topics, or not, as autoCreateTopicEnable and defaultTopicQueueNums say now."""
+        inherited = PERM_INHERIT if self._config.auto_create_topic_enable else 0
+        if inherited or names.AUTO_CREATE_TOPIC in self.configs:
+            queues = self._config.default_topic_queue_nums
+            self.update(_topic(names.AUTO_CREATE_TOPIC, queues, inherited | READ_WRITE))
+
     def create_retry_topic(
         self, topic: str, queue_nums: int, perm: int = READ_WRITE, topic_sys_flag: int = 0
     ) -> TopicConfig:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from appliance.appliance_config import ApplianceConfig
 from appliance.config import load_broker_config, load_namesrv_config
+from appliance.properties_file import PropertiesFile
 from appliance.supervisor.roles import FOOTER, HEADER, worker_stages, write_managed_properties
 
 
@@ -38,6 +39,30 @@ def test_a_line_that_is_no_longer_managed_goes(tmp_path: Path) -> None:
     write_managed_properties(path, {"listenPort": "1", "tls.server.mode": "enforcing"})
     write_managed_properties(path, {"listenPort": "1"})
     assert path.read_text().splitlines() == [HEADER, "listenPort=1", FOOTER]
+
+
+def test_a_setting_that_a_request_changed_stays(tmp_path: Path) -> None:
+    config = ApplianceConfig(data=tmp_path, bind="127.0.0.1", brokers=1)
+    worker_stages(config)
+    path = tmp_path / "brokers" / "broker-a" / "broker.properties"
+    PropertiesFile(path).change({"traceOn": "false"})
+    worker_stages(config)
+    assert not load_broker_config(path)[0].trace_on
+
+
+def test_a_certificate_switches_tls_on_everywhere_and_off_again(tmp_path: Path) -> None:
+    plain = ApplianceConfig(data=tmp_path, bind="127.0.0.1", brokers=1)
+    tls = ApplianceConfig(data=tmp_path, bind="127.0.0.1", brokers=1, tls_cert="/c.pem", tls_mode="enforcing")
+    files = (tmp_path / "brokers" / "broker-a" / "broker.properties", tmp_path / "namesrv" / "namesrv.properties")
+    worker_stages(tls)
+    broker, namesrv = load_broker_config(files[0])[0], load_namesrv_config(files[1])[0]
+    assert (broker.effective_tls_mode, namesrv.effective_tls_mode) == ("enforcing", "enforcing")
+    assert broker.outgoing_tls is not None
+    assert tls.client_tls is not None
+    worker_stages(plain)
+    broker, namesrv = load_broker_config(files[0])[0], load_namesrv_config(files[1])[0]
+    assert (broker.effective_tls_mode, namesrv.effective_tls_mode) == ("disabled", "disabled")
+    assert broker.outgoing_tls is plain.client_tls is None
 
 
 def test_lines_written_before_there_was_an_end_mark_are_managed_all_the_same(tmp_path: Path) -> None:

@@ -65,6 +65,10 @@ async def test_sends_wait_for_the_accept_time(tmp_path: Path) -> None:
         "namesrvAddr=10.0.0.1:9876",
         "brokerName=other",
         "waitTimeMillsInSendQueue=soon",
+        "sendThreadPoolQueueCapacity=-1",
+        "brokerPermission=7",
+        "brokerRole=SLAVE",
+        "tls.server.mode=disabled",
     ],
 )
 async def test_what_must_not_change_is_refused_by_name(tmp_path: Path, line: str) -> None:
@@ -74,6 +78,26 @@ async def test_what_must_not_change_is_refused_by_name(tmp_path: Path, line: str
         assert answer.code in (ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_ERROR)
         assert line.split("=")[0] in (answer.remark or "")
         assert tool.broker.live_config.text() == before
+
+
+async def test_topics_stop_being_created_by_sends_when_told_so(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.send("First", b"x")
+        await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"autoCreateTopicEnable=false")
+        with pytest.raises(AssertionError, match="not exist"):
+            await tool.send("Second", b"x")
+        await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"autoCreateTopicEnable=true\ndefaultTopicQueueNums=3")
+        await tool.send("Second", b"x")
+        template = tool.broker.topics.get("TBW102")
+        assert template is not None
+        assert (template.write_queue_nums, template.perm) == (3, 7)
+
+
+async def test_a_setting_that_means_nothing_here_is_accepted_and_the_answer_says_so(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        answer = await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"sendMessageThreadPoolNums=4")
+        assert answer.code == ResponseCode.SUCCESS
+        assert "sendMessageThreadPoolNums (one event loop" in (answer.remark or "")
 
 
 async def test_a_counter_exists_once_something_was_counted(tmp_path: Path) -> None:
