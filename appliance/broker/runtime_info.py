@@ -11,6 +11,8 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
+from appliance.broker.service_figures import service_figures
+from appliance.ignored_settings import explain_ignored
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from gantrymq.remoting.codes import PROTOCOL_VERSION, PROTOCOL_VERSION_TEXT
 
@@ -46,9 +48,9 @@ def runtime_info(broker: BrokerController, *, now_s: float | None = None) -> dic
         **_disks(broker),
         **_lanes(broker),
         **_schedule(broker),
+        **_timer(broker),
         **_transactions(broker),
         **_consumer_groups(broker),
-        **_timer(broker),
         **service_figures(broker),
         "settingsIgnored": explain_ignored(broker.live_config.ignored),  # ours, as the log says it at the start
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_timestamp),
