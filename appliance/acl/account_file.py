@@ -82,7 +82,8 @@ def read_document(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, RecursionError) as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise AccountFileError(path, f"{where}{getattr(exc, 'problem', None) or 'no YAML'}") from None
+        problem, _, _ = (getattr(exc, "problem", None) or "no YAML").partition("'")  # what it quotes is the file's
+        raise AccountFileError(path, f"{where}{problem.strip()}") from None
     finally:
         if loader is not None:
             loader.dispose()

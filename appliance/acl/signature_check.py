@@ -30,10 +30,10 @@ class SignatureCheck:
 
     def is_genuine(self, key: SigningKey, fields: Mapping[str, str], body: bytes) -> bool:
         """Compare the Signature field with what the key makes of the others and the body."""
-        given = fields.get(SIGNATURE, "").encode()
         names = tuple(fields)
         pick = self._orders.get(names) or self._order(names)
         try:
+            given = fields.get(SIGNATURE, "").encode()
             content = "".join(pick(fields)).encode()
         except UnicodeEncodeError:  # lone surrogates: JSON can write them, UTF-8 can't
             return False

@@ -133,6 +133,7 @@ def test_a_key_in_two_files_belongs_to_the_first(tmp_path: Path) -> None:
         "globalWhiteRemoteAddresses: [10.0.0.999]",
         'accounts: "' + SECRET,
         "x: " + SECRET + "\n\tbad: indent",
+        "x: *" + SECRET,
         "dataVersion: [{counter: many}]",
     ],
 )

@@ -1,0 +1,356 @@
+"""A broker with aclEnable on real sockets: the holes that a table alone doesn't show."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.processes import free_ports
+from appliance.broker.controller import BrokerController
+from appliance.config import BrokerConfig
+from appliance.errors import StartError
+from gantrymq.message.batch import encode_batch
+from gantrymq.message.model import Message
+from gantrymq.message.record import decode_record
+from gantrymq.remoting import fastjson
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
+from gantrymq.remoting.signature import SIGNATURE, Credentials, Stamper
+from store.config import MessageStoreConfig
+from tests.appliance.acl.cluster import (
+    ADMIN,
+    LOW,
+    OPEN,
+    RIGHT,
+    WRONG,
+    SignedPeer,
+    accounts_file,
+    guarded,
+    is_denied,
+    send_fields,
+    sent,
+    signed_peer,
+)
+from tests.harness import SMALL_STORE, serving
+
+PULL = {
+    "queueId": "0",
+    "queueOffset": "0",
+    "maxMsgNums": "32",
+    "sysFlag": "4",
+    "commitOffset": "0",
+    "suspendTimeoutMillis": "1000",
+    "subscription": "*",
+    "subVersion": "0",
+    "expressionType": "TAG",
+}
+
+
+def pull(topic: str, group: str) -> dict[str, str]:
+    return PULL | {"topic": topic, "consumerGroup": group}
+
+
+async def test_sends_of_every_shape_are_checked(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        batch = encode_batch([Message("TopicX", b"one"), Message("TopicX", b"two")])
+        shapes = [
+            (RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body"),
+            (RequestCode.SEND_BATCH_MESSAGE, send_fields("TopicX") | {"m": "true"}, batch),
+            (RequestCode.SEND_MESSAGE, long_names("TopicX"), b"body"),
+        ]
+        for code, fields, body in shapes:
+            assert (await peer.ask(RIGHT, code, fields, body)).code == 0
+            for account in (LOW, WRONG, None, OPEN):
+                assert is_denied(await peer.ask(account, code, fields, body)), (code, account)
+            for serialize_type in (ROCKETMQ,):
+                request = RemotingCommand.request(code, dict(fields), body, serialize_type=serialize_type)
+                RIGHT.sign(request, peer.stamper)
+                assert (await peer.send(request)).code == 0
+                request = RemotingCommand.request(code, dict(fields), body, serialize_type=serialize_type)
+                LOW.sign(request, peer.stamper)
+                assert is_denied(await peer.send(request))
+        assert cluster.broker.store.max_offset("TopicX", 0) == 8
+
+
+def long_names(topic: str) -> dict[str, str]:
+    short = send_fields(topic)
+    names = {
+        "a": "producerGroup",
+        "b": "topic",
+        "c": "defaultTopic",
+        "d": "defaultTopicQueueNums",
+        "e": "queueId",
+        "f": "sysFlag",
+        "g": "bornTimestamp",
+        "h": "flag",
+        "i": "properties",
+        "j": "reconsumeTimes",
+        "k": "unitMode",
+        "m": "batch",
+    }
+    return {names[name]: value for name, value in short.items()}
+
+
+async def test_a_send_that_names_two_topics_needs_both(tmp_path: Path) -> None:
+    """The handler takes one of them; which one is nobody's business to guess."""
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2):
+            mixed = send_fields("TopicX") | long_names("TopicLow")
+            assert is_denied(await peer.ask(LOW, code, mixed, b"body"))
+            mixed = send_fields("TopicLow") | long_names("TopicX")
+            assert is_denied(await peer.ask(LOW, code, mixed, b"body"))
+
+
+async def test_a_body_or_field_changed_on_the_way_is_refused(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        for change in ("body", "topic", "extra"):
+            request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
+            RIGHT.sign(request, peer.stamper)
+            if change == "body":
+                request.body = b"Body"
+            elif change == "topic":
+                request.ext_fields["b"] = "TopicLow"
+            else:
+                request.ext_fields["zz"] = "more"
+            assert is_denied(await peer.send(request))
+
+
+async def test_messages_of_a_topic_can_not_be_had_by_a_back_door(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        plain = await sent(peer, RIGHT, "TopicX", KEYS="key1", UNIQ_KEY="unique1")
+        delayed = await sent(peer, RIGHT, "TopicX", DELAY="18")
+        own = await sent(peer, LOW, "TopicLow")
+        cluster.broker.groups.get("GroupLow")
+        doors = [
+            (RequestCode.PULL_MESSAGE, pull("TopicX", "GroupLow")),
+            (RequestCode.LITE_PULL_MESSAGE, pull("TopicX", "GroupLow")),
+            (RequestCode.PULL_MESSAGE, pull("TopicLow", "GroupX")),
+            (RequestCode.PULL_MESSAGE, pull("%RETRY%GroupX", "GroupLow")),
+            (RequestCode.PULL_MESSAGE, pull("%DLQ%GroupX", "GroupLow")),
+            (RequestCode.PULL_MESSAGE, pull("SCHEDULE_TOPIC_XXXX", "GroupLow")),
+            (RequestCode.PULL_MESSAGE, pull("RMQ_SYS_TRANS_HALF_TOPIC", "GroupLow")),
+            (RequestCode.PULL_MESSAGE, pull("RMQ_SYS_TRACE_TOPIC", "GroupLow")),
+            (RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(plain)}),
+            (RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(delayed)}),
+            (RequestCode.CONSUMER_SEND_MSG_BACK, {"offset": str(plain), "group": "GroupLow", "delayLevel": "1"}),
+            (RequestCode.CONSUMER_SEND_MSG_BACK, {"offset": str(own), "group": "GroupX", "delayLevel": "1"}),
+            (RequestCode.END_TRANSACTION, {"commitLogOffset": str(plain), "producerGroup": "PG"}),
+            (
+                RequestCode.QUERY_MESSAGE,
+                {"topic": "TopicX", "key": "key1", "maxNum": "9", "beginTimestamp": "0", "endTimestamp": str(1 << 62)},
+            ),
+            (RequestCode.SEND_MESSAGE_V2, send_fields("%RETRY%GroupX")),
+            (RequestCode.SEND_MESSAGE_V2, send_fields("TopicLow", INNER_MULTI_DISPATCH="%LMQ%one,TopicX")),
+        ]
+        for account in (LOW, OPEN):
+            for code, fields in doors:
+                if account is OPEN and is_open_to_default_sub(code, fields):
+                    continue
+                answer = await peer.ask(account, code, fields, b"body")
+                assert is_denied(answer), (account, code, fields, answer)
+        assert (await peer.ask(RIGHT, RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(plain)})).code == 0
+        answer = await peer.ask(RIGHT, RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(delayed)})
+        assert decode_record(answer.body).topic == "SCHEDULE_TOPIC_XXXX"
+        assert (await peer.ask(LOW, RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(own)})).code == 0
+
+
+def is_open_to_default_sub(code: int, fields: dict[str, str]) -> bool:
+    """What an account may do that has SUB on all topics and groups but TopicX."""
+    names = {fields.get("topic", ""), fields.get("group", ""), fields.get("consumerGroup", "")}
+    is_pull = code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+    if is_pull and not names & {"TopicX", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRACE_TOPIC"}:
+        return True
+    return fields.get("b", "").startswith("%RETRY%") or (
+        code == RequestCode.CONSUMER_SEND_MSG_BACK and "GroupX" in names
+    )
+
+
+async def test_a_heartbeat_joins_no_group_and_topic_that_the_account_has_not(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        for group, topic, expected in (
+            ("GroupX", "TopicX", False),
+            ("GroupX", "TopicLow", False),
+            ("GroupLow", "TopicX", False),
+            ("GroupLow", "%RETRY%GroupX", False),
+            ("GroupLow", "TopicLow", True),
+        ):
+            subscription = SubscriptionData(topic=topic)
+            beat = HeartbeatData("c", [], [ConsumerData(group, subscription_data_set=[subscription])]).to_json()
+            request = RemotingCommand.request(RequestCode.HEART_BEAT, {}, beat)
+            LOW.sign(request, peer.stamper)
+            peer.peer.write(request.encode())
+            answer = await peer.peer.read()
+            while answer.opaque != request.opaque or not answer.is_response:  # 40 comes beside it
+                answer = await peer.peer.read()
+            assert is_denied(answer) is not expected, (group, topic, answer)
+        assert cluster.broker.consumers.get("GroupX") is None
+
+
+async def test_a_request_that_somebody_saw_can_not_be_sent_again(tmp_path: Path) -> None:
+    async with (
+        guarded(tmp_path) as cluster,
+        signed_peer(cluster.broker.port) as peer,
+        signed_peer(cluster.broker.port) as thief,
+    ):
+        request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
+        RIGHT.sign(request, peer.stamper)
+        assert (await peer.send(request)).code == 0
+        assert is_denied(await peer.send(request))
+        assert is_denied(await thief.send(request))
+        request.code = RequestCode.SEND_BATCH_MESSAGE
+        assert is_denied(await thief.send(request))
+        del request.ext_fields["RequestStamp"]
+        assert is_denied(await thief.send(request))
+        assert cluster.broker.store.max_offset("TopicX", 0) == 1
+        access = cluster.broker.access
+        assert access is not None and access.denied["replayed"] == 3 and access.unstamped == 0
+
+
+async def test_clients_without_stamps_are_served_unless_a_setting_or_the_account_says_no(tmp_path: Path) -> None:
+    java = Credentials("rightKey1", "rightSecret1", stamped=False)
+    strict = "accounts: [{accessKey: rightKey1, secretKey: rightSecret1, topicPerms: [TopicX=PUB], requireStamp: true}]"
+    for text, settings, expected in (
+        (None, {}, 0),
+        (None, {"acl_require_stamp": True}, 16),
+        (strict, {}, 16),
+        (strict.replace("requireStamp: true", "requireStamp: false"), {"acl_require_stamp": True}, 0),
+    ):
+        folder = tmp_path / f"{expected}-{len(settings)}-{text is None}"
+        folder.mkdir()
+        async with (
+            guarded(folder, *([text] if text else []), **settings) as cluster,
+            signed_peer(cluster.broker.port) as peer,
+        ):
+            answer = await peer.ask(java, RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
+            assert answer.code == expected, answer
+            stamped = await peer.ask(RIGHT, RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
+            assert stamped.code == 0
+
+
+async def test_a_refused_one_way_request_gets_no_answer_and_does_nothing(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body").mark_oneway()
+        LOW.sign(request, peer.stamper)
+        peer.peer.write(request.encode())
+        assert (await peer.ask(RIGHT, RequestCode.GET_MAX_OFFSET, {"topic": "TopicX", "queueId": "0"})).code == 0
+        assert cluster.broker.store.max_offset("TopicX", 0) == 0
+
+
+async def test_the_vip_port_is_no_second_door(tmp_path: Path) -> None:
+    port = free_ports(1, -2)
+    accounts_file(tmp_path)
+    config = BrokerConfig(listen_port=port, acl_enable=True, rocketmq_home=tmp_path)
+    async with (
+        BrokerController(config, MessageStoreConfig(root=tmp_path / "store", **SMALL_STORE)),
+        signed_peer(port - 2) as peer,
+    ):
+        for account, expected in ((None, 16), (LOW, 16), (RIGHT, 0)):
+            answer = await peer.ask(account, RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
+            assert answer.code == expected
+
+
+# -- accounts by request ----------------------------------------------------------------------------------------------
+
+
+async def test_accounts_change_by_request_and_are_in_force_at_once(tmp_path: Path) -> None:
+    new = Credentials("newUserKey", "newUserSecret")
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        assert is_denied(await peer.ask(new, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER))
+        fields = {"accessKey": "newUserKey", "secretKey": "newUserSecret", "admin": "false", "topicPerms": "TopicX=SUB"}
+        assert (await peer.ask(ADMIN, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)).code == 0
+        assert (await peer.ask(new, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)).code == 0
+        assert (await peer.ask(new, RequestCode.GET_MAX_OFFSET, {"topic": "TopicX", "queueId": "0"})).code == 0
+        fields |= {"topicPerms": "TopicX=DENY"}
+        assert (await peer.ask(ADMIN, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)).code == 0
+        assert is_denied(await peer.ask(new, RequestCode.GET_MAX_OFFSET, {"topic": "TopicX", "queueId": "0"}))
+        version = await peer.ask(ADMIN, RequestCode.GET_BROKER_CLUSTER_ACL_INFO)
+        assert fastjson.loads(version.ext_fields["version"].encode())["counter"] == 2
+        assert version.ext_fields["brokerName"] == "broker-a" and version.ext_fields["clusterName"]
+        files = fastjson.loads(version.ext_fields["allAclFileVersion"].encode())
+        assert files == {str(tmp_path / "conf/plain_acl.yml"): fastjson.loads(version.ext_fields["version"].encode())}
+        gone = await peer.ask(ADMIN, RequestCode.DELETE_ACL_CONFIG, {"accessKey": "newUserKey"})
+        assert gone.code == 0
+        assert is_denied(await peer.ask(new, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER))
+        again = await peer.ask(ADMIN, RequestCode.DELETE_ACL_CONFIG, {"accessKey": "newUserKey"})
+        assert (again.code, again.remark) == (
+            210,
+            "The accesskey[newUserKey] corresponding to accessConfig has been deleted failed.",
+        )
+        short = await peer.ask(
+            ADMIN, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, {"accessKey": "abc", "secretKey": "def"}
+        )
+        assert short.code == 209 and (short.remark or "").startswith("The accessKey=abc and secretKey=")
+
+
+async def test_the_white_list_changes_by_request(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        maximum = {"topic": "TopicX", "queueId": "0"}
+        code = RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG
+        assert is_denied(await peer.ask(None, RequestCode.GET_MAX_OFFSET, maximum))
+        assert (await peer.ask(ADMIN, code, {"globalWhiteAddrs": "127.0.0.1"})).code == 0
+        assert (await peer.ask(None, RequestCode.GET_MAX_OFFSET, maximum)).code == 0
+        assert is_denied(await peer.ask(None, code, {"globalWhiteAddrs": "*"}))
+        assert is_denied(await peer.ask(None, RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG))
+        bad = await peer.ask(ADMIN, code, {"globalWhiteAddrs": "10.0.0.1", "aclFileFullPath": "/etc/passwd.yml"})
+        assert (bad.code, bad.remark) == (211, "The globalWhiteAddresses[10.0.0.1] has been updated failed.")
+        assert (await peer.ask(ADMIN, code, {"globalWhiteAddrs": ""})).code == 0
+        assert is_denied(await peer.ask(None, RequestCode.GET_MAX_OFFSET, maximum))
+
+
+async def test_secrets_come_out_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    canary = "canary-5f2e9a"
+    text = f"accounts: [{{accessKey: adminKey1, secretKey: {canary}, admin: true}}]"
+    admin = Credentials("adminKey1", canary)
+    said = []
+    with caplog.at_level(logging.DEBUG):
+        async with guarded(tmp_path, text) as cluster, signed_peer(cluster.broker.port) as peer:
+            for account in (admin, Credentials("adminKey1", canary + "x"), None):
+                for code in (25, 26, 28, 50, 51, 52, 53, 54):
+                    fields = {"accessKey": "second12", "secretKey": f"{canary}-2", "globalWhiteAddrs": "10.0.0.1"}
+                    said.append(await peer.ask(account, code, fields))
+                    said.append(await peer.ask(account, code, fields | {"topicPerms": "x", "secretKey": canary[:5]}))
+            said.append(await peer.ask(admin, 54))
+            accounts_file(tmp_path, f"accounts: [{{accessKey: {canary}, secretKey: [")
+            assert cluster.broker.accounts is not None
+            await asyncio.to_thread(cluster.broker.accounts.refresh)
+    assert any(answer.code == 0 and b"plainAccessConfigs" in answer.body for answer in said)
+    for answer in said:
+        assert canary[:12].encode() not in answer.encode()
+    for record in caplog.records:
+        assert canary[:12] not in str(record.__dict__), record
+
+
+async def test_without_access_control_the_account_codes_say_so(tmp_path: Path) -> None:
+    async with serving(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        codes = [(await peer.ask(ADMIN, code)).code for code in (50, 51, 52, 53, 54)]
+        assert codes == [209, 210, 1, 211, 1]
+        assert (await peer.ask(None, RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")).code == 0
+
+
+async def test_a_broken_accounts_file_stops_the_start_with_its_line(tmp_path: Path) -> None:
+    accounts_file(tmp_path, "accounts:\n- accessKey: [\n")
+    config = BrokerConfig(listen_port=0, acl_enable=True, rocketmq_home=tmp_path)
+    with pytest.raises(StartError, match=r"plain_acl\.yml: line 3"):
+        async with BrokerController(config, MessageStoreConfig(root=tmp_path / "store", **SMALL_STORE)):
+            raise AssertionError("it started")
+
+
+async def test_a_signature_is_needed_for_every_request_of_a_connection(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        await sent(peer, RIGHT, "TopicX")
+        assert is_denied(await peer.ask(None, RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body"))
+        request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
+        RIGHT.sign(request, Stamper())
+        request.ext_fields[SIGNATURE] = ""
+        assert is_denied(await peer.send(request))
+
+
+def test_a_signed_peer_signs() -> None:
+    request = RemotingCommand.request(310, {"b": "T"})
+    ADMIN.sign(request, Stamper())
+    assert set(request.ext_fields) == {"b", "AccessKey", "RequestStamp", SIGNATURE}
+    assert SignedPeer
