@@ -12,10 +12,14 @@ GantryError
 │  └─ (code, remark say which and why)
 ├─ RouteNotFound             no name server knows a route for the topic
 ├─ MessageRejected           the message can't be sent as it is (name, size, properties)
+├─ SendIncomplete            some of many messages were not sent
+├─ PartlyDone                an act on several servers was done at some of them
 └─ ClientClosed              the client was closed, or was never started
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class GantryError(Exception):
@@ -96,6 +100,17 @@ class SendIncomplete(GantryError):
         super().__init__(f"{len(failures)} of {len(failures) + sent} messages not sent; first: {failures[first]}")
         self.failures = failures
         self.sent = sent
+
+
+class PartlyDone(GantryError):
+    """An act on several servers succeeded at `done` and failed at `failures` (name or address to error)."""
+
+    def __init__(self, done: list[str], failures: Mapping[str, GantryError]) -> None:
+        first = min(failures)
+        at = f"done at {', '.join(sorted(done))}; " if done else ""
+        super().__init__(f"{at}failed at {', '.join(sorted(failures))}: {failures[first]}")
+        self.done = done
+        self.failures = dict(failures)
 
 
 class ClientClosed(GantryError):
