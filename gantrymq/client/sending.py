@@ -94,7 +94,7 @@ def pack_batch(messages: Sequence[Message]) -> Outgoing:
     for message in messages:
         if message.topic != topic:
             raise MessageRejected(f"a batch has one topic, not {topic} and {message.topic}")
-        if message.delay_level > 0 or names.DELAY in message.properties:
+        if message.is_delayed:
             raise MessageRejected("a batch takes no delayed messages")
         if message.properties.get(names.WAIT) != messages[0].properties.get(names.WAIT):
             raise MessageRejected("the messages of a batch have one WAIT property")

@@ -27,6 +27,7 @@ from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from store.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
+from store.timer import TIMER_MARK
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
@@ -180,7 +181,11 @@ def _store_half(
     is_waiting: bool,
 ) -> bytes | None:
     """The answer names the queue that was asked for, and where the half message stands."""
-    result = broker.store.put_message(half)
+    if TIMER_MARK in half.properties:  # its time counts from the commit; one that is refused then is refused now
+        refused = broker.store.timer_rules.divert(half, int(time.time() * 1000))
+        if isinstance(refused, PutMessageStatus):
+            raise _refusal(broker, PutMessageResult(refused))
+    result = broker.store.put_message(half, delay=False)
     if result.status is not _PUT_OK:
         raise _refusal(broker, result)
     broker.transactions.figures.prepared += 1

@@ -167,7 +167,7 @@ class TransactionService:
                 extra={"event": "transaction_committed_before", "queue_offset": half.queue_offset},
             )
         else:
-            result = self._store.put_message(halves.committed(half), delay=False)
+            result = self._store.put_message(halves.committed(half))
             if result.status is not PutMessageStatus.PUT_OK:
                 raise _refusal(result)
             self.figures.committed += 1

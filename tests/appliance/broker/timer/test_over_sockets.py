@@ -1,0 +1,164 @@
+"""Timer messages through a real broker: what senders are told, when consumers see them, what tools see meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from gantrymq import AdminClient, Message, MessageQueue, Producer
+from gantrymq.errors import GantryError, MessageRejected, ResponseError
+from gantrymq.message.model import MessageExt
+from gantrymq.remoting.codes import ResponseCode
+from tests.harness import LocalCluster, ServingCluster, serving
+
+QUEUE = 0
+
+
+async def until(is_so: Callable[[], bool | Awaitable[bool]], seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = is_so()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        assert time.monotonic() < deadline, "it did not come"
+        await asyncio.sleep(0.02)
+
+
+def stored(cluster: ServingCluster, topic: str) -> list[MessageExt]:
+    store = cluster.broker.store
+    found: list[MessageExt] = []
+    for queue_id in store.queue_ids(topic):
+        for unit in store.consume_queue_units(topic, queue_id, 0, 1000):
+            message = store.look_message_by_offset(unit.physical_offset)
+            assert message is not None
+            found.append(message)
+    return found
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("orders", b"m", tags="t", keys="k", delay_seconds=0.4),
+        Message("orders", b"m", tags="t", keys="k", properties={"TIMER_DELAY_MS": "400"}),
+        Message("orders", b"m", tags="t", keys="k", properties={"TIMER_DELAY_SEC": "1", "TIMER_DELAY_MS": "999999"}),
+    ],
+)
+async def test_a_message_is_seen_at_its_time_and_counted_then(tmp_path: Path, message: Message) -> None:
+    async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
+        await producer.send(message)
+        assert stored(cluster, "orders") == []
+        assert cluster.broker.topics.get("rmq_sys_wheel_timer") is not None or cluster.broker.timer.delivered == 0
+        await until(lambda: bool(stored(cluster, "orders")))
+        (arrived,) = stored(cluster, "orders")
+        assert 0 <= arrived.store_timestamp - int(arrived.properties["TIMER_OUT_MS"]) < 5000
+        assert (arrived.tags, arrived.keys, arrived.body) == ("t", ["k"], b"m")
+        assert "REAL_TOPIC" not in arrived.properties
+        async with AdminClient(cluster.namesrv_address) as admin:
+            info = await admin.broker_runtime_info(cluster.broker_address)
+        assert (info["timerPending"], info["timerDelivered"]) == ("0", "1")
+
+
+async def test_a_time_that_has_passed_is_no_delay(tmp_path: Path) -> None:
+    async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
+        await producer.send(Message("orders", b"m", deliver_at=time.time() - 5))
+        await producer.send(Message("orders", b"m", properties={"TIMER_DELAY_SEC": "-3"}))
+        assert len(stored(cluster, "orders")) == 2
+
+
+async def test_a_level_wins_over_a_timer(tmp_path: Path) -> None:
+    async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
+        await producer.send(Message("orders", b"m", delay_level=1, delay_seconds=3000))
+        await until(lambda: bool(stored(cluster, "orders")))
+        assert not [name for name in stored(cluster, "orders")[0].properties if name.startswith("TIMER_")]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"TIMER_DELAY_SEC": "61"},
+        {"TIMER_DELAY_SEC": "soon"},
+        {"TIMER_DELIVER_MS": "99999999999999999999999"},
+        {"TIMER_DELIVER_MS": "4102444800000"},
+        {"TIMER_DELAY_SEC": "5", "TIMER_DEL_UNIQKEY": "a+b"},
+    ],
+)
+async def test_what_can_not_wait_is_refused_with_the_limit(tmp_path: Path, properties: dict[str, str]) -> None:
+    async with serving(tmp_path, store={"timer_delay_max_s": 60}) as cluster:
+        async with Producer(cluster.namesrv_address, retries=0) as producer:
+            with pytest.raises(GantryError) as refused:
+                await producer.send(Message("orders", b"m", properties=properties))
+        assert isinstance(refused.value, ResponseError)
+        assert refused.value.code == ResponseCode.MESSAGE_ILLEGAL
+        assert "the delay time should not be bigger than the max delay 60000ms" in str(refused.value)
+        assert stored(cluster, "orders") == []
+
+
+async def test_a_broker_may_be_told_to_take_none(tmp_path: Path) -> None:
+    async with serving(tmp_path, store={"timer_enable": False}) as cluster:
+        producer = Producer(cluster.namesrv_address, retries=0)
+        async with producer:
+            with pytest.raises(GantryError, match="timerWheelEnable is false"):
+                await producer.send(Message("orders", b"m", delay_seconds=1))
+
+
+async def test_batches_take_none(tmp_path: Path) -> None:
+    async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
+        with pytest.raises(MessageRejected):
+            await producer.send_batch([Message("orders", b"m", delay_seconds=1)])
+
+
+async def test_nobody_sends_to_the_timers_own_topic(tmp_path: Path) -> None:
+    async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address, retries=0) as producer:
+        with pytest.raises(GantryError):
+            await producer.send(Message("rmq_sys_wheel_timer", b"m"))
+
+
+@pytest.mark.timeout(300)
+async def test_a_killed_broker_delivers_what_it_acknowledged(tmp_path: Path) -> None:
+    """Kill it twice while messages wait and come due: all arrive, none before its time."""
+    with LocalCluster(tmp_path) as cluster:
+        async with AdminClient(cluster.namesrv_address) as admin:
+            acknowledged: dict[str, int] = {}
+            for round_number in range(3):
+                async with Producer(cluster.namesrv_address, timeout_s=10) as producer:
+                    for number in range(150):
+                        name, deliver_at = f"{round_number}-{number}", time.time() + 0.1 + number / 50
+                        await producer.send(Message("orders", name.encode(), deliver_at=deliver_at))
+                        acknowledged[name] = round(deliver_at * 1000)
+                if round_number < 2:
+                    await asyncio.sleep(0.5)
+                    cluster.kill_broker()
+                    cluster.start_broker()
+
+            async def all_there() -> bool:
+                return acknowledged.keys() <= (await arrived(cluster)).keys()
+
+            await until(all_there, 60)
+            for name, stored_ms in (await arrived(cluster)).items():
+                assert stored_ms >= acknowledged[name], "came early"
+            info = await admin.broker_runtime_info(cluster.broker_address)
+            assert info["timerPending"] == "0"
+
+
+async def arrived(cluster: LocalCluster) -> dict[str, int]:
+    """Body to the time it was stored in its topic, the first copy of each."""
+    found: dict[str, int] = {}
+    async with AdminClient(cluster.namesrv_address) as admin:
+        route = await admin.topic_route("orders")
+        for data in route.queue_datas:
+            for queue_id in range(data.read_queue_nums):
+                queue = MessageQueue("orders", data.broker_name, queue_id)
+                offset = 0
+                while messages := await pulled(admin, cluster.broker_address, queue, offset):
+                    offset = messages[-1].queue_offset + 1
+                    for message in messages:
+                        found.setdefault(message.body.decode(), message.store_timestamp)
+    return found
+
+
+async def pulled(admin: AdminClient, address: str, queue: MessageQueue, offset: int) -> list[MessageExt]:
+    return (await admin.pull(address, "TOOLS_CONSUMER", queue.topic, queue.queue_id, offset, subscription="*")).messages
