@@ -27,9 +27,7 @@ class ConsumeFrom(Enum):
     TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 
-def parse_subscription(
-    topic: str, expression: str, version_ms: int, *, sql: str | None = None
-) -> SubscriptionData:
+def parse_subscription(topic: str, expression: str, version_ms: int, *, sql: str | None = None) -> SubscriptionData:
     """ "TagA || TagB", "*" for everything; or `sql`: an SQL92 condition on the properties. ConfigError for both."""
     if sql is not None:
         if expression not in ("", SubscriptionData.SUB_ALL):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gantrymq.client.subscription import is_wanted, parse_subscription
+from gantrymq.errors import ConfigError
 from tests.client.messages import stored
 
 
@@ -33,3 +34,9 @@ def test_a_condition_is_the_brokers_to_judge() -> None:
     subscription = parse_subscription("T", "*", 5, sql="a > 5 AND TAGS = 'x'")
     assert (subscription.expression_type, subscription.sub_string) == ("SQL92", "a > 5 AND TAGS = 'x'")
     assert is_wanted(subscription, stored(1, TAGS="y"))
+
+
+@pytest.mark.parametrize(("tags", "sql"), [("TagA", "a > 5"), ("*", " ")])
+def test_tags_beside_a_condition_and_an_empty_one_are_refused(tags: str, sql: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_subscription("T", tags, 5, sql=sql)

@@ -1,0 +1,145 @@
+"""Subscriptions by SQL92: the Java client at our broker, the SDK at ours and at Apache's; the filter bits of both."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.bench import wire
+from appliance.bench.gantry import GantryPeer
+from appliance.bench.peer import Peer
+from appliance.broker.consumer_filter import ConsumerFilterManager
+from appliance.config import BrokerConfig
+from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer
+from gantrymq.errors import ResponseError
+from gantrymq.remoting.codes import ResponseCode
+from store import MessageStore, MessageStoreConfig
+from tests.interop.clients import JavaClient
+from tests.peers.fixtures import make_apache_peer
+
+pytestmark = pytest.mark.interop
+
+WITH_BITS = {"enablePropertyFilter": "true", "enableCalcFilterBitMap": "true", "enableConsumeQueueExt": "true"}
+CONDITION = "price BETWEEN 10 AND 20 AND (region IN ('eu', 'us') OR TAGS = 'gift') AND note IS NULL"
+MESSAGES = [
+    Message(
+        "",
+        f"{number}".encode(),
+        tags="gift" if number % 7 == 0 else None,
+        properties={"price": str(number % 25), "region": ("eu", "us", "asia")[number % 3]}
+        | ({"note": "x"} if number % 10 == 0 else {}),
+    )
+    for number in range(200)
+]
+
+
+def is_wanted(number: int) -> bool:
+    return 10 <= number % 25 <= 20 and (number % 3 < 2 or number % 7 == 0) and number % 10 != 0
+
+
+WANTED = {number for number in range(200) if is_wanted(number)}
+
+
+@pytest.fixture(params=["gantry", "gantry-bits", "apache-bits"])
+def peer(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Peer]:
+    make, _, bits = request.param.partition("-")
+    properties = WITH_BITS if bits else {}
+    running = (
+        GantryPeer(tmp_path / make, broker_properties=properties)
+        if make == "gantry"
+        else make_apache_peer(tmp_path / make, heap="512m", broker_properties=properties)
+    )
+    with running:
+        yield running
+
+
+def new_topic(peer: Peer) -> str:
+    topic = f"Sql-{time.monotonic_ns()}"
+    wire.create_topic(peer.broker_address, topic, 2)
+    return topic
+
+
+async def send_all(peer: Peer, topic: str) -> None:
+    async with Producer(peer.namesrv_address) as producer:
+        for message in MESSAGES:
+            message.topic = topic
+            await producer.send(message)
+
+
+async def until_got(got: set[int]) -> None:
+    async with asyncio.timeout(30):
+        while not got >= WANTED:
+            await asyncio.sleep(0.05)
+    await asyncio.sleep(0.3)  # for what should not come
+
+
+@pytest.mark.parametrize("encoding", ["JSON", "ROCKETMQ"])
+def test_the_java_client_gets_what_meets_its_condition(tmp_path: Path, java: JavaClient, encoding: str) -> None:
+    properties = WITH_BITS if encoding == "JSON" else {}
+    with GantryPeer(tmp_path / "gantry", broker_properties=properties) as peer:
+        topic = new_topic(peer)
+        with java.run("ConsumeSql", peer.namesrv_address, topic, f"{topic}-g", CONDITION, encoding) as consumer:
+            consumer.wait_started()
+            asyncio.run(send_all(peer, topic))
+            consumer.wait_for(lambda: consumer.count("GOT") >= len(WANTED), 30, "all wanted messages")
+            time.sleep(0.3)
+            assert sorted(int(line[0]) for line in consumer.lines("GOT")) == sorted(WANTED)
+        with java.run("ConsumeSql", peer.namesrv_address, topic, f"{topic}-h", "price >", encoding) as refused:
+            refused.wait_for(lambda: refused.count("REFUSED") > 0, 30, "refusal")
+            (reason,) = refused.lines("REFUSED")[0]
+            assert "Invalid MessageSelector" in reason
+
+
+async def test_the_sdk_gets_what_meets_its_condition_and_is_told_when_it_is_none(peer: Peer) -> None:
+    topic = await asyncio.to_thread(new_topic, peer)
+    got: set[int] = set()
+
+    async def listener(messages: list[MessageExt]) -> ConsumeResult:
+        got.update(int(message.body) for message in messages)
+        return ConsumeResult.SUCCESS
+
+    consumer = PushConsumer(
+        peer.namesrv_address, group=f"{topic}-g", listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET
+    )
+    consumer.subscribe(topic, sql=CONDITION)
+    async with consumer:
+        await asyncio.sleep(1)  # the broker knows the condition: messages get its bits
+        await send_all(peer, topic)
+        await until_got(got)
+    assert got == WANTED
+    refused = PushConsumer(peer.namesrv_address, group=f"{topic}-h", listener=listener)
+    refused.subscribe(topic, sql="price >")
+    with pytest.raises(ResponseError) as caught:
+        await refused.start()
+    assert caught.value.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    await asyncio.to_thread(peer.stop_broker)
+    bitmaps = check_bits(peer.store, topic, f"{topic}-g")
+    assert bitmaps in (0, len(MESSAGES))
+    assert bitmaps or peer.label != "apache"
+
+
+def check_bits(root: Path, topic: str, group: str) -> int:
+    """Every message's bits are what we would make of it; return how many have some."""
+    filters = ConsumerFilterManager(root / "config" / "consumerFilter.json", BrokerConfig())
+    filters.load()
+    found = filters.get(topic, group)
+    assert found is not None and found.condition.text == CONDITION and found.is_dead
+    store = MessageStore(MessageStoreConfig(root=root, consume_queue_ext_enable=(root / "consumequeue_ext").is_dir()))
+    store.load()
+    try:
+        count = 0
+        for queue_id in store.queue_ids(topic):
+            for offset in range(store.max_offset(topic, queue_id)):
+                (unit,) = store.consume_queue_units(topic, queue_id, offset, 1)
+                extended = store.extended_unit(topic, queue_id, unit.tags_code)
+                if extended is not None and extended.bitmap:
+                    (properties,) = store.properties_of(topic, queue_id, offset, 1)
+                    assert extended.bitmap == filters.bitmap_of(topic, properties)
+                    count += 1
+        return count
+    finally:
+        store.close()
