@@ -48,13 +48,18 @@ class ServingCluster:
 
 @contextlib.asynccontextmanager
 async def serving(
-    folder: Path, *, broker: dict[str, Any] | None = None, store: dict[str, Any] | None = None
+    folder: Path,
+    *,
+    broker: dict[str, Any] | None = None,
+    store: dict[str, Any] | None = None,
+    namesrv: dict[str, Any] | None = None,
 ) -> AsyncIterator[ServingCluster]:
-    """Serve from `folder` with small store files; `broker` and `store` are fields of their settings."""
-    namesrv_config = NamesrvConfig(listen_port=0, kv_config_path=folder / "kvConfig.json")
-    async with NamesrvController(namesrv_config) as namesrv:
-        broker_config = BrokerConfig(listen_port=0, namesrv_addresses=f"127.0.0.1:{namesrv.port}", **(broker or {}))
+    """Serve from `folder` with small store files; `broker`, `store` and `namesrv` are fields of their settings."""
+    namesrv_config = NamesrvConfig(listen_port=0, kv_config_path=folder / "kvConfig.json", **(namesrv or {}))
+    async with NamesrvController(namesrv_config) as name_server:
+        addresses = f"127.0.0.1:{name_server.port}"
+        broker_config = BrokerConfig(listen_port=0, namesrv_addresses=addresses, **(broker or {}))
         store_config = MessageStoreConfig(root=folder / "store", **{**SMALL_STORE, **(store or {})})
         async with BrokerController(broker_config, store_config) as controller:
             await controller.outer_api.register_all()
-            yield ServingCluster(namesrv, controller)
+            yield ServingCluster(name_server, controller)

@@ -9,9 +9,10 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from appliance.bench.maven import ToolError, cache_folder, class_path, copied_jars
 
@@ -103,6 +104,11 @@ class ClientProgram:
     def wait_done(self, timeout_s: float) -> None:
         self.wait_for(lambda: self.count("DONE") > 0, timeout_s, "end")
 
+    def kill(self) -> None:
+        """SIGKILL: the program says good-bye to nobody."""
+        self._popen.kill()
+        self._popen.wait()
+
     def close(self) -> None:
         """Ask the program to end by closing its input; kill it when it doesn't."""
         assert self._popen.stdin is not None
@@ -146,9 +152,20 @@ class JavaClient:
         return jar.stem
 
     @contextlib.contextmanager
-    def run(self, program: str, *arguments: object) -> Iterator[ClientProgram]:
-        """Run Produce, Consume, Look or SendModes while the block runs."""
+    def run(
+        self,
+        program: str,
+        *arguments: object,
+        encoding: str = "JSON",
+        java_properties: Mapping[str, object] = MappingProxyType({}),
+    ) -> Iterator[ClientProgram]:
+        """Run Produce, Consume, Look, SendModes, ... while the block runs.
+
+        encoding: of headers, JSON or ROCKETMQ. java_properties: what -D gives.
+        """
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", f"-Duser.home={self._logs}"]
+        command += [f"-Drocketmq.serialize.type={encoding}"]
+        command += [f"-D{name}={value}" for name, value in java_properties.items()]
         command += ["-cp", f"{self._classes}:{class_path(self._jars)}", program, *map(str, arguments)]
         yield from _running(f"java {program}", command, self._logs)
 
