@@ -171,7 +171,7 @@ def _filter_from_heartbeat(
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_by_tag(subscription.expression_type):
         wanted = filter_of(subscription)
-        return wanted if wanted is not None else _retry_filter(broker, topic)
+        return _retry_filter(broker, topic) if wanted is None and broker.config.filter_support_retry else wanted
     found = broker.filters.get(topic, group)
     if found is None:
         raise BrokerError(
@@ -189,7 +189,7 @@ def _own_filter(broker: BrokerController, fields: dict[str, str], group: str, to
     expression_type, expression = fields.get("expressionType"), fields.get("subscription", "")
     if is_by_tag(expression_type):
         wanted = parse_tags(expression)
-        return wanted if wanted is not None else _retry_filter(broker, topic)
+        return _retry_filter(broker, topic) if wanted is None and broker.config.filter_support_retry else wanted
     try:
         condition = compiled(expression_type, expression)
     except SqlError as exc:
@@ -201,7 +201,7 @@ def _own_filter(broker: BrokerController, fields: dict[str, str], group: str, to
 
 
 def _retry_filter(broker: BrokerController, topic: str) -> RetryFilter | None:
-    group = retried_group(topic) if broker.config.filter_support_retry else None
+    group = retried_group(topic)
     if group is None:
         return None
     return RetryFilter(lambda original: broker.filters.condition(original, group))
