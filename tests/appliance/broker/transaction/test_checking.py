@@ -257,7 +257,7 @@ async def test_a_store_that_refuses_interrupts_the_round_and_loses_nothing(tmp_p
 
 
 async def test_a_long_round_leaves_the_loop_to_others(tmp_path: Path) -> None:
-    async with transactions_at(tmp_path) as (broker, producer):
+    async with transactions_at(tmp_path) as (broker, _):
         text = f"TRAN_MSG\x01true\x02PGROUP\x01{GROUP}\x02REAL_TOPIC\x01{TOPIC}\x02REAL_QID\x010".encode()
         host = broker.store_host
         for number in range(5000):
