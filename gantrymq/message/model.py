@@ -16,8 +16,8 @@ class Message:
     """A message to send. `keys` are searchable; `tags` is what subscriptions select by; `delay_level` 0 is at once.
 
     `delay_seconds` (to the ms) or `deliver_at` (seconds since the epoch, or a datetime with a time zone) let it wait
-    for any time that the broker's timerMaxDelaySec allows: GantryMQ and RocketMQ 5 do so, RocketMQ 4.9 delivers at once.
-    A delay level wins over both, `delay_seconds` over `deliver_at`.
+    for any time that the broker's timerMaxDelaySec allows: GantryMQ and RocketMQ 5 do so, RocketMQ 4.9 delivers at
+    once. A delay level wins over both, `delay_seconds` over `deliver_at`.
     """
 
     topic: str
