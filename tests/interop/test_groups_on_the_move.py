@@ -1,0 +1,146 @@
+"""Running groups of official Java consumers: sent back in time, and handing over queues that they hold locks on."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from appliance.bench import wire
+from appliance.bench.gantry import GantryPeer
+from appliance.bench.peer import Peer
+from gantrymq.remoting.bodies import ResetOffsetBody
+from gantrymq.remoting.codes import RequestCode
+from tests.interop.clients import ClientProgram, Got, JavaClient
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+QUEUES = 4
+LOCK_LIFE_S = 6
+FAST_CLIENT = "-Drocketmq.client.rebalance.waitInterval=500 -Drocketmq.client.rebalance.lockInterval=1000"
+
+
+@pytest.fixture
+def short_lived_locks(tmp_path: Path) -> Iterator[Peer]:
+    """A broker on which a lock nobody renews is free after LOCK_LIFE_S."""
+    life = {"rocketmq.broker.rebalance.lockMaxLiveTime": str(LOCK_LIFE_S * 1000)}
+    with GantryPeer(tmp_path / "cluster", broker_properties=life) as running:
+        yield running
+
+
+def test_a_running_group_that_is_reset_by_time_goes_on_there(cluster: Peer, java: JavaClient) -> None:
+    half, topic = 200, f"Interop-reset-{time.monotonic_ns()}"
+    group = f"{topic}-group"
+    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    with java.consume(cluster.namesrv_address, topic, group) as consumer:
+        consumer.wait_started()
+        _produce(cluster, java, topic, half)
+        time.sleep(1)
+        moment_ms = int(time.time() * 1000)
+        time.sleep(1)
+        _produce(cluster, java, topic, half)
+        consumer.wait_for(lambda: consumer.count("GOT") >= 2 * half, 60, "every message")
+        _wait_committed(cluster, group, topic, 2 * half)
+        consumed = len(consumer.got())
+        fields = {"topic": topic, "group": group, "timestamp": str(moment_ms), "isForce": "true"}
+        answer = wire.ask(cluster.broker_address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields)
+        targets = ResetOffsetBody.from_json(answer.body).offset_table
+        # nearest in time: the last message of the first half or the first of the second
+        expected = 2 * half - sum(targets.values())
+        assert half <= expected <= half + QUEUES
+        consumer.wait_for(lambda: consumer.count("GOT") >= consumed + expected, 60, "the second half again")
+        again = consumer.got()[consumed:]
+        assert _firsts(again) == {queue.queue_id: offset for queue, offset in targets.items()}
+        assert len(again) == expected
+        _wait_committed(cluster, group, topic, 2 * half)
+
+
+def test_an_ordered_group_hands_queues_over_when_a_member_is_killed(
+    short_lived_locks: Peer, java: JavaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, count, topic = short_lived_locks, 3000, "Interop-handover"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", FAST_CLIENT)
+    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    with (
+        java.consume(cluster.namesrv_address, topic, "ordered", orderly=True) as one,
+        java.consume(cluster.namesrv_address, topic, "ordered", orderly=True) as other,
+        java.produce(cluster.namesrv_address, topic, count, 200) as producer,
+    ):
+        other.wait_for(lambda: _share_fairly(one, other), 60, "halves of the queues")
+        settled = len(other.got())
+        other.wait_for(lambda: len(one.got()) > 50 and len(other.got()) > settled + 50, 30, "messages for both")
+        lost, kept = one.queues(), other.queues()
+        killed_at = time.monotonic()
+        one.kill()
+        other.wait_for(lambda: any(got.queue_id in lost for got in other.got()[settled:]), 60, "queues handed over")
+        waited_s = time.monotonic() - killed_at
+        assert waited_s > 1, "the dead member's locks hold until they expire"
+        producer.wait_done(60)
+        other.wait_for(lambda: _numbers(one) | _numbers(other) == set(range(count)), 60, "every message")
+        for queue_id in lost:
+            _check_gapless([got for got in other.got()[settled:] if got.queue_id == queue_id])
+        assert kept | lost == set(range(QUEUES))
+        print(f"queues of a killed member went on after {waited_s:.1f} s; locks live {LOCK_LIFE_S} s")
+
+
+def test_a_member_that_leaves_properly_hands_its_queues_over_at_once(
+    cluster: Peer, java: JavaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, topic = 1000, f"Interop-farewell-{time.monotonic_ns()}"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", FAST_CLIENT)
+    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    group = f"{topic}-group"
+    with java.consume(cluster.namesrv_address, topic, group, orderly=True) as stays:
+        with java.consume(cluster.namesrv_address, topic, group, orderly=True) as leaves:
+            leaves.wait_for(lambda: _share_fairly(stays, leaves), 60, "halves of the queues")
+        left_at = time.monotonic()
+        _produce(cluster, java, topic, count)
+        stays.wait_for(lambda: _numbers(stays) == set(range(count)), 60, "every message")
+        print(f"all of it consumed {time.monotonic() - left_at:.1f} s after the other left; locks live 60 s")
+        assert time.monotonic() - left_at < 45, "it unlocked its queues: nobody had to wait for its locks to expire"
+
+
+def _produce(cluster: Peer, java: JavaClient, topic: str, count: int) -> None:
+    with java.produce(cluster.namesrv_address, topic, count) as producer:
+        producer.wait_done(60)
+
+
+def _wait_committed(cluster: Peer, group: str, topic: str, total: int) -> None:
+    """Until the group's offsets sum up to `total`: consumers commit now and then."""
+    deadline = time.monotonic() + 60
+    while True:
+        offsets = [_committed(cluster, group, topic, queue_id) for queue_id in range(QUEUES)]
+        if sum(offsets) == total:
+            return
+        assert time.monotonic() < deadline, f"committed {offsets}, expected {total} together"
+        time.sleep(0.2)
+
+
+def _committed(cluster: Peer, group: str, topic: str, queue_id: int) -> int:
+    fields = {"consumerGroup": group, "topic": topic, "queueId": str(queue_id)}
+    return int(wire.ask(cluster.broker_address, RequestCode.QUERY_CONSUMER_OFFSET, fields).ext_fields["offset"])
+
+
+def _share_fairly(first: ClientProgram, second: ClientProgram) -> bool:
+    one, other = first.queues(), second.queues()
+    return len(one) == len(other) == QUEUES // 2 and one | other == set(range(QUEUES))
+
+
+def _numbers(consumer: ClientProgram) -> set[int]:
+    return {got.number for got in consumer.got()}
+
+
+def _firsts(messages: Sequence[Got]) -> dict[int, int]:
+    """Queue id to the smallest offset consumed of it."""
+    firsts: dict[int, list[int]] = defaultdict(list)
+    for message in messages:
+        firsts[message.queue_id].append(message.queue_offset)
+    return {queue_id: min(offsets) for queue_id, offsets in firsts.items()}
+
+
+def _check_gapless(messages: Sequence[Got]) -> None:
+    offsets = [message.queue_offset for message in messages]
+    assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
