@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from gantrymq.errors import ConfigError
+from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 ROOT = Path(__file__).resolve().parent.parent  # the checkout: manage.py and deploy/ stand here
@@ -55,6 +56,7 @@ class ApplianceConfig:
     broker_port: int = option(10911, "port of the first broker; the next ones lie 100 apart (0: a free one)")
     brokers: int = option(1, f"number of brokers, 1 to {BROKERS_MAX}; each is a process of its own")
     cluster: str = option("DefaultCluster", "name of the cluster the brokers belong to")
+    accounts: bool = option(False, "brokers ask clients for an account (RocketMQ's ACL), kept in the data folder")
     allow_open_network: bool = option(False, "bind to more than loopback although brokers ask nobody for a password")
     tls_cert: str = option("", "certificate chain (PEM) for name server and brokers; with it they take TLS too")
     tls_key: str = option("", "private key of tls_cert (PEM); empty: it stands in the same file")
@@ -113,7 +115,20 @@ class ApplianceConfig:
             check_host=False,
         )
 
+    @property
+    def client_credentials(self) -> Credentials | None:
+        """The account that processes of the appliance sign with, None without accounts. Raises ConfigError."""
+        return Credentials.from_file(self.own_account_file) if self.accounts else None
+
     # ---- where things are
+
+    @property
+    def accounts_folder(self) -> Path:
+        return self.data / "accounts"
+
+    @property
+    def own_account_file(self) -> Path:
+        return self.accounts_folder / "appliance.yml"
 
     @property
     def dashboard_folder(self) -> Path:

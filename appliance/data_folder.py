@@ -2,6 +2,7 @@
 
 DATA/gantry.lock              held while an appliance runs here; holds its process id
 DATA/dashboard/               db.sqlite3, secret_key
+DATA/accounts/                appliance.yml, conf/plain_acl.yml, conf/acl/ (with --accounts)
 DATA/namesrv/                 namesrv.properties, kvConfig.json
 DATA/brokers/<name>/          broker.properties, store/
 DATA/reports/                 lake, runs, install.json

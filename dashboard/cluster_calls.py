@@ -17,6 +17,7 @@ from dashboard.rows import BrokerRef, ClusterView, Trouble
 from gantrymq.client.admin import AdminClient
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 CALL_TIMEOUT_S = 2.0  # a page waits no longer than this for one answer
@@ -31,9 +32,17 @@ Failure = (GantryError, OSError, TimeoutError)
 class ClusterCalls:
     """Calls to one cluster. `namesrv` is "host:port;host:port"."""
 
-    def __init__(self, namesrv: str, *, tls: TlsConfig | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        namesrv: str,
+        *,
+        tls: TlsConfig | None = None,
+        credentials: Credentials | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.namesrv = namesrv
         self._tls = tls
+        self._credentials = credentials
         self._clock = clock
         self._admin: AdminClient | None = None
         self._admin_loop: asyncio.AbstractEventLoop | None = None
@@ -51,7 +60,7 @@ class ClusterCalls:
         assert self._opening is not None
         async with self._opening:
             if self._admin is None:
-                admin = AdminClient(self.namesrv, tls=self._tls)
+                admin = AdminClient(self.namesrv, tls=self._tls, credentials=self._credentials)
                 await admin.__aenter__()
                 self._admin = admin
             return self._admin

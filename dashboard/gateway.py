@@ -25,7 +25,10 @@ def gateway() -> Gateway:
     if _gateway is None:
         from django.conf import settings
 
-        _gateway = Gateway(settings.APPLIANCE.namesrv_address, tls=settings.APPLIANCE.client_tls)
+        appliance = settings.APPLIANCE
+        _gateway = Gateway(
+            appliance.namesrv_address, tls=appliance.client_tls, credentials=appliance.client_credentials
+        )
     return _gateway
 
 

@@ -27,6 +27,7 @@ from dashboard.rows import (
 )
 from gantrymq.errors import ResponseError
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig, TopicStatsTable
+from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 FIGURES_MAX_AGE_S = 4.0
@@ -36,8 +37,15 @@ GROUPS_SHOWN_MAX = 100
 class TopicCalls(ClusterCalls):
     """What pages and REST ask about topics."""
 
-    def __init__(self, namesrv: str, *, tls: TlsConfig | None = None, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(namesrv, tls=tls, clock=clock)
+    def __init__(
+        self,
+        namesrv: str,
+        *,
+        tls: TlsConfig | None = None,
+        credentials: Credentials | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(namesrv, tls=tls, credentials=credentials, clock=clock)
         self._figures: dict[str, Reading[TopicFigures]] = {}
         self._tables: dict[str, tuple[float, dict[str, TopicConfig]]] = {}  # last known topics of each broker
 

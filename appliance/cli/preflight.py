@@ -52,16 +52,25 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
 def check_bind(config: ApplianceConfig) -> Iterator[Finding]:
     if config.is_loopback:
         return
+    if config.accounts:
+        if not config.tls_cert:
+            yield Finding(
+                f"Brokers at {config.bind} ask for accounts, but what clients and the dashboard say to each other can "
+                "be read on the way: give brokers a certificate with --tls-cert, and the dashboard a proxy with TLS.",
+                is_fatal=False,
+            )
+        return
     if not config.allow_open_network:
         yield Finding(
-            f"Binding to {config.bind} would let everyone who reaches this machine read and write all messages, "
-            "because brokers do not ask for accounts yet: use --bind 127.0.0.1, or say --allow-open-network on a "
+            f"Binding to {config.bind} would let everyone who reaches this machine read and write all messages: say "
+            "--accounts to have brokers ask for accounts, use --bind 127.0.0.1, or say --allow-open-network on a "
             "network you trust."
         )
         return
     yield Finding(
-        f"Everyone who reaches {config.bind} can read and write all messages: brokers do not ask for accounts yet "
-        "(--allow-open-network). The dashboard asks for its password all the same, but speaks plain HTTP.",
+        f"Everyone who reaches {config.bind} can read and write all messages: brokers ask nobody for an account "
+        "(--allow-open-network without --accounts). The dashboard asks for its password all the same, but speaks "
+        "plain HTTP.",
         is_fatal=False,
     )
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from appliance.acl.own_account import ensure_own_account
 from appliance.appliance_config import BROKER_PORT_STEP, CONFIG_VARIABLE, ROOT, ApplianceConfig, describe
 from appliance.cli import preflight
 from appliance.data_folder import lay_out
@@ -35,7 +36,7 @@ TEXT_OPTIONS = (
     "log_level",
 )
 NUMBER_OPTIONS = ("http_port", "namesrv_port", "broker_port", "brokers")
-SWITCHES = ("allow_open_network",)
+SWITCHES = ("accounts", "allow_open_network")
 
 
 class NotReady(GantryError):
@@ -63,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = with_real_ports(config)
     _tell(preflight.check_all(config))
     lay_out(config)
+    if config.accounts:
+        ensure_own_account(config.accounts_folder)
     environment = {**os.environ, **config.to_environment(), PREPARED_VARIABLE: "1"}
     environment.pop(CONFIG_VARIABLE, None)  # what it said is in the variables now
     sys.stdout.flush()

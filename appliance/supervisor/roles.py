@@ -42,6 +42,7 @@ def _namesrv(config: ApplianceConfig) -> ChildSpec:
         "bindAddress": config.bind,
         "listenPort": str(config.namesrv_port),
         "kvConfigPath": str(config.namesrv_folder / "kvConfig.json"),
+        **({"rocketmqHome": str(config.accounts_folder)} if config.accounts else {}),
         **_tls(config),
     }
     write_managed_properties(path, managed)
@@ -59,11 +60,23 @@ def _broker(config: ApplianceConfig, index: int) -> ChildSpec:
         "listenPort": str(config.broker_port_of(index)),
         "brokerIP1": config.advertise,
         "storePathRootDir": str(folder / "store"),
+        **_accounts(config),
         **_tls(config),
     }
     path = folder / "broker.properties"
     write_managed_properties(path, managed)
     return _worker(config, name, "broker", path, config.broker_address_of(index))
+
+
+def _accounts(config: ApplianceConfig) -> dict[str, str]:
+    """The lines about accounts: all brokers and the name server share one folder of them."""
+    if not config.accounts:
+        return {}
+    return {
+        "aclEnable": "true",
+        "rocketmqHome": str(config.accounts_folder),
+        "credentialsFile": str(config.own_account_file),
+    }
 
 
 def _tls(config: ApplianceConfig) -> dict[str, str]:
