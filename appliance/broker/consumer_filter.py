@@ -22,7 +22,9 @@ from appliance.broker.filter import SQL92, SqlFilter, is_by_tag
 from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
 from appliance.broker.sql_filter import Condition, SqlError, compile_condition
 from appliance.config import BrokerConfig
+from gantrymq.errors import MessageRejected
 from gantrymq.message.properties import decode_properties
+from gantrymq.message.topics import check_topic
 from gantrymq.remoting.bodies import SubscriptionData
 
 logger = logging.getLogger(__name__)
@@ -154,8 +156,9 @@ class ConsumerFilterManager(SavedTable):
         if old is not None:
             self._remove(old)  # if the new text is no condition, the client is to hear of it at its pulls
         try:
+            check_topic(topic)
             condition = compiled(subscription.expression_type, text)
-        except SqlError as exc:
+        except (MessageRejected, SqlError) as exc:
             logger.warning(
                 "filter refused",
                 extra={"event": "filter_refused", "group": group, "topic": topic, "reason": str(exc)},
@@ -293,4 +296,6 @@ def compiled(expression_type: str | None, text: str) -> Condition:
     """Return the condition of a subscription. Raises SqlError: none, or no kind of condition that is known."""
     if expression_type != SQL92:
         raise SqlError(f"there is no filter type {str(expression_type)[:40]!r}, use TAG or SQL92", 1)
+    if not text.isprintable() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise SqlError("half a character, which no file can hold", 1)
     return compile_condition(text)

@@ -99,6 +99,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, got {type(value).__name__}")
+    return value
+
+
+def _long(value: Any) -> int:
+    number = int(value)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError("a number of more than 64 bits")
+    return number
+
+
 def _list_of(body: type[Body]) -> Callable[[Any], list[Any]]:
     return lambda items: [body.from_dict(item) for item in items]
 
@@ -249,12 +262,12 @@ class SubscriptionData(Body):
     TAG: ClassVar[str] = "TAG"
     SUB_ALL: ClassVar[str] = "*"
 
-    topic: str = ""
-    sub_string: str = SUB_ALL
+    topic: str = json_field(read=_text, default="")
+    sub_string: str = json_field(read=_text, default=SUB_ALL)
     tags_set: list[str] = field(default_factory=list)
     code_set: list[int] = json_field(read=lambda codes: [int(code) for code in codes], default=list)  # Go sends text
-    sub_version: int = json_field(read=int, default=0)
-    expression_type: str = TAG
+    sub_version: int = json_field(read=_long, default=0)
+    expression_type: str = json_field(read=_text, default=TAG)
     class_filter_mode: bool = False
 
 

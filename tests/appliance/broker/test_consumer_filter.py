@@ -12,6 +12,7 @@ from appliance.broker import consumer_filter
 from appliance.broker.consumer_filter import ConsumerFilter, ConsumerFilterManager
 from appliance.broker.json_file import StateFileError
 from appliance.config import BrokerConfig
+from gantrymq.errors import BodyError
 from gantrymq.message.properties import encode_properties
 from gantrymq.remoting.bodies import SubscriptionData
 from store.consume_queue_ext import ExtUnit
@@ -122,6 +123,21 @@ def test_the_table_is_bounded_and_the_dead_make_room(
     filters.register("d", [sql("a = 1")])
     assert filters.get("T", "b") is None
     assert not known(filters, "T", "d").is_dead
+
+
+@pytest.mark.parametrize("bad", [sql("a = '\ud800'"), sql("a = 1", topic="a/../b"), sql("a = 1", topic="x" * 500)])
+def test_what_could_not_stand_in_the_file_is_not_taken(tmp_path: Path, clock: Clock, bad: SubscriptionData) -> None:
+    filters = manager(tmp_path, clock)
+    filters.register("g", [bad, sql("a = 1")])
+    assert len(filters) == 1
+    filters.persist()
+    assert len(manager(tmp_path, clock)) == 1
+
+
+@pytest.mark.parametrize("change", [{"subString": 5}, {"topic": [1]}, {"expressionType": {}}, {"subVersion": 1 << 63}])
+def test_a_subscription_of_other_types_is_no_subscription(change: dict[str, Any]) -> None:
+    with pytest.raises(BodyError):
+        SubscriptionData.from_dict(sql("a = 1").to_dict() | change)
 
 
 # -- bits -------------------------------------------------------------------------------------------------------------
