@@ -89,6 +89,11 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     )
     default_topic_queue_nums: int = setting(8, rocketmq="defaultTopicQueueNums", doc="queues of the TBW102 template")
     auto_create_topic_enable: bool = setting(True, rocketmq="autoCreateTopicEnable", doc="create topics on first send")
+    share_created_topics_enable: bool = setting(
+        True,
+        rocketmq="shareCreatedTopicsEnable",
+        doc="create a topic that a send creates on all brokers of the cluster (not RocketMQ's)",
+    )
     cluster_topic_enable: bool = setting(True, rocketmq="clusterTopicEnable", doc="cluster topic is writable")
     broker_topic_enable: bool = setting(True, rocketmq="brokerTopicEnable", doc="broker topic is writable")
     auto_create_subscription_group: bool = setting(

@@ -42,6 +42,7 @@ from appliance.broker.subscription_group import SubscriptionGroupManager
 from appliance.broker.timer.rolling import Rolling
 from appliance.broker.timer.service import TimerService
 from appliance.broker.topic_config import TopicConfigManager
+from appliance.broker.topic_sharing import TopicSharing
 from appliance.broker.transaction.check import TransactionCheckService
 from appliance.broker.transaction.service import TransactionService
 from appliance.broker.watermarks import WatermarkLog
@@ -181,6 +182,7 @@ class BrokerController:
         self.store_host = b""
         self.send_answers: SendAnswers
         self.outer_api: BrokerOuterApi
+        self.topic_sharing: TopicSharing
         self._stack = contextlib.AsyncExitStack()
 
     def _listener(self, handlers: Mapping[int, Route], port: int) -> RemotingServer:
@@ -229,6 +231,8 @@ class BrokerController:
         await self._listen(stack)
         self.outer_api = BrokerOuterApi(self)
         self.topics.on_change = self.outer_api.topic_changed
+        self.topic_sharing = TopicSharing(self)
+        self.topics.on_created_by_send = self.topic_sharing.created
         await stack.enter_async_context(
             running(
                 self.store,
@@ -248,6 +252,7 @@ class BrokerController:
                 self.vip_server,
                 *([self.accounts] if self.accounts is not None else []),
                 self.outer_api,
+                self.topic_sharing,
                 *self._address_server(),
                 *([self.tls] if self.tls is not None else []),
             )

@@ -145,6 +145,11 @@ class BrokerOuterApi:
             self._keep(link)
 
     @property
+    def addresses(self) -> list[str]:
+        """The name servers, those that know this broker first."""
+        return [link.address for link in sorted(self._links, key=lambda link: not link.is_registered)]
+
+    @property
     def registered(self) -> tuple[int, int]:
         """(name servers that know this broker, name servers there are), as far as we can tell."""
         return sum(link.is_registered for link in self._links), len(self._links)

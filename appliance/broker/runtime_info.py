@@ -184,9 +184,11 @@ def _transactions(broker: BrokerController) -> dict[str, str]:
 
 
 def _timer(broker: BrokerController) -> dict[str, str]:
-    """Keys of ours: messages that wait for a time of their own, when the next is due, how late the delivery is."""
+    """Keys of ours: topics created on other brokers; what waits for a time of its own, how late the delivery is."""
     timer = broker.timer
     return {
+        "topicsShared": str(broker.topic_sharing.shared),
+        "topicsNotShared": str(broker.topic_sharing.failed),
         "timerPending": str(timer.pending),
         "timerNextDueMs": str(timer.next_due_ms or 0),
         "timerBehindMs": str(timer.behind_ms),

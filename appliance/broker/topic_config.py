@@ -47,6 +47,7 @@ class TopicConfigManager(SavedTable):
         self._lines: dict[str, str] = {}  # topic to its entry in the file
         self.configs: dict[str, TopicConfig] = {}
         self.data_version = DataVersion()
+        self.on_created_by_send: Callable[[TopicConfig], None] | None = None
         self.on_change: Callable[[TopicConfig | None], None] | None = None
         for built_in in built_in_topics(config):
             self._keep(built_in)
@@ -107,7 +108,7 @@ class TopicConfigManager(SavedTable):
             )
             return None
         queues = max(1, min(queue_count, template.write_queue_nums))
-        return self._create(
+        created = self._create(
             TopicConfig(
                 topic,
                 queues,
@@ -118,6 +119,9 @@ class TopicConfigManager(SavedTable):
             ),
             remote,
         )
+        if self.on_created_by_send is not None:
+            self.on_created_by_send(created)
+        return created
 
     def renew_auto_create_template(self) -> None:
         """Have sends create topics, or not, as autoCreateTopicEnable and defaultTopicQueueNums say now."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.broker.filter import Wanted, filter_of, is_by_tag
 from appliance.broker.queue_view import unit_view
+from appliance.broker.topic_sharing import CREATED_ON_SEND
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
 from gantrymq.errors import BodyError, MessageRejected
@@ -46,6 +47,11 @@ async def update_topic(
         fields.get("topicFilterType", ""),
         int(fields.get("topicSysFlag") or 0),
     )
+    if fields.get(CREATED_ON_SEND) == "true":
+        if broker.topics.get(config.topic_name) is not None:
+            return request.reply()  # two brokers created it at once: each keeps its own
+        if not broker.config.auto_create_topic_enable:
+            raise BrokerError(ResponseCode.NO_PERMISSION, "autoCreateTopicEnable is false here")
     await _put_topics(broker, connection, [config])
     return request.reply()
 
