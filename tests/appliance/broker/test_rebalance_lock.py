@@ -67,3 +67,25 @@ def test_forgotten_locks_leave_nothing_behind(locks: RebalanceLockManager, clock
     locks.drop_expired()
     assert locks.holder("h", A) == "two"
     assert list(locks._locks) == ["h"]
+
+
+def test_locks_are_bounded_and_free_places_are_used_again(clock: Clock) -> None:
+    locks = RebalanceLockManager(locks_max=3, clock=clock)
+    many = [MessageQueue("t", "b", queue_id) for queue_id in range(5)]
+    assert locks.lock("g", "c1", many) == many[:3]
+    assert locks.lock("h", "c1", many) == []
+    locks.unlock("g", "c1", many[:1])
+    assert locks.lock("h", "c2", many) == many[:1]
+    clock.now += 61
+    locks.drop_expired()
+    assert locks.lock("h", "c2", many) == many[:3]
+    assert locks._locks.keys() == {"h"}
+
+
+def test_a_lock_that_changes_hands_by_expiry_is_told(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    locks = RebalanceLockManager(life_s=5, clock=clock)
+    queue = [MessageQueue("t", "b", 0)]
+    locks.lock("g", "c1", queue)
+    clock.now += 6
+    assert locks.lock("g", "c2", queue) == queue
+    assert [(record.before, record.now) for record in caplog.records] == [("c1", "c2")]  # type: ignore[attr-defined]
