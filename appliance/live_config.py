@@ -103,7 +103,7 @@ class LiveConfig:
 
     def text(self) -> bytes:
         """Everything in force, one `key=value` a line, secrets masked."""
-        return "".join(f"{key}={value}\n" for key, value in sorted(shown(self._configs).items())).encode()
+        return shown_text(self._configs).encode()
 
 
 class UpdatePlan:
@@ -151,6 +151,11 @@ def shown(configs: Sequence[Any]) -> dict[str, str]:
     values = dict(line.split("=", 1) for line in write_properties(*configs).splitlines())
     fixed = {key: fixed.value for key, fixed in FIXED.items() if "brokerName" in values and "." not in key}
     return fixed | {key: MASK if value and _SECRET.search(key) else value for key, value in values.items()}
+
+
+def shown_text(configs: Sequence[Any]) -> str:
+    """The same as a properties file, sorted by key."""
+    return "".join(f"{key}={value}\n" for key, value in sorted(shown(configs).items()))
 
 
 def _read_lines(text: bytes) -> dict[str, str]:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from appliance.cli.worker import open_log, run_worker, settings_file
-from appliance.config import load_broker_config, write_properties
+from appliance.config import load_broker_config
+from appliance.live_config import shown_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     overrides = {"namesrvAddr": arguments.namesrv} if arguments.namesrv else {}
     config, store_config, ignored = load_broker_config(arguments.config, overrides)
     if arguments.print_config:
-        print(write_properties(config, store_config), end="")
+        print(shown_text([config, store_config]), end="")
         return 0
     from appliance.broker.controller import BrokerController
 

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from appliance.cli.worker import open_log, run_worker, settings_file
-from appliance.config import load_namesrv_config, write_properties
+from appliance.config import load_namesrv_config
+from appliance.live_config import shown_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     config, ignored = load_namesrv_config(arguments.config)
     if arguments.print_config:
-        print(write_properties(config), end="")
+        print(shown_text([config]), end="")
         return 0
     from appliance.namesrv.controller import NamesrvController
 

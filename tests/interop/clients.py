@@ -197,7 +197,7 @@ class JavaScriptClient:
     @contextlib.contextmanager
     def run(self, program: str, *arguments: object) -> Iterator[ClientProgram]:
         """Run produce or consume while the block runs."""
-        command = ["node", self._folder / f"{program}.js", *map(str, arguments)]
+        command: list[str | Path] = ["node", self._folder / f"{program}.js", *map(str, arguments)]
         yield from _running(f"node {program}", command, self._logs)
 
     def produce(

@@ -13,6 +13,7 @@ from appliance.bench.maven import ToolError
 from appliance.bench.peer import Peer
 from tests.conftest import missing, require_tool
 from tests.interop.clients import JavaClient, JavaScriptClient
+from tests.interop.mqadmin import MqAdmin
 from tests.peers.fixtures import make_apache_peer
 
 PEER = os.environ.get("GANTRY_INTEROP_PEER", "gantry")
@@ -47,6 +48,18 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
         return JavaClient(tmp_path_factory.mktemp("java"))
     except ToolError as exc:
         missing("the official Java client", str(exc))
+        raise
+
+
+@pytest.fixture(scope="session")
+def mqadmin(tmp_path_factory: pytest.TempPathFactory) -> MqAdmin:
+    """The official command line; without java or Maven the test skips aloud, and fails in CI."""
+    for tool in ("java", "mvn"):
+        require_tool(tool, "it runs RocketMQ's own command line")
+    try:
+        return MqAdmin(tmp_path_factory.mktemp("mqadmin"))
+    except ToolError as exc:
+        missing("RocketMQ's own command line", str(exc))
         raise
 
 
