@@ -69,6 +69,12 @@ def test_an_open_bind_needs_to_be_said_twice() -> None:
     assert not list(preflight.check_bind(ApplianceConfig(bind="127.0.0.1")))
 
 
+def test_accounts_make_an_open_bind_possible_and_tls_makes_it_quiet() -> None:
+    (told,) = preflight.check_bind(ApplianceConfig(bind="0.0.0.0", accounts=True))
+    assert not told.is_fatal and "--tls-cert" in told.sentence
+    assert not list(preflight.check_bind(ApplianceConfig(bind="0.0.0.0", accounts=True, tls_cert="/c.pem")))
+
+
 def test_a_running_appliance_is_the_only_thing_told(tmp_path: Path) -> None:
     lock = DataFolderLock(tmp_path)
     lock.acquire()

@@ -70,3 +70,14 @@ def test_lines_written_before_there_was_an_end_mark_are_managed_all_the_same(tmp
     path.write_text(f"{HEADER}\nlistenPort=1\ntraceOn=false\n")
     write_managed_properties(path, {"listenPort": "2"})
     assert path.read_text().splitlines() == [HEADER, "listenPort=2", FOOTER, "traceOn=false"]
+
+
+def test_accounts_are_shared_by_all_workers_and_go_with_the_switch(tmp_path: Path) -> None:
+    worker_stages(ApplianceConfig(data=tmp_path, accounts=True))
+    files = (tmp_path / "brokers" / "broker-a" / "broker.properties", tmp_path / "namesrv" / "namesrv.properties")
+    broker, namesrv = load_broker_config(files[0])[0], load_namesrv_config(files[1])[0]
+    assert broker.acl_enable and broker.credentials_file == tmp_path / "accounts" / "appliance.yml"
+    assert broker.rocketmq_home == namesrv.rocketmq_home == tmp_path / "accounts"
+    worker_stages(ApplianceConfig(data=tmp_path))
+    broker, namesrv = load_broker_config(files[0])[0], load_namesrv_config(files[1])[0]
+    assert not broker.acl_enable and broker.rocketmq_home is None and namesrv.rocketmq_home is None

@@ -1,0 +1,143 @@
+"""`gantry up --accounts` as a user runs it: strangers stay out; dashboard, brokers and known clients stay in."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import re
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt, Producer, PushConsumer
+from gantrymq.errors import GantryError, ResponseError
+from gantrymq.remoting.codes import RequestCode
+from tests.appliance_process import RunningAppliance
+
+PASSWORD = "a-Long-Enough-pass9"
+CLIENT = Credentials("orders-service", "choose-a-long-one")
+
+
+@pytest.fixture(scope="module")
+def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
+    with RunningAppliance(tmp_path_factory.mktemp("accounts") / "data", "--accounts", "--brokers", "2") as running:
+        yield running
+
+
+def own_account(gantry: RunningAppliance) -> Credentials:
+    return Credentials.from_file(Path(gantry.data) / "accounts" / "appliance.yml")
+
+
+def test_accounts_are_their_owners_alone_and_the_secret_stands_nowhere_else(gantry: RunningAppliance) -> None:
+    folder = Path(gantry.data) / "accounts"
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.yml")}
+    assert files == {"appliance.yml", "conf/plain_acl.yml", "conf/acl/appliance.yml"}
+    for path in folder.rglob("*.yml"):
+        assert path.stat().st_mode & 0o777 == 0o600
+    secret = own_account(gantry).secret_key
+    assert secret not in gantry.output
+    holders = {
+        path.relative_to(gantry.data).as_posix()
+        for path in Path(gantry.data).rglob("*")
+        if path.is_file() and path.stat().st_size < 64 << 20 and secret.encode() in path.read_bytes()
+    }
+    assert holders == {"accounts/appliance.yml", "accounts/conf/acl/appliance.yml"}
+
+
+async def test_strangers_get_nothing_and_the_own_account_everything(gantry: RunningAppliance) -> None:
+    for stranger in (None, Credentials("gantry-appliance", "guessed-secret")):
+        async with AdminClient(gantry.namesrv, credentials=stranger) as admin:
+            with pytest.raises(ResponseError) as refused:
+                await admin.broker_runtime_info(gantry.broker)
+            assert refused.value.code == 16
+    async with AdminClient(gantry.namesrv, credentials=own_account(gantry)) as admin:
+        brokers = (await admin.cluster_info()).broker_addr_table
+        assert set(brokers) == {"broker-a", "broker-b"}
+        for data in brokers.values():
+            assert (await admin.broker_runtime_info(data.broker_addrs[0]))["brokerVersionDesc"]
+
+
+async def test_an_account_made_at_one_broker_holds_at_all_and_sends_and_consumes(gantry: RunningAppliance) -> None:
+    async with AdminClient(gantry.namesrv, credentials=own_account(gantry)) as admin:
+        fields = {
+            "accessKey": CLIENT.access_key,
+            "secretKey": CLIENT.secret_key,
+            "topicPerms": "orders=PUB|SUB",
+            "groupPerms": "printers=SUB",
+        }
+        await admin.call(gantry.broker, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)
+    await asyncio.sleep(1.5)  # the other broker looks once a second
+    got: set[bytes] = set()
+
+    async def listener(messages: list[MessageExt]) -> None:
+        got.update(message.body for message in messages)
+
+    wanted = {b"%d" % number for number in range(8)}  # to both brokers
+    async with Producer(gantry.namesrv, group="pg", credentials=CLIENT) as producer:
+        for body in wanted:
+            await producer.send(Message("orders", body))
+        with pytest.raises(GantryError, match="No default permission for topic:invoices"):
+            await producer.send(Message("invoices", b"not mine"))
+        consumer = PushConsumer(
+            gantry.namesrv,
+            group="printers",
+            listener=listener,
+            consume_from=ConsumeFrom.FIRST_OFFSET,
+            credentials=CLIENT,
+        )
+        consumer.subscribe("orders")
+        async with consumer, asyncio.timeout(30):
+            while got != wanted:
+                await asyncio.sleep(0.05)
+
+
+def test_the_dashboard_works_through_its_own_account(gantry: RunningAppliance) -> None:
+    browser = Browser(gantry.http)
+    token = re.search(r"first-run\?token=(\S+)", gantry.output)
+    assert token is not None
+    browser.get(f"/first-run?token={token[1]}")
+    fields = {"username": "ada", "password": PASSWORD, "again": PASSWORD, "token": token[1]}
+    status, _ = browser.post("/first-run", fields)
+    assert status == 302
+    for path, expected in (("/", "2 of 2"), ("/topics", "Create topic")):
+        status, page = browser.get(path)
+        assert status == 200 and expected in re.sub("<[^>]*>", "", page)
+        assert "AclException" not in page and "accessKey" not in page
+    fields = {"name": "from-the-page", "queues": "4", "perm": "6"}
+    status, page = browser.post("/topics/create", fields)
+    assert status in (200, 204, 302, 303), page
+    status, page = browser.get("/topics")
+    assert status == 200 and "from-the-page" in page
+
+
+class Browser:
+    """Cookies and forms, by hand."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._cookies: dict[str, str] = {}
+
+    def get(self, path: str) -> tuple[int, str]:
+        return self._ask("GET", path, None)
+
+    def post(self, path: str, fields: dict[str, str]) -> tuple[int, str]:
+        csrf = next((value for name, value in self._cookies.items() if "csrf" in name), "")
+        return self._ask("POST", path, fields | {"csrfmiddlewaretoken": csrf})
+
+    def _ask(self, method: str, path: str, fields: dict[str, str] | None) -> tuple[int, str]:
+        connection = http.client.HTTPConnection(self._address, timeout=20)
+        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self._cookies.items())}
+        body = None
+        if fields is not None:
+            body = urllib.parse.urlencode(fields)
+            headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"http://{self._address}"}
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        for header in answer.headers.get_all("Set-Cookie") or []:
+            name, _, value = header.partition(";")[0].partition("=")
+            self._cookies[name] = value
+        connection.close()
+        return answer.status, text
