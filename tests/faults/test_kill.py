@@ -11,6 +11,7 @@ import select
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,15 @@ from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from store import MessageStore
 from tests.faults.ledger import Ledger
-from tests.faults.traffic import QUEUES, SENDERS, TOPICS, Acknowledged, crash_config
+from tests.faults.traffic import (
+    COMMITTED,
+    QUEUES,
+    ROLLED_BACK,
+    SENDERS,
+    TOPICS,
+    Acknowledged,
+    crash_config,
+)
 from tests.faults.writer import heard
 from tests.harness import LocalCluster
 from tests.store.conftest import crash
@@ -32,6 +41,7 @@ PROJECT = Path(__file__).parents[2]
 ROUNDS_PER_FOLDER = 25
 FIRST_LINE_S = 60.0
 LAST_LEVEL = 18
+ENDS = {COMMITTED: "committed", ROLLED_BACK: "rolled back"}
 
 
 def write_until_killed(folder: Path, seed: int, flush_disk_type: str, chance: random.Random) -> list[Acknowledged]:
@@ -54,18 +64,22 @@ def write_until_killed(folder: Path, seed: int, flush_disk_type: str, chance: ra
 @pytest.mark.timeout(3600)
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, rounds: int, seed: int) -> None:
     chance = random.Random(seed)
-    total = 0
+    totals: Counter[str] = Counter()
+    lost_ends = 0
     for first in range(0, rounds, ROUNDS_PER_FOLDER):
         folder = tmp_path / str(first)
         ledger = Ledger(chance)
         for number in range(first, min(first + ROUNDS_PER_FOLDER, rounds)):
             mode = chance.choice(["SYNC_FLUSH", "ASYNC_FLUSH"])
             latest = write_until_killed(folder, number, mode, chance)
-            print(f"round {number}: {mode}, {len(latest)} acknowledged")
             store = MessageStore(crash_config(folder))
             store.load()
             store.start()
             ledger.check(store, latest)
+            ends = Counter(ENDS.get(each.queue_offset, "stored") for each in latest)
+            lost_ends += ledger.ends_lost
+            print(f"round {number}: {mode}, {dict(ends)} acknowledged, {ledger.still_open} transactions open")
+            totals += ends
             if chance.random() < 0.5:
                 store.close()
             else:
@@ -76,9 +90,8 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, rounds: i
         ledger.check_all(store)
         store.close()
         check_files(folder, ledger.acknowledged)
-        total += len(ledger.acknowledged)
-    print(f"{rounds} rounds, {total} acknowledged messages")
-    assert total > rounds
+    print(f"{rounds} rounds, acknowledged: {dict(totals)}; of them lost: 0; commits whose end was lost: {lost_ends}")
+    assert totals["stored"] > rounds
 
 
 def check_files(folder: Path, acknowledged: list[Acknowledged]) -> None:

@@ -1,4 +1,4 @@
-"""Many senders at once into one store: single, batch, delayed and prepared messages, each with a key of its own.
+"""Many senders at once into one store: single, batch, delayed, transactional messages, each with a key of its own.
 
 A sender waits for what it was promised (with SYNC_FLUSH: the disk) before it says that a message is acknowledged, and
 before it sends the next. Keys read `sender.number`, so that order can be checked within a sender and a queue.
@@ -12,19 +12,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from appliance.broker.transaction import half as halves
+from appliance.broker.transaction.service import TransactionService
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.message.topics import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
-from store import MessageStore, MessageStoreConfig, PutMessageResult, PutMessageStatus, StoreBatch
+from store import MessageStore, MessageStoreConfig, PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
 from tests.store.conftest import HOST, message, small_config
 
 SENDERS = 6
 TOPICS = 3
 QUEUES = 2
+GROUP = "PG"  # of the transactions
+COMMITTED, ROLLED_BACK = -2, -3  # instead of a queue offset: an end was acknowledged, not a message
 
 
 class Acknowledged(NamedTuple):
-    """A message somebody was told is stored. `queue_offset` is -1 for one that stands in no queue."""
+    """A message somebody was told is stored. `queue_offset` is -1 for one that stands in no queue.
+
+    With COMMITTED or ROLLED_BACK instead, the end of a transaction: of the message that belongs into this queue, and
+    whose half stands at `physical_offset`.
+    """
 
     topic: str
     queue_id: int
@@ -57,6 +65,9 @@ class Traffic:
 
     def __init__(self, store: MessageStore, chance: random.Random, name: str, acknowledge: Acknowledge) -> None:
         self._store = store
+        self._transactions = TransactionService(store)
+        self._transactions.load(-1, -1)
+        self._transactions.store_host = HOST
         self._chance = chance
         self._name = name
         self._acknowledge = acknowledge
@@ -77,7 +88,23 @@ class Traffic:
             if self._store.config.is_sync_flush:
                 assert await self._flushed(put.physical_offset + put.size_bytes)
             self._acknowledge(stored)
+            if stored[0].topic == TRANS_HALF_TOPIC:
+                await self._end(stored[0])
             await asyncio.sleep(0.002 if self._chance.random() < 0.1 else 0)
+
+    async def _end(self, prepared: Acknowledged) -> None:
+        """Commit, roll back, or leave it open."""
+        outcome = self._chance.random()
+        if outcome > 0.8:
+            return
+        half = self._transactions.find(GROUP, prepared.queue_offset, prepared.physical_offset)
+        is_committed = outcome < 0.5
+        end_offset = self._transactions.commit(half) if is_committed else self._transactions.roll_back(half)
+        topic, queue_id = half.real_place()
+        if self._store.config.is_sync_flush:
+            assert await self._flushed(end_offset)
+        end = COMMITTED if is_committed else ROLLED_BACK
+        self._acknowledge([Acknowledged(topic, queue_id, end, prepared.physical_offset, prepared.key)])
 
     async def _flushed(self, end_offset: int) -> bool:
         answered: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -100,10 +127,12 @@ class Traffic:
         if kind < 0.1:  # waits in the schedule topic
             put = store.put_message(message(body, topic=topic, queue_id=queue_id, keys=key, properties="DELAY\x012"))
             return [Acknowledged(SCHEDULE_TOPIC, 1, put.queue_offset, put.physical_offset, key)], put
-        if kind < 0.2:  # half of a transaction, as the broker stores it
-            put = store.put_message(message(body, topic=TRANS_HALF_TOPIC, keys=key, properties="TRAN_MSG\x01true"))
+        if kind < 0.25:  # half of a transaction, as the broker stores it
+            marks = {"KEYS": key, "UNIQ_KEY": f"unique-{key}", "TRAN_MSG": "true", "PGROUP": GROUP}
+            properties = halves.prepared_properties(marks, "C", topic, queue_id)
+            put = store.put_message(StoreMessage(TRANS_HALF_TOPIC, 0, body, properties, 0, 0, 1, HOST, HOST))
             return [Acknowledged(TRANS_HALF_TOPIC, 0, put.queue_offset, put.physical_offset, key)], put
-        if kind < 0.25:  # marked as prepared, as the store's own interface allows: in the log, in no queue
+        if kind < 0.3:  # marked as prepared, as the store's own interface allows: in the log, in no queue
             put = store.put_message(message(body, topic=topic, queue_id=queue_id, keys=key, sys_flag=4))
             return [Acknowledged(topic, queue_id, -1, put.physical_offset, key)], put
         put = store.put_message(message(body, topic=topic, queue_id=queue_id, keys=key))
