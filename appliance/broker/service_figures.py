@@ -38,6 +38,7 @@ def service_figures(broker: BrokerController) -> dict[str, str]:
         "connections": str(broker.server.connection_count + broker.vip_server.connection_count),
         "connectionsParked": str(broker.lanes.parked_count),  # bring more requests than can be served now
         "heldPullRequests": str(broker.hold.held_count),
+        "consumerFilters": str(len(broker.filters)),  # SQL92 conditions, those of groups that left for a day too
         "tablesNotSaved": " ".join(name for name, table in tables.items() if table.is_failing) or "none",
     }
     for name, prefix in _LANE_PREFIXES.items():
