@@ -35,6 +35,15 @@ _pack_entry = ENTRY.pack_into
 _pack_header = HEADER.pack_into
 
 
+class IndexDamaged(Exception):
+    """An entry that is not one of its chain's."""
+
+    def __init__(self, path: Path, number: int) -> None:
+        super().__init__(f"{path}: entry {number} does not belong into its chain")
+        self.path = path
+        self.number = number
+
+
 class IndexFile:
     """Maps the file at once when opened; the header is kept in fields and written through at each put."""
 
@@ -70,6 +79,36 @@ class IndexFile:
         )  # not by the map: on a full tmpfs a look into a hole ends the process
         (self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self.used_slots, count) = HEADER.unpack(header)
         self.count = max(count, 1)
+
+    def prepare(self) -> None:
+        """Own the blocks of the slots and the first entries before the first put does. Blocks; OSError."""
+        self._allocate(self.count)
+
+    def is_sane(self) -> bool:
+        """Say if header and last entry agree, as they do after a clean stop."""
+        last = self._peek(self.count - 1) if 1 < self.count <= self.entries else (0, 0, 0, 0)
+        if self.count <= 1:
+            return not any(self._peek(1))
+        return bool(
+            self.count <= self.entries
+            and 0 <= self.begin_offset <= self.end_offset == last[1]
+            and self.begin_ms <= self.end_ms
+            and 0 < self.used_slots <= self.count
+        )
+
+    def first_offset(self) -> int:
+        """Return the physical offset that the first entry says, -1 when there is none. Believes no header."""
+        entry = self._peek(1)
+        return entry[1] if any(entry) else -1
+
+    def entries_of_ends(self) -> tuple[int, int]:
+        """Return how many entries the first message has here, and how many the last: others may be elsewhere."""
+        first = last = 0
+        while first + 1 < self.count and self._peek(first + 1)[1] == self.begin_offset:
+            first += 1
+        while self.count - 1 - last >= 1 and self._peek(self.count - 1 - last)[1] == self.end_offset:
+            last += 1
+        return first, last
 
     def preset(self, previous: IndexFile) -> None:
         """Start where the previous, full file ends, as RocketMQ does."""
@@ -130,12 +169,14 @@ class IndexFile:
         number = _unpack_slot(self._map, HEADER_BYTES + 4 * (key_hash % self.slots))[0]
         while 0 < number < self.count and len(offsets) < limit:
             entry_hash, physical_offset, seconds, previous = self.entry(number)
+            if entry_hash % self.slots != key_hash % self.slots or previous >= number:
+                raise IndexDamaged(self.path, number)
             if seconds < 0:
                 break
             stored_ms = self.begin_ms + seconds * 1000  # whole seconds: up to 999 ms early
             if entry_hash == key_hash and stored_ms <= end_ms and stored_ms + 999 >= begin_ms:
                 offsets.append(physical_offset)
-            if previous >= number or stored_ms + 999 < begin_ms:
+            if stored_ms + 999 < begin_ms:
                 break
             number = previous
         return offsets
@@ -143,6 +184,12 @@ class IndexFile:
     def entry(self, number: int) -> tuple[int, int, int, int]:
         """Return (key hash, physical offset, seconds, previous entry)."""
         fields: tuple[int, int, int, int] = ENTRY.unpack_from(self._map, self._entries_at + 20 * number)
+        return fields
+
+    def _peek(self, number: int) -> tuple[int, int, int, int]:
+        """Read an entry that may be a hole: not by the map, see __init__."""
+        data = os.pread(self._fd, ENTRY.size, self._entries_at + 20 * number)
+        fields: tuple[int, int, int, int] = ENTRY.unpack(data) if len(data) == ENTRY.size else (0, 0, 0, 0)
         return fields
 
     def cut_below(self, physical_end: int) -> bool:
@@ -248,7 +295,8 @@ class IndexFile:
     def sync(self) -> None:
         """Wait until the disk has the entries. Blocks."""
         self.dirty = False
-        os.fdatasync(self._fd)
+        if self._fd >= 0:
+            os.fdatasync(self._fd)
 
     def delete(self) -> None:
         self.path.unlink(missing_ok=True)

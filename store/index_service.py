@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import logging
 import operator
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from gantrymq.message import properties as names
 from store import file_bytes
 from store.config import MessageStoreConfig
-from store.index_file import Entry, IndexFile
+from store.index_file import Entry, IndexDamaged, IndexFile
 from store.topic_slot import HASH_MASK, TopicSlot
 
 logger = logging.getLogger(__name__)
@@ -33,6 +35,15 @@ _multiply = operator.mul
 Pending = tuple[TopicSlot, bytes, int, int]  # topic, properties, physical offset, store timestamp
 
 
+class IndexGap(NamedTuple):
+    """Messages without a file: from one physical offset to another. A message's keys may be in two files."""
+
+    start: int
+    end: int
+    entries_before: int  # of the message at `start` the file before has so many
+    entries_behind: int  # and of that at `end` the file behind; -1: there is none, the log ends or goes on there
+
+
 class IndexService:
     """Index files by age.
 
@@ -43,6 +54,8 @@ class IndexService:
 
     def __init__(self, folder: Path, config: MessageStoreConfig, clock: Callable[[], float]) -> None:
         self._folder = folder
+        self._rebuild_folder = folder.with_name("index_rebuild")
+        self.set_aside_event = asyncio.Event()
         self._slots = config.index_slots
         self._entries = config.index_entries
         self._clock = clock
@@ -64,22 +77,89 @@ class IndexService:
             self.files.append(IndexFile(path, self._slots, self._entries))
         self._choose_active()
 
+    def check(self) -> None:
+        """After a clean stop: set aside the files whose header is damaged."""
+        for file in list(self.files):
+            if not file.is_sane():
+                self.set_aside(file, "header and entries disagree")
+            elif file.count <= 1 and file is not self.files[-1]:
+                self.set_aside(file, "is empty, and others follow")
+
+    def expect(self, index_end: int) -> None:
+        """The newest entry was once of the message at `index_end`: when it isn't there, its file is damaged or gone."""
+        if self.last_update[1] >= index_end:
+            return
+        if self.files:
+            self.set_aside(self.files[-1], "the last entries are missing")
+        else:
+            self._mark(f"{self._new_name():0{NAME_DIGITS}d}")
+            logger.warning("index is gone", extra={"event": "index_gone", "folder": str(self._folder)})
+
     def recover(self, physical_end: int) -> None:
         """After a crash: keep what indexes messages before `physical_end`; recovery adds those behind it again."""
-        kept = []
-        for file in self.files:
-            has_older = file.count > 1 and file.begin_offset < physical_end
-            if has_older and file.cut_below(physical_end):
-                kept.append(file)
-                continue
-            if has_older:
-                logger.warning(
-                    "index file damaged by a crash and dropped",
-                    extra={"event": "index_file_dropped", "path": str(file.path)},
-                )
-            file.delete()
-        self.files = kept
+        for file in list(self.files):
+            first = file.first_offset()
+            if first < 0 and file is not self.files[-1]:
+                self.set_aside(file, "is empty, and others follow")
+            elif not 0 <= first < physical_end:
+                self.files.remove(file)
+                file.delete()
+            elif not (1 < file.count <= self._entries and file.cut_below(physical_end)):
+                self.set_aside(file, "damaged by a crash")
         self._choose_active()
+
+    # -- damage --------------------------------------------------------------------------------------------------
+
+    def set_aside(self, file: IndexFile, reason: str) -> None:
+        """Take a damaged file out of service; a marker tells IndexRebuilder, of this run or the next."""
+        self._mark(file.path.name)
+        self.files.remove(file)
+        if self._active is file:
+            self._active = None
+        file.delete()
+        logger.warning(
+            "index file damaged: it is made anew from the log",
+            extra={"event": "index_file_damaged", "path": str(file.path), "reason": reason},
+        )
+
+    def _mark(self, name: str) -> None:
+        self._rebuild_folder.mkdir(exist_ok=True)
+        (self._rebuild_folder / name).touch()
+        file_bytes.sync_folder(self._rebuild_folder)
+        self.set_aside_event.set()
+
+    def markers(self) -> list[Path]:
+        """Return the markers of the files that are to be made anew, oldest first; the names are the files'."""
+        if not self._rebuild_folder.is_dir():
+            return []
+        return sorted(path for path in self._rebuild_folder.iterdir() if path.name.isdecimal())
+
+    def gap(self, name: str, end: int) -> IndexGap:
+        """Return what the other files lack of what one of this name had; `end` is where the log ends."""
+        before = [file for file in self.files if file.path.name < name and file.count > 1]
+        behind = [file for file in self.files if file.path.name > name and file.count > 1]
+        waiting = self.pending[0][2] if self.pending else end
+        start, known = (before[-1].end_offset, before[-1].entries_of_ends()[1]) if before else (0, 0)
+        stop, known_behind = (behind[0].begin_offset, behind[0].entries_of_ends()[0]) if behind else (waiting, -1)
+        return IndexGap(start, stop, known, known_behind)
+
+    def adopt(self, file: IndexFile) -> None:
+        """Take in a file that was made anew. FileExistsError when its name is taken."""
+        path = self._folder / file.path.name
+        self._folder.mkdir(exist_ok=True)
+        if path.exists():
+            raise FileExistsError(str(path))
+        file.path.replace(path)
+        file.path = path
+        self.files.append(file)
+        self.files.sort(key=lambda each: each.path.name)
+
+    def sync_names(self) -> None:
+        """Have the disk take the names of adopted files. Blocks."""
+        file_bytes.sync_folder(self._folder)
+        file_bytes.sync_folder(self._rebuild_folder)
+
+    # -- entries -------------------------------------------------------------------------------------------------
 
     def put_pending(self) -> None:
         """Index the pending messages by their unique keys and their keys. OSError when the disk is full."""
@@ -131,7 +211,11 @@ class IndexService:
         offsets: list[int] = []
         for file in reversed(self.files):
             if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
-                offsets += file.find(wanted, limit - len(offsets), begin_ms, end_ms)
+                try:
+                    offsets += file.find(wanted, limit - len(offsets), begin_ms, end_ms)
+                except IndexDamaged as exc:
+                    self.set_aside(file, str(exc))
+                    continue
             if file.begin_ms < begin_ms or len(offsets) >= limit:
                 break
         return offsets
@@ -186,16 +270,19 @@ class IndexService:
 
     def _roll(self) -> IndexFile:
         """Open the next index file, named by the local time."""
-        now = datetime.datetime.fromtimestamp(self._clock())
-        name = int(now.strftime("%Y%m%d%H%M%S")) * 1000 + now.microsecond // 1000
-        if self.files:
-            name = max(name, int(self.files[-1].path.name) + 1)  # a clock set back must not change the order
-        file = IndexFile(self._folder / f"{name:0{NAME_DIGITS}d}", self._slots, self._entries)
+        file = IndexFile(self._folder / f"{self._new_name():0{NAME_DIGITS}d}", self._slots, self._entries)
         if self._active is not None:
             file.preset(self._active)
         self.files.append(file)
         self._active = file
         return file
+
+    def _new_name(self) -> int:
+        """Return a file's name by the clock; but a clock set back must not change the order."""
+        now = datetime.datetime.fromtimestamp(self._clock())
+        name = int(now.strftime("%Y%m%d%H%M%S")) * 1000 + now.microsecond // 1000
+        others = [*(file.path for file in self.files[-1:]), *self.markers()]
+        return max([name, *(int(path.name) + 1 for path in others)])
 
     def _choose_active(self) -> None:
         self._active = self.files[-1] if self.files else None

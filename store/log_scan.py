@@ -28,6 +28,7 @@ BODY_AT = record.HEAD_V4.size
 _SCAN = struct.Struct(">iiii4xqqi16xq20xi")
 _unpack = _SCAN.unpack_from
 _crc32 = zlib.crc32
+_MAGIC = record.MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
 _new = tuple.__new__
 
 
@@ -75,15 +76,21 @@ class Progress:
 
 
 def scan_file(
-    file: MappedFile, start: int, *, check_crc: bool, on_record: OnRecord | None, progress: Progress | None = None
+    file: MappedFile,
+    start: int,
+    *,
+    check_crc: bool,
+    on_record: OnRecord | None,
+    progress: Progress | None = None,
+    stop: int | None = None,
 ) -> int:
-    """Read a file's records from `start` on, up to the first that is not valid; return where that is.
+    """Read a file's records from `start` on, up to the first that is not valid or starts at `stop`; return where.
 
     Positions count from the file's start. A record is valid when its lengths agree, it says its own physical offset
     and, if asked, its body has the CRC.
     """
     view, base = file.view, file.base
-    last = file.size - record.RECORD_BYTES_MIN
+    last = file.size - record.RECORD_BYTES_MIN if stop is None else min(file.size - record.RECORD_BYTES_MIN, stop - 1)
     position = start
     stride_end = stride_start = start
     while position <= last:
@@ -158,3 +165,29 @@ def _slowly(view: memoryview, position: int, check_crc: bool) -> ScannedRecord |
         fields.store_timestamp,
         fields.properties,
     )
+
+
+def whole_size(view: memoryview, position: int, base: int) -> int:
+    """Return the size of the record that stands there, 0 when it is none that can be read."""
+    if position + record.RECORD_BYTES_MIN > len(view):
+        return 0
+    try:
+        fields = record.split_record(view, position)
+    except RecordError:
+        return 0
+    return fields.size_bytes if fields.physical_offset == base + position else 0
+
+
+def next_record(view: memoryview, position: int, base: int, stop: int) -> int | None:
+    """Return where the next record may stand behind a damaged one, None when there is none before `stop`."""
+    while position < stop:
+        window = bytes(view[position : min(position + (1 << 20), stop)])
+        at = window.find(_MAGIC, 5)
+        while at >= 4:
+            if whole_size(view, position + at - 4, base):
+                return position + at - 4
+            at = window.find(_MAGIC, at + 1)
+        if position + len(window) >= stop:
+            return None
+        position += len(window) - 8  # a magic number may lie across
+    return None

@@ -28,6 +28,7 @@ from store.disk_space import DiskForecast
 from store.dispatch import BitmapOf
 from store.errors import StoreNotRunning
 from store.flush import LogFlusher, QueueFlusher
+from store.index_rebuild import IndexRebuilder
 from store.index_service import PENDING_MAX
 from store.read_ahead import read_places
 from store.readable_store import ReadableStore
@@ -95,6 +96,7 @@ class MessageStore(ReadableStore):
             self._dispatcher.put_pending,
             self._queue_state,
         )
+        self._index_rebuilder = IndexRebuilder(config, self._log, self._index, self._executor)
         self._cleaner = Cleaner(config, self._log, self._queues, self._index, self._executor, self._disk_full)
         self._ext_enable = config.consume_queue_ext_enable
         self._message_bytes_max = config.message_bytes_max
@@ -168,6 +170,7 @@ class MessageStore(ReadableStore):
             group.create_task(self._log_flusher.run(), name="log-flusher")
             group.create_task(self._queue_flusher.run(), name="queue-flusher")
             group.create_task(self._cleaner.run(), name="cleaner")
+            group.create_task(self._index_rebuilder.run(), name="index-rebuilder")
             group.create_task(self._sample(), name="store-stats")
 
     def close(self) -> None:

@@ -45,12 +45,15 @@ def recover(
     check_crc: bool,
 ) -> int:
     """Make log, queues and index agree; return the offset up to which queues have been fed."""
+    if index.enabled and log.queue.files:
+        index.expect(checkpoint.synced.index_end)
     synced = _synced_offset(log, queues, index, checkpoint)
     torn = {}
     for queue in queues:  # units below what was synced need no proof
         if queue.is_torn or (queue.max_physical_offset > synced and _cut_to_provable_end(queue, log)):
             torn[queue] = queue.next_index
     if clean:
+        index.check()
         start = _clean_start(log, queues, check_crc)
         end = find_end(log, start, check_crc=check_crc)
         dispatched = min(end, max((queue.max_physical_offset for queue in queues), default=0))

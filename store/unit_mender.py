@@ -19,13 +19,13 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 
-from gantrymq.errors import RecordError
 from gantrymq.message import record
 from store import file_bytes
 from store.commit_log import CommitLog
 from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.consume_queue import FILLER, FILLER_SIZE, UNIT, ConsumeQueue
 from store.consume_queue_table import ConsumeQueueTable
+from store.log_scan import next_record, whole_size
 from store.tags_codes import TagsCodes
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 SCAN_NOW_BYTES = 2 << 20  # some thousand records, a few milliseconds
 NEIGHBOURS_MAX = 4096  # so far a sound unit is looked for
 REMEMBERED_MAX = 4096  # lost messages, and walks under way
-MAGIC = record.MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
 _unpack_head = struct.Struct(">ii4xi4xqq").unpack_from  # size, magic, queue id, queue offset, physical offset
 _unpack_identity = struct.Struct(">ii12xqq").unpack_from  # size, magic, queue offset, physical offset
 
@@ -112,7 +111,7 @@ class UnitMender:
         position = physical_offset - file.base
         if are_messages(file.view, file.base, (physical_offset,), (size_bytes,), index):
             return True
-        if _whole_size(file.view, position, file.base) != size_bytes:
+        if whole_size(file.view, position, file.base) != size_bytes:
             return False
         fields = record.split_record(file.view, position)  # another queue's message may stand in this one too
         return fields.queue_id != queue.queue_id or fields.topic != queue.topic.encode()
@@ -172,12 +171,12 @@ class UnitMender:
             view, base, stop = file.view, file.base, min(end, file.end)
             position: int | None = start - base
             while position is not None and base + position < stop:
-                size = _whole_size(view, position, base)
+                size = whole_size(view, position, base)
                 if size:
                     yield view, position, base + position
                     position += size
                 else:
-                    position = _next_record(view, position, base, stop - base)
+                    position = next_record(view, position, base, stop - base)
             start = file.end
 
     def _write(self, queue: ConsumeQueue, index: int, unit: bytes) -> None:
@@ -217,31 +216,3 @@ class UnitMender:
                 "queue_offset": index,
             },
         )
-
-
-def _whole_size(view: memoryview, position: int, base: int) -> int:
-    """Return the size of the record that stands there, 0 when it is none that can be read."""
-    if position + record.RECORD_BYTES_MIN > len(view):
-        return 0
-    _size, magic, _queue_id, _queue_offset, own_offset = _unpack_head(view, position)
-    if magic != record.MESSAGE_MAGIC or own_offset != base + position:
-        return 0
-    try:
-        return record.split_record(view, position).size_bytes
-    except RecordError:
-        return 0
-
-
-def _next_record(view: memoryview, position: int, base: int, stop: int) -> int | None:
-    """Return where the next record may stand behind a damaged one, None when there is none before `stop`."""
-    while position < stop:
-        window = bytes(view[position : min(position + (1 << 20), stop)])
-        at = window.find(MAGIC, 5)
-        while at >= 4:
-            if _whole_size(view, position + at - 4, base):
-                return position + at - 4
-            at = window.find(MAGIC, at + 1)
-        if position + len(window) >= stop:
-            return None
-        position += len(window) - 8  # a magic number may lie across
-    return None
