@@ -38,12 +38,20 @@ _LOGBACK = """<configuration>
 
 
 class ApachePeer(Peer):
-    """Apache RocketMQ from Maven. `heap` is the broker's, as -Xms and -Xmx take it."""
+    """Apache RocketMQ from Maven. heap: the broker's, as -Xms and -Xmx take it. java_properties: what -D gives."""
 
     label = "apache"
 
-    def __init__(self, home: Path, *, heap: str = "2g", broker_properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        heap: str = "2g",
+        broker_properties: Mapping[str, str] | None = None,
+        java_properties: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__(home, broker_properties=broker_properties)
+        self._java_properties = dict(java_properties or {})
         self.heap = heap
         self._java = maven.find_tool("java", "Apache RocketMQ runs on Java 17")
         self._jars = maven.copied_jars(POM)
@@ -68,4 +76,5 @@ class ApachePeer(Peer):
         (conf / f"logback_{role}.xml").write_text(_LOGBACK.format(home=self.home, role=role))
         command: list[str | Path] = [self._java, *flags, *JAVA_17_FLAGS]
         command += [f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}", "-Djava.net.preferIPv4Stack=true"]
+        command += [f"-D{name}={value}" for name, value in self._java_properties.items()]
         return [*command, "-cp", maven.class_path(self._jars), main, "-c", properties]

@@ -15,13 +15,17 @@ REASON = "Apache RocketMQ, from Maven's jars, is the peer of this test"
 
 
 def make_apache_peer(
-    home: Path, *, heap: str = "512m", broker_properties: Mapping[str, str] | None = None
+    home: Path,
+    *,
+    heap: str = "512m",
+    broker_properties: Mapping[str, str] | None = None,
+    java_properties: Mapping[str, object] | None = None,
 ) -> ApachePeer:
     """An ApachePeer that is not started yet; without java or Maven the test skips aloud, and fails in CI."""
     require_tool("java", REASON)
     require_tool("mvn", REASON)
     try:
-        return ApachePeer(home, heap=heap, broker_properties=broker_properties)
+        return ApachePeer(home, heap=heap, broker_properties=broker_properties, java_properties=java_properties)
     except ToolError as exc:
         missing("the jars of Apache RocketMQ", str(exc))
         raise
