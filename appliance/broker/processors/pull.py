@@ -190,13 +190,13 @@ def _own_filter(broker: BrokerController, fields: dict[str, str], group: str, to
     if is_by_tag(expression_type):
         wanted = parse_tags(expression)
         return _retry_filter(broker, topic) if wanted is None and broker.config.filter_support_retry else wanted
+    _check_enabled(broker, expression_type)
     try:
         condition = compiled(expression_type, expression)
     except SqlError as exc:
         raise BrokerError(
             ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {exc}"
         ) from exc
-    _check_enabled(broker, expression_type)
     return SqlFilter(condition)
 
 
