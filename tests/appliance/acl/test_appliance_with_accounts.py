@@ -105,7 +105,7 @@ def test_the_dashboard_works_through_its_own_account(gantry: RunningAppliance) -
         status, page = browser.get(path)
         assert status == 200 and expected in re.sub("<[^>]*>", "", page)
         assert "AclException" not in page and "accessKey" not in page
-    fields = {"name": "from-the-page", "queues": "4", "perm": "6"}
+    fields = {"name": "from-the-page", "queues": "4", "perm": "read-write"}
     status, page = browser.post("/topics/create", fields)
     assert status in (200, 204, 302, 303), page
     status, page = browser.get("/topics")
