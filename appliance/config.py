@@ -94,6 +94,11 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
         rocketmq="shareCreatedTopicsEnable",
         doc="create a topic that a send creates on all brokers of the cluster (not RocketMQ's)",
     )
+    topic_retention_interval_ms: int = setting(
+        10_000,
+        rocketmq="topicRetentionCheckInterval",
+        doc="between looks for messages beyond their topic's own retention, ms (not RocketMQ's)",
+    )
     cluster_topic_enable: bool = setting(True, rocketmq="clusterTopicEnable", doc="cluster topic is writable")
     broker_topic_enable: bool = setting(True, rocketmq="brokerTopicEnable", doc="broker topic is writable")
     auto_create_subscription_group: bool = setting(

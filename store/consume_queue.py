@@ -40,6 +40,7 @@ class ConsumeQueue:
         "doubted_below",
         "ext",
         "file_units",
+        "floor_index",
         "has_residue",
         "is_torn",
         "max_physical_offset",
@@ -61,6 +62,7 @@ class ConsumeQueue:
         self.file_units = file_bytes_each // UNIT_BYTES
         self.bases: list[int] = []  # first index of each file, oldest first
         self.min_index = 0
+        self.floor_index = 0  # min_index is not below: the topic's own retention says so
         self.next_index = 0
         self.tail = bytearray()
         self.tail_index = 0  # of the first unit in the tail
@@ -295,8 +297,9 @@ class ConsumeQueue:
 
     def correct_min(self, min_physical_offset: int) -> None:
         """Set `min_index` to the first unit whose message the commit log still has."""
+        floor = min(self.floor_index, self.next_index)
         if min_physical_offset <= self._first_physical_offset:
-            self.min_index = self.first_index
+            self.min_index = max(self.first_index, floor)
             return
         low, high = self.first_index, self.next_index
         while low < high:
@@ -306,7 +309,12 @@ class ConsumeQueue:
                 low = middle + 1
             else:
                 high = middle
-        self.min_index = low
+        self.min_index = max(low, floor)
+
+    def raise_min(self, index: int) -> None:
+        """Let no unit before `index` be read any more, until the queue is loaded again."""
+        self.floor_index = max(self.floor_index, min(index, self.next_index))
+        self.min_index = max(self.min_index, self.floor_index)
 
     def expired_files(self, min_physical_offset: int) -> list[int]:
         """Return the bases of leading files, never the last, whose messages are all gone from the commit log."""

@@ -393,6 +393,12 @@ class MessageStore(ReadableStore):
         """Forget a topic's queues and delete their files. Its messages stay in the log until that expires."""
         self._discard.folders(self._queues.remove_topic(topic), self._executor)
 
+    def raise_min_offset(self, topic: str, queue_id: int, offset: int) -> None:
+        """Let no message before a queue offset be read any more, until the store is loaded again."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is not None:
+            queue.raise_min(offset)
+
     def ask_before_delete(self, ask: Callable[[int], Awaitable[bool]]) -> None:
         """Have `ask` say, each time, whether the log below a physical offset may go."""
         self._cleaner.ask_before_delete = ask

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def read_places(places: Iterable[tuple[Path, int, int]]) -> None:
-    """Read (file, start, bytes) into the page cache. Blocks. A file that is gone is no error: its reader will notice."""
+    """Read (file, start, bytes) into the page cache. Blocks. A file that is gone is no error: readers will notice."""
     opened: dict[Path, int] = {}
     try:
         for path, start, size_bytes in places:

@@ -42,6 +42,7 @@ from appliance.broker.subscription_group import SubscriptionGroupManager
 from appliance.broker.timer.rolling import Rolling
 from appliance.broker.timer.service import TimerService
 from appliance.broker.topic_config import TopicConfigManager
+from appliance.broker.topic_retention import TopicRetention
 from appliance.broker.topic_sharing import TopicSharing
 from appliance.broker.transaction.check import TransactionCheckService
 from appliance.broker.transaction.service import TransactionService
@@ -154,6 +155,9 @@ class BrokerController:
         self.transactions = TransactionService(self.store)
         self.timer = TimerService(self.store, store_config.root / "timer")
         self.timer_rolling = Rolling(self.store, self.timer)
+        self.topic_retention = TopicRetention(
+            self.store, self.topics, interval_s=lambda: max(config.topic_retention_interval_ms, 100) / 1000
+        )
         self.hold = PullRequestHold(
             lambda connection, request: pull_again(self, connection, request), self.store.properties_of
         )
@@ -228,6 +232,7 @@ class BrokerController:
         self.timer.on_first = self.topics.create_timer_topic
         self.store.ask_before_delete(self.timer_rolling.may_delete)
         stack.push_async_callback(self.lanes.close)
+        await self.topic_retention.apply()
         await self._listen(stack)
         self.outer_api = BrokerOuterApi(self)
         self.topics.on_change = self.outer_api.topic_changed
@@ -242,6 +247,7 @@ class BrokerController:
                 self.filters,
                 self.schedule,
                 self.timer,
+                self.topic_retention,
                 self.transaction_checks,
                 self.hold,
                 self.stats,

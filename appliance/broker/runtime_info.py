@@ -187,6 +187,7 @@ def _timer(broker: BrokerController) -> dict[str, str]:
     """Keys of ours: topics created on other brokers; what waits for a time of its own, how late the delivery is."""
     timer = broker.timer
     return {
+        "topicRetentionExpired": str(broker.topic_retention.expired),
         "topicsShared": str(broker.topic_sharing.shared),
         "topicsNotShared": str(broker.topic_sharing.failed),
         "timerPending": str(timer.pending),

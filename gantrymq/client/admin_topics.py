@@ -49,7 +49,10 @@ class TopicAdmin(ClusterAdmin):
         return TopicConfigSerializeWrapper.from_json((await self.call(address, RequestCode.GET_ALL_TOPIC_CONFIG)).body)
 
     async def create_topic(self, address: str, config: TopicConfig) -> None:
-        """Create the topic on this broker, or replace its settings."""
+        """Create the topic on this broker, or replace its settings.
+
+        Its attributes (retention.ms, retention.messages) are added to those it has; a name with "-" before it goes.
+        """
         ext_fields = {
             "topic": config.topic_name,
             "defaultTopic": "TBW102",
@@ -60,6 +63,11 @@ class TopicAdmin(ClusterAdmin):
             "topicSysFlag": str(config.topic_sys_flag),
             "order": "true" if config.order else "false",
         }
+        if config.attributes:
+            ext_fields["attributes"] = ",".join(
+                name if name.startswith("-") else f"+{name.removeprefix('+')}={value}"
+                for name, value in config.attributes.items()
+            )
         await self.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, ext_fields)
 
     async def delete_topic(self, address: str, topic: str) -> None:

@@ -120,6 +120,10 @@ def _map_of(body: type[Body]) -> Callable[[Any], dict[Any, Any]]:
     return lambda items: {key: body.from_dict(item) for key, item in items.items()}
 
 
+def _texts(items: Mapping[Any, Any]) -> dict[str, str] | None:
+    return {str(key): str(value) for key, value in items.items()} or None
+
+
 def _int_keys(items: Mapping[Any, Any]) -> dict[int, Any]:
     return {int(key): value for key, value in items.items()}
 
@@ -162,7 +166,9 @@ class DataVersion(Body):
 
 @dataclass
 class TopicConfig(Body):
-    """A topic on one broker. perm: bits PERM_READ, PERM_WRITE, PERM_INHERIT."""
+    """A topic on one broker. perm: bits PERM_READ, PERM_WRITE, PERM_INHERIT. attributes: RocketMQ 5's, here
+    retention.ms and retention.messages; in a request "+name" sets one and "-name" removes it.
+    """
 
     topic_name: str = ""
     read_queue_nums: int = 16
@@ -171,6 +177,7 @@ class TopicConfig(Body):
     topic_filter_type: str = "SINGLE_TAG"
     topic_sys_flag: int = 0
     order: bool = False
+    attributes: dict[str, str] | None = json_field(read=_texts, default=None)
 
 
 @dataclass

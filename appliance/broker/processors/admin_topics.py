@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.broker.filter import Wanted, filter_of, is_by_tag
 from appliance.broker.queue_view import unit_view
+from appliance.broker.topic_retention import merged_attributes, read_attributes
 from appliance.broker.topic_sharing import CREATED_ON_SEND
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
@@ -46,6 +47,7 @@ async def update_topic(
         int(fields["perm"]),
         fields.get("topicFilterType", ""),
         int(fields.get("topicSysFlag") or 0),
+        attributes=read_attributes(fields.get("attributes", "")),
     )
     if fields.get(CREATED_ON_SEND) == "true":
         if broker.topics.get(config.topic_name) is not None:
@@ -71,6 +73,8 @@ async def update_topic_list(
 async def _put_topics(broker: BrokerController, connection: ServerConnection, configs: list[TopicConfig]) -> None:
     for config in configs:
         _check_config(broker, config)
+        before = broker.topics.get(config.topic_name)
+        config.attributes = merged_attributes(before.attributes if before is not None else None, config.attributes)
     for config in configs:
         known = broker.topics.get(config.topic_name)
         config.order = known.order if known is not None else False  # order comes from the name servers alone

@@ -1,0 +1,147 @@
+"""Retention of a topic's own: messages older than it, or beyond a number, can't be read any more.
+
+Two attributes of a topic, set with it by 17 or 18 and kept in topics.json:
+
+    retention.ms        a message can be read for so long after it was stored
+    retention.messages  so many of the newest of each queue can be read
+
+Messages of all topics share the commit log, so nothing is deleted earlier on disk: the queue's min offset advances,
+which every reader respects, and who is behind it is moved as usual (OFFSET_TOO_SMALL). By key or id a message can be
+found until its log file goes. The log's own retention (fileReservedTime) is the upper limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from appliance.broker.topic_config import TopicConfigManager
+from appliance.errors import BrokerError
+from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.codes import ResponseCode
+from store.message_store import MessageStore
+
+logger = logging.getLogger(__name__)
+
+RETENTION_MS = "retention.ms"
+RETENTION_MESSAGES = "retention.messages"
+ATTRIBUTES = frozenset({RETENTION_MS, RETENTION_MESSAGES})
+ATTRIBUTES_MAX = 32
+NUMBER_DIGITS_MAX = 18
+
+
+class TopicRetention:
+    """Advances min offsets: `apply` once before anybody reads, then run(). clock: seconds since the epoch."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: TopicConfigManager,
+        *,
+        interval_s: Callable[[], float],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._interval_s = interval_s
+        self._clock = clock
+        self.expired = 0  # messages since the start
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s())
+            await self.apply()
+
+    async def apply(self) -> None:
+        """Look at each queue whose topic has a retention of its own."""
+        for config in [config for config in self._topics.configs.values() if config.attributes]:
+            keep_ms, keep_messages = _limit(config, RETENTION_MS), _limit(config, RETENTION_MESSAGES)
+            if keep_ms is None and keep_messages is None:
+                continue
+            for queue_id in self._store.queue_ids(config.topic_name):
+                await self._apply(config.topic_name, queue_id, keep_ms, keep_messages)
+                await asyncio.sleep(0)
+
+    async def _apply(self, topic: str, queue_id: int, keep_ms: int | None, keep_messages: int | None) -> None:
+        low, high = self._store.min_offset(topic, queue_id), self._store.max_offset(topic, queue_id)
+        first = low
+        if keep_ms is not None:
+            first = await self._first_since(topic, queue_id, low, high, int(self._clock() * 1000) - keep_ms)
+        if keep_messages is not None:
+            first = max(first, high - keep_messages)
+        if first > low:
+            self._store.raise_min_offset(topic, queue_id, first)
+            self.expired += first - low
+            logger.debug(
+                "messages of a topic expired",
+                extra={"event": "topic_expired", "topic": topic, "queue_id": queue_id, "min_offset": first},
+            )
+
+    async def _first_since(self, topic: str, queue_id: int, low: int, high: int, since_ms: int) -> int:
+        """The first offset whose message was stored at that time or later. Steps double from the queue's start."""
+        step = 1
+        while low < high and await self._stored_ms(topic, queue_id, low) < since_ms:
+            probe = min(low + step, high - 1)
+            if await self._stored_ms(topic, queue_id, probe) < since_ms:
+                low, step = probe + 1, step * 2
+                continue
+            low += 1
+            while low < probe:
+                middle = (low + probe) // 2
+                if await self._stored_ms(topic, queue_id, middle) < since_ms:
+                    low = middle + 1
+                else:
+                    probe = middle
+            return low
+        return low
+
+    async def _stored_ms(self, topic: str, queue_id: int, offset: int) -> int:
+        """When a message was stored. An old one is read from the disk by a thread before it is looked at."""
+        units = self._store.consume_queue_units(topic, queue_id, offset, 1)
+        if not units:
+            return -1
+        reading = self._store.read_ahead([(units[0].physical_offset, HEAD_BYTES)])
+        if reading is not None:
+            await asyncio.wrap_future(reading)
+        return self._store.store_timestamp(topic, queue_id, offset)
+
+
+HEAD_BYTES = 128  # of a record, with its store time
+
+
+def read_attributes(text: str) -> dict[str, str]:
+    """The changes that 17's ext field `attributes` asks for: "+name=value,-name", as RocketMQ 5 writes it."""
+    changes: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        name, separator, value = part.partition("=")
+        if part[0] not in "+-" or (part[0] == "+") != bool(separator) or not name[1:].strip():
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"attributes: {part!r} is neither +name=value nor -name")
+        changes[name] = value
+    return changes
+
+
+def merged_attributes(known: Mapping[str, str] | None, changes: Mapping[str, str] | None) -> dict[str, str] | None:
+    """A topic's attributes after changes ("+name", "name": set; "-name": removed). BrokerError for what can't be."""
+    attributes = dict(known or {})
+    for name, value in (changes or {}).items():
+        plain = name.removeprefix("+").removeprefix("-")
+        if name.startswith("-"):
+            attributes.pop(plain, None)
+            continue
+        if plain in ATTRIBUTES:
+            if not (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= NUMBER_DIGITS_MAX):
+                raise BrokerError(ResponseCode.SYSTEM_ERROR, f"attribute {plain}={value}: use a whole number")
+        elif plain not in attributes:
+            known_here = ", ".join(sorted(ATTRIBUTES))
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"attribute {plain} is not known here; known are {known_here}")
+        attributes[plain] = value
+    if len(attributes) > ATTRIBUTES_MAX:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{len(attributes)} attributes: use up to {ATTRIBUTES_MAX}")
+    return attributes or None
+
+
+def _limit(config: TopicConfig, name: str) -> int | None:
+    value = (config.attributes or {}).get(name)
+    return int(value) if value is not None and value.isdigit() and len(value) <= NUMBER_DIGITS_MAX else None
