@@ -146,12 +146,12 @@ class MessageStoreConfig:
     @property
     def commit_log_folders(self) -> tuple[Path, ...]:
         """All folders that hold files of the commit log, those that get new ones first."""
-        writable = _split_paths(str(self.commit_log or "")) or [self.root / "commitlog"]
+        writable = split_paths(str(self.commit_log or "")) or [self.root / "commitlog"]
         return tuple(dict.fromkeys(writable + self.read_only_commit_log_folders))
 
     @property
     def read_only_commit_log_folders(self) -> list[Path]:
-        return _split_paths(self.read_only_commit_log)
+        return split_paths(self.read_only_commit_log)
 
     @property
     def delete_hours(self) -> frozenset[int]:
@@ -166,6 +166,6 @@ class MessageStoreConfig:
         return self.flush_disk_type == "SYNC_FLUSH"
 
 
-def _split_paths(text: str) -> list[Path]:
+def split_paths(text: str) -> list[Path]:
     """RocketMQ's way to name several folders; blanks around a name don't count."""
     return [Path(word.strip()).expanduser() for word in text.split(",") if word.strip()]

@@ -22,7 +22,9 @@ from pathlib import Path
 import orjson
 
 from appliance.cli.store_output import print_check, print_config, print_repair, print_rows, print_verify
+from appliance.config import read_properties
 from gantrymq.errors import ConfigError
+from store.config import split_paths
 from store.errors import StoreError
 from store.inspect.check import check_store
 from store.inspect.dump import Row, Selection, dump_checkpoint, dump_index, dump_records, dump_units
@@ -34,6 +36,8 @@ from store.inspect.verify import verify_store
 EXIT_DAMAGED = int(Level.ERROR)
 CONTENTS = ("records", "units", "index", "checkpoint", "config")
 PROGRESS_AFTER_S = 2.0
+SLOTS_KEY, ENTRIES_KEY = "maxHashSlotNum", "maxIndexNum"
+LAYOUT_KEYS = ("storePathCommitLog", "readOnlyCommitLogStorePaths", SLOTS_KEY, ENTRIES_KEY)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,8 +82,12 @@ def _action(
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="store folder (storePathRootDir)")
     parser.add_argument("--json", action="store_true", help="print JSON: one document, for dump a line a row")
     parser.add_argument(
-        "--commit-log", type=Path, action="append", default=[], metavar="DIR",
-        help="where the commit log is, when not in FOLDER/commitlog; may be repeated",
+        "--commit-log", type=split_paths, action="extend", default=[], metavar="DIRS",
+        help="where the commit log is, when not in FOLDER/commitlog: one folder, or several with ','; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE",
+        help="the broker's properties: storePathCommitLog, readOnlyCommitLogStorePaths, sizes of the index are its",
     )  # fmt: skip
     parser.add_argument(
         "--index-slots", type=int, metavar="N", help="maxHashSlotNum, when it can't be told from the file"
@@ -89,12 +97,25 @@ def _action(
 
 
 def _open(arguments: argparse.Namespace, is_ours: bool = False) -> StoreFolder:
+    commit_logs, slots, entries = arguments.commit_log, arguments.index_slots, arguments.index_entries
+    if arguments.config is not None:
+        text = arguments.config.read_text(encoding="utf-8")
+        values = {key: value for key, value in read_properties(text).items() if key in LAYOUT_KEYS and value}
+        commit_logs = commit_logs or [
+            path for key in LAYOUT_KEYS[:2] if key in values for path in split_paths(values[key])
+        ]
+        try:
+            slots = slots or (int(values[SLOTS_KEY]) if SLOTS_KEY in values else None)
+            entries = entries or (int(values[ENTRIES_KEY]) if ENTRIES_KEY in values else None)
+        except ValueError as exc:
+            raise ConfigError(f"{arguments.config}: {SLOTS_KEY} and {ENTRIES_KEY} are whole numbers: {exc}") from exc
+        if commit_logs and "storePathCommitLog" not in values and not arguments.commit_log:
+            commit_logs.insert(0, arguments.folder / "commitlog")
+    for path in commit_logs:
+        if not path.is_dir():
+            print(f"gantry store: {path} is no folder: its part of the commit log is missing", file=sys.stderr)
     return StoreFolder(
-        arguments.folder,
-        commit_logs=arguments.commit_log,
-        index_slots=arguments.index_slots,
-        index_entries=arguments.index_entries,
-        is_ours=is_ours,
+        arguments.folder, commit_logs=commit_logs, index_slots=slots, index_entries=entries, is_ours=is_ours
     )
 
 

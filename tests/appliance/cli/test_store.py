@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from appliance.__main__ import main
+from store import MessageStore
+from tests.store.conftest import message, small_config
 from tests.store.golden import unpack
 from tests.store.inspect.conftest import log_file, overwrite, snapshot
 
@@ -107,3 +109,45 @@ def test_the_index_needs_a_topic_for_a_key(folder: Path, capsys: pytest.CaptureF
     code, _out, err = run(capsys, "dump", folder, "index", "--key", "k1")
     assert code == 2
     assert "--topic" in err
+
+
+@pytest.mark.parametrize("how", ["several options", "one with commas", "broker's properties"])
+def test_a_commit_log_in_several_folders_is_read_and_repaired_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    logs = [tmp_path / "disk1", tmp_path / "disk2", tmp_path / "old"]
+    store = MessageStore(small_config(tmp_path / "store", commit_log=Path(",".join(map(str, logs)))))
+    store.load()
+    store.start()
+    for number in range(30):
+        store.put_message(message(b"%d" % number + bytes(30_000)))
+    store.close()
+    properties = tmp_path / "broker.conf"
+    properties.write_text(
+        f"storePathCommitLog={logs[0]},{logs[1]}\nreadOnlyCommitLogStorePaths={logs[2]}\nmaxHashSlotNum=100\n"
+    )
+    options: list[object] = {
+        "several options": [word for path in logs for word in ("--commit-log", path)],
+        "one with commas": ["--commit-log", ",".join(map(str, logs))],
+        "broker's properties": ["--config", properties],
+    }[how]
+    folder = tmp_path / "store"
+    code, out, _err = run(capsys, "verify", folder, *options)
+    assert (code, "30 records" in out) == (0, True)
+    code, out, _err = run(capsys, "dump", folder, "records", "--json", *options)
+    assert len(out.splitlines()) == 30
+    assert run(capsys, "check", folder, *options)[0] == 0
+    written = [path for each in logs for path in each.iterdir() if any(path.read_bytes())]
+    path = max(written, key=lambda each: each.name)
+    overwrite(path, 4, b"torn")
+    code, out, _err = run(capsys, "repair", folder, "--yes", "--cut-at-damage", "--json", *options)
+    assert code == 0, out
+    assert json.loads(out)["cuts"][0]["source"] == str(path)
+    code, out, _err = run(capsys, "dump", folder, "records", "--json", *options)
+    assert 27 <= len(out.splitlines()) < 30
+
+
+def test_a_missing_folder_of_the_commit_log_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _out, err = run(capsys, "check", folder, "--commit-log", f"{folder}/commitlog,{folder}/gone")
+    assert f"{folder}/gone is no folder" in err
+    assert code == 0
