@@ -1,0 +1,71 @@
+"""`gantry tls create`, and `gantry up` with what it made."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.__main__ import main
+from gantrymq import Message, SyncProducer
+from gantrymq.errors import GantryError
+from gantrymq.remoting.tls import TlsConfig
+from tests.appliance.acl.test_appliance_with_accounts import PASSWORD, Browser
+from tests.appliance_process import RunningAppliance
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates made by the command."""
+    made = tmp_path_factory.mktemp("tls") / "certificates"
+    assert main(["tls", "create", str(made), "--host", "mq.example.org"]) == 0
+    return made
+
+
+@pytest.fixture(scope="module")
+def gantry(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[RunningAppliance]:
+    options = ["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-trust", "ca.pem"]
+    options = [str(folder / text) if text.endswith((".pem", ".key")) else text for text in options]
+    options += ["--tls-mode", "enforcing", "--tls-client-auth", "require"]
+    with RunningAppliance(tmp_path_factory.mktemp("up-tls") / "data", *options) as running:
+        yield running
+
+
+def test_keys_are_readable_by_their_owner_only_and_nothing_is_overwritten(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("ca", "server", "client"):
+        assert stat.S_IMODE((folder / f"{name}.key").stat().st_mode) == 0o600
+    before = (folder / "ca.key").read_bytes()
+    assert main(["tls", "create", str(folder)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert (folder / "ca.key").read_bytes() == before
+
+
+def test_clients_with_a_certificate_are_served_and_nobody_else(gantry: RunningAppliance, folder: Path) -> None:
+    known = TlsConfig(trust_cert=folder / "ca.pem", cert=folder / "client.pem", key=folder / "client.key")
+    with SyncProducer(gantry.namesrv, tls=known) as producer:
+        assert producer.send(Message("tls-test", b"hello")).status.name == "SEND_OK"
+    for stranger in (None, TlsConfig(trust_cert=folder / "ca.pem")):
+        with SyncProducer(gantry.namesrv, tls=stranger) as producer, pytest.raises(GantryError):
+            producer.send(Message("tls-test", b"hello"))
+
+
+def test_the_dashboard_reaches_the_brokers(gantry: RunningAppliance) -> None:
+    browser = Browser(gantry.http)
+    token = re.search(r"first-run\?token=(\S+)", gantry.output)
+    assert token is not None
+    browser.get(f"/first-run?token={token[1]}")
+    fields = {"username": "ada", "password": PASSWORD, "again": PASSWORD, "token": token[1]}
+    assert browser.post("/first-run", fields)[0] == 302
+    status, page = browser.get("/")
+    assert status == 200
+    assert "1 of 1" in re.sub("<[^>]*>", "", page)
+
+
+def test_what_can_not_work_is_said_before_anything_starts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["up", "--data", str(tmp_path), "--tls-mode", "enforcing"]) == 2
+    assert "gantry tls create" in capsys.readouterr().err
