@@ -151,6 +151,10 @@ class JavaClient:
         (jar,) = self._jars.glob("rocketmq-client-*.jar")
         return jar.stem
 
+    def log(self) -> str:
+        """What the client has written into its own log file, in all programs together."""
+        return (self._logs / "logs" / "rocketmqlogs" / "rocketmq_client.log").read_text(errors="replace")
+
     @contextlib.contextmanager
     def run(
         self,
