@@ -18,6 +18,7 @@ from appliance.appliance_config import BROKER_PORT_STEP, ApplianceConfig
 from appliance.data_folder import DataFolderInUse, DataFolderLock
 from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import find_java
+from gantrymq.errors import ConfigError
 
 FREE_BYTES_NEEDED = 2 << 30  # the first commit-log file is 1 GiB, the database and the index want room beside it
 FREE_BYTES_COMFORTABLE = 10 << 30
@@ -40,6 +41,7 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
         return in_use
     return [
         *check_bind(config),
+        *check_tls(config),
         *(list(check_folder(config.data)) or check_space(config.data)),
         *check_ports(config),
         *check_open_files(),
@@ -73,6 +75,16 @@ def check_bind(config: ApplianceConfig) -> Iterator[Finding]:
         "plain HTTP.",
         is_fatal=False,
     )
+
+
+def check_tls(config: ApplianceConfig) -> Iterator[Finding]:
+    """Certificates that brokers would refuse one after the other are told here once."""
+    if (tls := config.client_tls) is None:
+        return
+    try:
+        tls.context()
+    except ConfigError as exc:
+        yield Finding(f"TLS can't be switched on: {exc}.")
 
 
 def check_lock(config: ApplianceConfig) -> Iterator[Finding]:

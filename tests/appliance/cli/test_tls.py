@@ -69,3 +69,5 @@ def test_the_dashboard_reaches_the_brokers(gantry: RunningAppliance) -> None:
 def test_what_can_not_work_is_said_before_anything_starts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["up", "--data", str(tmp_path), "--tls-mode", "enforcing"]) == 2
     assert "gantry tls create" in capsys.readouterr().err
+    assert main(["up", "--data", str(tmp_path / "data"), "--tls-cert", str(tmp_path / "missing.pem")]) == 1
+    assert "missing.pem" in capsys.readouterr().err
