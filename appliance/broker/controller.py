@@ -241,6 +241,7 @@ class BrokerController:
         await stack.enter_async_context(
             running(
                 self.store,
+                self.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
                 self.topics,
                 self.groups,
                 self.offsets,
@@ -248,7 +249,6 @@ class BrokerController:
                 self.schedule,
                 self.timer,
                 self.topic_retention,
-                self.transaction_checks,
                 self.hold,
                 self.stats,
                 ClientHousekeeping(self.producers, self.consumers, self.locks),

@@ -45,10 +45,11 @@ Queue = tuple[str, int]  # topic, queue id
 class OneStore:
     """`open("apache")`, work, `leave(kill=...)`, `open("gantry")` …: same folder, same ports, one name server."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **settings: str) -> None:
+        """settings: properties on top of the usual ones, for both makes."""
         self.folder = home / "store"
-        ours = GantryPeer(home, broker_properties=PROPERTIES)
-        apaches = make_apache_peer(home, broker_properties=PROPERTIES)
+        ours = GantryPeer(home, broker_properties=PROPERTIES | settings)
+        apaches = make_apache_peer(home, broker_properties=PROPERTIES | settings)
         self._makes: dict[str, Peer] = {"gantry": ours, "apache": apaches}
         self._current: Peer = ours
 

@@ -1,7 +1,7 @@
 """A store folder changes hands, running brokers at both ends: Apache's to ours and back, ours to Apache's and back.
 
 Each broker finds everything that was ever stored, to the byte, goes on where the group's consumer and the delayed
-messages were, and adds its own: plain, long, batched, delayed, retried, and (Apache's) transactions. Then it is
+messages were, and adds its own: plain, long, batched, delayed, retried, and transactions. Then it is
 stopped, or killed while its last messages are in no file but the log.
 """
 
@@ -33,7 +33,7 @@ HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 
 PLAIN, BATCHES, DELAYED = 500, 10, 6
-TRANSACTIONS = {"apache": 9, "gantry": 0}  # ours knows none yet; it has to carry Apache's along
+TRANSACTIONS = 9
 COMMITTED, ROLLED_BACK = 0, 1  # a transaction's outcome is its number modulo 3; the others are left open
 LAST_PLAIN, LAST_DELAYED = 20, 4
 SENT_BACK = 3
@@ -82,7 +82,7 @@ def test_a_folder_is_taken_over_and_handed_back(
             if offsets:
                 assert one.offsets(RequestCode.GET_ALL_CONSUMER_OFFSET) == offsets[RequestCode.GET_ALL_CONSUMER_OFFSET]
             owed = story.owed.total()
-            _work(one, java, make, before.get((HALF_TOPIC, 0), []), story, may_repeat=kill and bool(before))
+            _work(one, java, before.get((HALF_TOPIC, 0), []), story, may_repeat=kill and bool(before))
             offsets = _settled_offsets(one)
             if kill:
                 _wait_saved(one, offsets)
@@ -113,15 +113,15 @@ def _settled_offsets(one: OneStore) -> dict[RequestCode, dict[str, object]]:
 # -- what a broker does while it has the folder -----------------------------------------------------------------------
 
 
-def _work(one: OneStore, java: JavaClient, make: str, halves: list[bytes], story: Story, *, may_repeat: bool) -> None:
+def _work(one: OneStore, java: JavaClient, halves: list[bytes], story: Story, *, may_repeat: bool) -> None:
     """The group gets what it is owed and what is sent meanwhile, each message once.
 
     may_repeat: the broker before was killed, perhaps just before it knew of the consumer's last offset; what the
     group had then may come again, as both makes promise no more than "at least once".
     """
     with java.consume(one.namesrv_address, TOPIC, GROUP) as consumer:
-        _commit_open_halves(one, make, halves, story)
-        _send_variety(one, java, make, story)
+        _commit_open_halves(one, halves, story)
+        _send_variety(one, java, story)
         _send_back(one, story)
         wanted = story.owed
         consumer.wait_for(lambda: not wanted - _numbers(consumer), 60, f"{wanted.total()} messages")
@@ -136,8 +136,8 @@ def _numbers(consumer: ClientProgram) -> Counter[int]:
     return Counter(int(line[0]) for line in consumer.lines("GOT"))
 
 
-def _send_variety(one: OneStore, java: JavaClient, make: str, story: Story) -> None:
-    counts = (PLAIN, BATCHES, DELAYED, TRANSACTIONS[make])
+def _send_variety(one: OneStore, java: JavaClient, story: Story) -> None:
+    counts = (PLAIN, BATCHES, DELAYED, TRANSACTIONS)
     with java.run("Variety", one.namesrv_address, TOPIC, story.next_number, *counts) as producer:
         producer.wait_done(60)
     for number, status, unique_id in producer.lines("SENT"):
@@ -151,13 +151,11 @@ def _send_variety(one: OneStore, java: JavaClient, make: str, story: Story) -> N
             story.rolled_back.add(int(number))
         else:
             story.open_halves[int(number)] = (unique_id, int(half_offset))
-    story.next_number += PLAIN + 10 * BATCHES + DELAYED + TRANSACTIONS[make]
+    story.next_number += PLAIN + 10 * BATCHES + DELAYED + TRANSACTIONS
 
 
-def _commit_open_halves(one: OneStore, make: str, halves: list[bytes], story: Story) -> None:
-    """Transactions begun at this make, before the folder went to the other one."""
-    if make != "apache":
-        return
+def _commit_open_halves(one: OneStore, halves: list[bytes], story: Story) -> None:
+    """Transactions begun at the make before end at this one."""
     for number, (unique_id, half_offset) in story.open_halves.items():
         fields = {
             "producerGroup": "VarietyTransactions",

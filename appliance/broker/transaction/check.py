@@ -92,9 +92,12 @@ class TransactionCheckService:
 
     async def run(self) -> None:
         """Check each interval until cancelled; the first time after one interval."""
-        while True:
-            await asyncio.sleep(self._config.transaction_check_interval_ms / 1000)
-            await self.round()
+        try:
+            while True:
+                await asyncio.sleep(self._config.transaction_check_interval_ms / 1000)
+                await self.round()
+        finally:
+            self._commit_progress()  # an interrupted round's too: the store flushes after us
 
     async def round(self) -> None:
         """One round. What goes wrong in it is told, and tried again in the next one."""
@@ -265,8 +268,6 @@ class TransactionCheckService:
 
     async def _save_progress(self) -> None:
         """Commit the offsets once what they pass by is on disk; on a slow disk the next round does it."""
-        op_end = self._store.max_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)
-        position, op_progress = self._ended.position, self._ended.op_progress(op_end)
         flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def note(is_flushed: bool) -> None:
@@ -274,8 +275,12 @@ class TransactionCheckService:
                 flushed.set_result(is_flushed)
 
         self._store.when_flushed(self._store.max_physical_offset, note)
-        if not await flushed:
-            return
+        if await flushed:
+            self._commit_progress()
+
+    def _commit_progress(self) -> None:
+        op_end = self._store.max_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)
+        position, op_progress = self._ended.position, self._ended.op_progress(op_end)
         for topic, offset in ((names.TRANS_HALF_TOPIC, position), (names.TRANS_OP_HALF_TOPIC, op_progress)):
             if offset or self._offsets.query(GROUP, topic, HALF_QUEUE) >= 0:
                 self._offsets.commit(GROUP, topic, HALF_QUEUE, offset)

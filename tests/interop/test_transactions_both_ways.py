@@ -1,0 +1,70 @@
+"""A folder with open transactions goes from Apache's broker to ours, and from ours to Apache's, stopped and killed.
+
+What was committed stays so and comes once; what was left open is asked about by the broker that has the folder now.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from appliance.bench import wire
+from gantrymq.message import record
+from tests.interop.clients import JavaClient
+from tests.interop.one_store import OneStore
+from tests.interop.test_transactions import COMMITTED, COUNT, QUEUES, SEEN
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+TOPIC = "TransactionsBothWays"
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+CHECKED_WITHIN_S = 60
+SETTINGS = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000", "transactionCheckMax": "100"}
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("makes", [("apache", "gantry"), ("gantry", "apache")], ids="-".join)
+def test_open_transactions_are_asked_about_by_the_next_broker(
+    tmp_path: Path, java: JavaClient, makes: tuple[str, str], end: str
+) -> None:
+    first, second = makes
+    expected = [number for number in range(COUNT) if number % 5 in SEEN]
+    with OneStore(tmp_path, **SETTINGS) as one:
+        one.open(first)
+        wire.create_topic(one.address, TOPIC, QUEUES)
+        with java.run("Transactions", one.namesrv_address, TOPIC, "p", 0, COUNT, "silent") as producer:
+            producer.wait_done(60)
+            producer.wait_for(lambda: producer.count("CHECK") > 40, 60, "a first round of questions")
+            one.leave(kill=end == "kill")
+            producer.kill()
+        before = one.at_rest()
+        assert _stored(one) == [number for number in range(COUNT) if number % 5 == COMMITTED]
+        one.open(second)
+        with (
+            java.consume(one.namesrv_address, TOPIC, f"{TOPIC}-group") as consumer,
+            java.run("Transactions", one.namesrv_address, TOPIC, "p", 0, 0, "answer") as heir,
+        ):
+            consumer.wait_for(
+                lambda: {message.number for message in consumer.got()} >= set(expected), CHECKED_WITHIN_S, "all commits"
+            )
+            time.sleep(4)  # what would come twice has time to come
+        one.leave(kill=False)
+        stored = _stored(one)
+        for queue, records in before.items():
+            assert one.at_rest()[queue][: len(records)] == records
+        assert sorted(set(stored)) == expected
+        # Apache's asks about a half and about the copy of it, when a crash came between: it stores both answers
+        assert (second == "apache" and end == "kill") or stored == expected
+        print(
+            f"{first}, {end}, {second}: {len(before[HALF_TOPIC, 0])} half messages handed over, "
+            f"{heir.count('CHECK')} questions answered, {len(stored)} messages for {len(expected)} commits"
+        )
+
+
+def _stored(one: OneStore) -> list[int]:
+    """Numbers of the messages that consumers can see, sorted."""
+    rest = one.at_rest()
+    messages = [record.decode_record(raw) for queue_id in range(QUEUES) for raw in rest.get((TOPIC, queue_id), [])]
+    return sorted(int(message.properties["number"]) for message in messages)
