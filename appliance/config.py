@@ -114,6 +114,9 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     flush_delay_offset_interval_ms: int = setting(
         10_000, rocketmq="flushDelayOffsetInterval", doc="between writes of delay offsets, ms"
     )
+    unique_key_messages_max: int = setting(
+        32, rocketmq="defaultQueryMaxNum", doc="most results when a unique key is asked for, whatever the client wants"
+    )
     reject_transaction_message: bool = setting(False, rocketmq="rejectTransactionMessage", doc="refuse half messages")
     transaction_check_interval_ms: int = setting(
         60_000, rocketmq="transactionCheckInterval", doc="between rounds of asking about open transactions, ms"
@@ -358,6 +361,11 @@ def parse_value(config_class: type, item: dataclasses.Field[Any], text: str, whe
             raise ConfigError(f"{where}{key}={text}: use a whole number") from None
         check_number(key, number, where)
         return number
+    if kind is float:
+        try:
+            return float(text)
+        except ValueError:
+            raise ConfigError(f"{where}{key}={text}: use a number, like 0.9") from None
     return Path(text).expanduser() if kind is Path else text
 
 

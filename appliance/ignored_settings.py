@@ -48,13 +48,11 @@ _IGNORED = {
         storePathDLedgerCommitLog""",
     "it belongs to RocketMQ's installation": """
         configStorePath isolateLogEnable productEnvName rocketmq.remoting.version rocketmq.serialize.type""",
+    "the figures of a deleted topic or group always go": "autoDeleteUnusedStats",
     "the figures it switches are always kept": "diskFallRecorded enableDetailStat enableScheduleMessageStats",
     "delayed messages are delivered by one scheduler": """
         enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit scheduleAsyncDeliverMaxResendNum2Blocked""",
     "light message queues are not built": "maxLmqConsumeQueueNum",
-    "not built yet": """
-        autoDeleteUnusedStats defaultQueryMaxNum rocketmq.broker.diskSpaceCleanForciblyRatio
-        rocketmq.broker.diskSpaceWarningLevelRatio""",
 }
 IGNORED = {key: reason for reason, keys in _IGNORED.items() for key in keys.split()}
 

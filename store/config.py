@@ -79,6 +79,16 @@ class MessageStoreConfig:
     disk_max_used_percent: int = setting(
         75, rocketmq="diskMaxUsedSpaceRatio", doc="cleaning starts above, percent, 10 … 95"
     )
+    forcibly_ratio: float = setting(
+        0.85,
+        rocketmq="rocketmq.broker.diskSpaceCleanForciblyRatio",
+        doc="used part of a disk above which age no longer protects a file, and above which no new file goes there",
+    )
+    warning_ratio: float = setting(
+        0.90,
+        rocketmq="rocketmq.broker.diskSpaceWarningLevelRatio",
+        doc="used part of the disk above which messages are refused",
+    )
     store_bytes_max: int = setting(
         0,
         rocketmq="maxStoreBytes",
@@ -133,6 +143,11 @@ class MessageStoreConfig:
             )
         if self.timer_delay_max_s < 0:
             raise ConfigError(f"timerMaxDelaySec={self.timer_delay_max_s}: use a number of seconds")
+        if not 0.3 <= self.forcibly_ratio <= self.warning_ratio <= 0.99:
+            raise ConfigError(
+                f"rocketmq.broker.diskSpaceCleanForciblyRatio={self.forcibly_ratio}, "
+                f"rocketmq.broker.diskSpaceWarningLevelRatio={self.warning_ratio}: use 0.3 to 0.99, rising"
+            )
         if self.store_bytes_max < 0:
             raise ConfigError(f"maxStoreBytes={self.store_bytes_max}: use 0 for no limit, or a number of bytes")
         if not all(word.strip().isdecimal() and int(word) < 24 for word in self.delete_when.split(";") if word.strip()):

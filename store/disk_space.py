@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 CLEAN_RATIO_DEFAULT = 0.75
-FORCIBLY_RATIO = 0.85  # rocketmq.broker.diskSpaceCleanForciblyRatio: age no longer protects a file above
-WARNING_RATIO = 0.90  # rocketmq.broker.diskSpaceWarningLevelRatio: writes are refused above
+FORCIBLY_RATIO = 0.85  # age no longer protects a file above; a setting may say otherwise, as with the next
+WARNING_RATIO = 0.90  # writes are refused above
 WINDOW_S = 1800.0
 WINDOW_MIN_S = 60.0  # less says nothing
 FOREVER_S = 10 * 365 * 86400.0  # a disk that would last so long is not filling up
@@ -74,8 +74,14 @@ class DiskForecast:
 class DiskForecaster:
     """Remembers half an hour of readings. Time is an argument, seconds of any steady clock."""
 
-    def __init__(self, clean_ratio: float = CLEAN_RATIO_DEFAULT) -> None:
-        self._marks = sorted({clean_ratio, FORCIBLY_RATIO, WARNING_RATIO})
+    def __init__(
+        self,
+        clean_ratio: float = CLEAN_RATIO_DEFAULT,
+        forcibly_ratio: float = FORCIBLY_RATIO,
+        warning_ratio: float = WARNING_RATIO,
+    ) -> None:
+        self._marks = sorted({clean_ratio, forcibly_ratio, warning_ratio})
+        self._full_at = warning_ratio
         self._readings: deque[tuple[float, int]] = deque()
         self._total_bytes = 0
 
@@ -98,7 +104,7 @@ class DiskForecaster:
         if last_at - first_at < WINDOW_MIN_S:
             return DiskForecast(next_mark=mark)
         rate = (used - first_used) / (last_at - first_at)
-        return DiskForecast(rate, mark, self._seconds_to(mark, used, rate), self._seconds_to(WARNING_RATIO, used, rate))
+        return DiskForecast(rate, mark, self._seconds_to(mark, used, rate), self._seconds_to(self._full_at, used, rate))
 
     def _seconds_to(self, mark: float | None, used: int, rate: float) -> float | None:
         if mark is None or rate <= 0:

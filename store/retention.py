@@ -17,8 +17,6 @@ from store.config import MessageStoreConfig
 from store.consume_queue_ext import delete_files
 from store.consume_queue_table import ConsumeQueueTable
 from store.disk_space import (
-    FORCIBLY_RATIO,
-    WARNING_RATIO,
     DiskForecast,
     DiskForecaster,
     DiskSpace,
@@ -55,7 +53,7 @@ class Cleaner:
         self._index = index
         self._executor = executor
         self._on_disk_full = on_disk_full
-        self._forecaster = DiskForecaster(config.clean_ratio)
+        self._forecaster = DiskForecaster(config.clean_ratio, config.forcibly_ratio, config.warning_ratio)
         self._manual_rounds = 0
         self._wake = asyncio.Event()
         self._cleaned_to = -1
@@ -116,7 +114,8 @@ class Cleaner:
         """
         folders = self._config.commit_log_folders
         ratios = {folder: disk_ratio(folder) for folder in folders}
-        self._log.queue.full_folders = {folder for folder, ratio in ratios.items() if not 0 <= ratio <= FORCIBLY_RATIO}
+        highest = self._config.forcibly_ratio
+        self._log.queue.full_folders = {folder for folder, ratio in ratios.items() if not 0 <= ratio <= highest}
         known = [ratio for ratio in ratios.values() if ratio >= 0]
         queue_ratio = disk_ratio(self._config.root / "consumequeue")
         if not known or queue_ratio < 0:
@@ -137,7 +136,7 @@ class Cleaner:
                 extra={"event": "disk_silent" if self._is_blind else "disk_back", "folder": str(self._config.root)},
             )
         if ratio >= 0:  # what can't be seen is no reason to refuse: a write will tell
-            self._on_disk_full(ratio > WARNING_RATIO)
+            self._on_disk_full(ratio > self._config.warning_ratio)
         if space is not None:
             self._forecaster.note(time.monotonic(), space)
         return ratio
@@ -148,7 +147,7 @@ class Cleaner:
         """Delete up to ten files, the oldest first, one at a time. The first that resists ends the round."""
         manual = self._manual_rounds > 0
         self._manual_rounds -= manual
-        at_once = self._config.clean_forcibly_enable and ratio > FORCIBLY_RATIO
+        at_once = self._config.clean_forcibly_enable and ratio > self._config.forcibly_ratio
         is_hour = time.localtime(now).tm_hour in self._config.delete_hours
         by_age = manual or is_hour or not 0 <= ratio <= self._config.clean_ratio
         files = self._log.queue.files

@@ -42,6 +42,9 @@ def test_a_typing_error_is_refused_and_the_nearest_key_offered(tmp_path: Path) -
         "waitTimeMillsInSendQueue=-1",
         "brokerPermission=5",
         "brokerRole=SYNC_MASTER",
+        "rocketmq.broker.diskSpaceWarningLevelRatio=full",
+        "rocketmq.broker.diskSpaceWarningLevelRatio=0.5",
+        "writeBufferLowWaterMark=7",
         "tls.server.mode=enforcing",
         "tls.server.need.client.auth=require",
         "tls.test.mode.enable=true",
@@ -69,3 +72,23 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
 def test_defaults_bind_to_loopback_only() -> None:
     assert load_broker_config(None)[0].bind_address == "127.0.0.1"
     assert load_namesrv_config(None)[0].bind_address == "127.0.0.1"
+
+
+def test_rocketmqs_tls_file_has_the_last_word_but_not_about_the_mode(tmp_path: Path) -> None:
+    tls = tmp_path / "tls.properties"
+    tls.write_text("tls.server.certPath=/theirs.pem\ntls.server.mode=enforcing\ntls.enable=true\n")
+    path = tmp_path / "broker.conf"
+    path.write_text(f"tls.config.file={tls}\ntls.server.certPath=/mine.pem\n")
+    config, _, _ = load_broker_config(path)
+    assert (config.tls_cert, config.effective_tls_mode, config.tls_outgoing) == ("/theirs.pem", "permissive", None)
+    tls.write_text("brokerName=x\n")
+    with pytest.raises(ConfigError, match="brokerName is no TLS setting"):
+        load_broker_config(path)
+
+
+def test_the_name_server_is_spoken_to_over_tls_when_told_so_or_enforcing() -> None:
+    assert load_broker_config(None, {"tls.server.certPath": "/c.pem"})[0].outgoing_tls is None
+    for more in ({"tls.server.mode": "enforcing"}, {"tls.enable": "true"}, {"useTLS": "true"}):
+        assert load_broker_config(None, {"tls.server.certPath": "/c.pem", **more})[0].outgoing_tls is not None
+    plain = {"tls.server.certPath": "/c.pem", "tls.server.mode": "enforcing", "useTLS": "false"}
+    assert load_broker_config(None, plain)[0].outgoing_tls is None

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
     from appliance.remoting.server import ServerConnection
 
-UNIQUE_KEY_MESSAGES_MAX = 32  # RocketMQ: defaultQueryMaxNum, used instead of maxNum when asked for a unique key
-
 
 def query_message(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """12: messages of a topic under a key, by store time. Hits are by hash: the client drops the false ones."""
@@ -23,7 +21,7 @@ def query_message(broker: BrokerController, connection: ServerConnection, reques
     found = broker.store.query_message(
         fields["topic"],
         fields["key"],
-        UNIQUE_KEY_MESSAGES_MAX if is_unique else int(fields["maxNum"]),
+        broker.config.unique_key_messages_max if is_unique else int(fields["maxNum"]),
         int(fields["beginTimestamp"]),
         int(fields["endTimestamp"]),
     )
