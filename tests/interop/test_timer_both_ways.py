@@ -1,0 +1,92 @@
+"""Messages that wait for a time of their own, in a folder that Apache's 4.9 broker has meanwhile.
+
+It knows neither the timer nor its folder: it starts, serves, leaves all of it alone and delivers none. Back with us the
+messages arrive, those that came due meanwhile at once, even where Apache has written the timer's queue anew after a
+crash, in its own way.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from appliance.bench import wire
+from gantrymq.message import record
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.interop.one_store import OneStore
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+PROJECT = Path(__file__).parents[2]
+TOPIC = "TimedBothWays"
+SOON, LATER = 40, 40
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stop", "kill"])
+def test_what_waits_outlives_a_time_with_apaches_broker(tmp_path: Path, kill: bool) -> None:
+    with OneStore(tmp_path) as one:
+        one.open("gantry")
+        wire.create_topic(one.address, TOPIC, 1)
+        due: dict[bytes, int] = {}
+        for number in range(SOON + LATER):
+            due[b"timed-%d" % number] = send_at(one, number, time.time() + (3 if number < SOON else 30) + number / 50)
+        time.sleep(1.5)
+        one.leave(kill=kill)
+
+        one.open("apache")
+        send(one, b"plain", "KEYS\x01plain")
+        while time.time() < min(due.values()) / 1000 + 2:
+            time.sleep(0.1)
+        assert bodies(one) == [b"plain"], "Apache delivers none of them"
+        one.leave(kill=kill)
+
+        one.open("gantry")
+        deadline = time.monotonic() + 90
+        while not due.keys() <= set(arrived := bodies(one)):
+            assert time.monotonic() < deadline, f"{len(due.keys() - set(arrived))} did not come"
+            time.sleep(0.2)
+        for raw in one.read_queue(TOPIC, 0):
+            message = record.decode_record(raw)
+            if message.body in due:
+                assert message.store_timestamp >= due[message.body]
+        if not kill:
+            assert len(arrived) == len(due) + 1, "none comes twice"
+        one.leave(kill=False)
+        command = [sys.executable, "-m", "appliance", "store", "verify", str(one.folder)]
+        verified = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def send_at(one: OneStore, number: int, deliver_at: float) -> int:
+    due_ms = int(deliver_at * 1000)
+    send(one, b"timed-%d" % number, f"KEYS\x01key-{number}\x02TAGS\x01timed\x02TIMER_DELIVER_MS\x01{due_ms}")
+    return due_ms
+
+
+def send(one: OneStore, body: bytes, properties: str) -> None:
+    fields = {
+        "a": "senders",
+        "b": TOPIC,
+        "c": "TBW102",
+        "d": "1",
+        "e": "0",
+        "f": "0",
+        "g": str(int(time.time() * 1000)),
+        "h": "0",
+        "i": properties,
+        "j": "0",
+        "k": "false",
+        "m": "false",
+    }
+    with wire.connect(one.address) as connection:
+        answer = wire.call(connection, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, body))
+    assert answer.code == ResponseCode.SUCCESS, answer.remark
+
+
+def bodies(one: OneStore) -> list[bytes]:
+    return [record.decode_record(raw).body for raw in one.read_queue(TOPIC, 0)]
