@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 def get_consume_stats(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
-    """208: how far a group is in one topic, or in all it has offsets on."""
+    """208: how far a group is in one topic, in several (topicList, from 5.x tools), or in all it has offsets on."""
     group, topic = request.ext_fields["consumerGroup"], request.ext_fields.get("topic")
-    topics = [topic] if topic else sorted(broker.offsets.topics_of(group))
+    several = dict.fromkeys(filter(None, request.ext_fields.get("topicList", "").split(";")))
+    topics = list(several) or ([topic] if topic else sorted(broker.offsets.topics_of(group)))
     total = ConsumeStats()
     for config in _consumed_topics(broker, group, topics):
         stats = _topic_stats(broker, group, config, config.read_queue_nums)

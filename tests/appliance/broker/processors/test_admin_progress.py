@@ -95,3 +95,13 @@ async def test_317_counts_write_queues_and_208_read_queues(tmp_path: Path) -> No
         every = fastjson.loads((await tool.ask(RequestCode.GET_BROKER_CONSUME_STATS, {"isOrder": "false"})).body)
         (stats,) = next(row["G"] for row in every["consumeStatsList"] if "G" in row)
         assert len(stats["offsetTable"]) == 1
+
+
+async def test_5x_tools_ask_for_several_topics_at_once(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        for topic in ("T", "U", "V"):
+            await tool.create_topic(topic, 1)
+            tool.broker.offsets.commit("G", topic, 0, 0)
+        fields = {"consumerGroup": "G", "topic": "V", "topicList": "T;U;T;nope;"}
+        answer = await tool.ask(RequestCode.GET_CONSUME_STATS, fields)
+        assert {queue.topic for queue in ConsumeStats.from_json(answer.body).offset_table} == {"T", "U"}
