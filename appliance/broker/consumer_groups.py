@@ -28,7 +28,8 @@ NOTICE_INTERVAL_S = 0.1
 class ConsumerGroupInfo:
     """A consumer group with members online.
 
-    subscriptions: by topic, as the newest heartbeat said. wishes: what the members want, each with their number.
+    subscriptions: by topic, as the newest heartbeat said. wishes: what the members want, each with their number;
+    wishes_version: changes whenever a wish comes or goes.
     """
 
     group: str
@@ -38,6 +39,7 @@ class ConsumerGroupInfo:
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
     channels: Channels = field(default_factory=dict)
     wishes: WishCounter = field(default_factory=WishCounter)
+    wishes_version: int = 0
     _id_list: bytes | None = None
 
     @property
@@ -75,12 +77,17 @@ class ConsumerGroupInfo:
 
     def _count(self, before: ClientChannel | None, after: ClientChannel | None) -> None:
         """Have one member's wish counted instead of another's."""
-        if before is not None and before.wish is not None:
-            self.wishes[before.wish] -= 1
-            if not self.wishes[before.wish]:
-                del self.wishes[before.wish]
-        if after is not None and after.wish is not None:
-            self.wishes[after.wish] += 1
+        old, new = before.wish if before is not None else None, after.wish if after is not None else None
+        if old == new:
+            return
+        if old is not None:
+            self.wishes[old] -= 1
+            if not self.wishes[old]:
+                del self.wishes[old]
+                self.wishes_version += 1
+        if new is not None:
+            self.wishes_version += new not in self.wishes
+            self.wishes[new] += 1
 
     def leave(self, connection: ServerConnection) -> ClientChannel | None:
         """Remove a member; None when it was none."""

@@ -11,11 +11,12 @@ Here it is in the log, in the answer to 203, in the status (28), and told to the
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gantrymq.message.topics import retry_topic
@@ -24,14 +25,18 @@ from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
-    from appliance.broker.clients import ClientChannel
     from appliance.broker.consumer_groups import ConsumerGroupInfo
 
 logger = logging.getLogger(__name__)
 
 TELL_INTERVAL_S = 600.0  # while a group disagrees: between lines of the log, and between notices
 CLIENTS_NAMED_MAX = 3
+WISHES_NAMED_MAX = 4
 REMARK_CHARS_MAX = 600
+TOPICS_KEPT_MAX = 64  # of one member; what is beyond counts for the comparison, but is not kept
+EXPRESSION_CHARS_MAX = 200
+MANY_WISHES = 16  # with more of them a remark is put together once in REMARK_LIFE_S only
+REMARK_LIFE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +57,22 @@ WishCounter = Counter[Wish]
 def wish_of(group: str, message_model: str, subscriptions: Iterable[SubscriptionData]) -> Wish:
     """Return what a heartbeat wants, in a form that is equal for subscriptions that mean the same."""
     own_retries = retry_topic(group)
-    return Wish(
-        message_model,
-        tuple(sorted((item.topic, _expression(item)) for item in subscriptions if item.topic != own_retries)),
-    )
+    wanted = sorted((item.topic, _expression(item)) for item in subscriptions if item.topic != own_retries)
+    kept = [(topic, _shortened(expression)) for topic, expression in wanted[:TOPICS_KEPT_MAX]]
+    if len(wanted) > TOPICS_KEPT_MAX:
+        rest = wanted[TOPICS_KEPT_MAX:]
+        kept.append((f"{len(rest)} more topics", _digest(repr(rest))))
+    return Wish(message_model, tuple(kept))
+
+
+def _shortened(expression: str) -> str:
+    if len(expression) <= EXPRESSION_CHARS_MAX:
+        return expression
+    return f"{expression[:EXPRESSION_CHARS_MAX]}… {_digest(expression)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:12]
 
 
 def _expression(subscription: SubscriptionData) -> str:
@@ -67,11 +84,12 @@ def _expression(subscription: SubscriptionData) -> str:
 
 @dataclass(slots=True)
 class _Told:
-    """A group that disagrees: the remark, and when log and members were last told."""
+    """A group that disagrees: the remark, of which state and moment it is, when log and members were last told."""
 
     remark: str
-    wishes: frozenset[Wish]
-    at: float = field(default=float("-inf"))
+    version: int
+    made_at: float
+    at: float = float("-inf")
 
 
 class SubscriptionAgreement:
@@ -92,19 +110,21 @@ class SubscriptionAgreement:
 
     def look(self, info: ConsumerGroupInfo) -> None:
         """Look at a group that has just heard from a member, or lost one."""
-        wishes = info.wishes.keys()
         told = self._disagreeing.get(info.group)
-        if len(wishes) < 2:
+        if len(info.wishes) < 2:
             if told is not None:
                 self.forget(info.group)
                 logger.info(
                     "members of a group agree again", extra={"event": "subscriptions_agree", "group": info.group}
                 )
             return
-        if told is None or told.wishes != wishes:
-            told = _Told(_remark_of(info), frozenset(wishes), told.at if told is not None else float("-inf"))
-            self._disagreeing[info.group] = told
         now = self._clock()
+        if told is None:
+            told = self._disagreeing[info.group] = _Told(_remark_of(info), info.wishes_version, now)
+        elif told.version != info.wishes_version and (
+            len(info.wishes) <= MANY_WISHES or now - told.made_at >= REMARK_LIFE_S
+        ):
+            told.remark, told.version, told.made_at = _remark_of(info), info.wishes_version, now
         if now - told.at >= TELL_INTERVAL_S:
             told.at = now
             self._tell(info, told.remark)
@@ -139,12 +159,19 @@ def parties_of(info: ConsumerGroupInfo) -> list[SubscriptionParty]:
 
 
 def _remark_of(info: ConsumerGroupInfo) -> str:
-    parts = [f"{_named(info.channels.values(), wish, count)} {wish}" for wish, count in info.wishes.most_common()]
+    most = dict(info.wishes.most_common(WISHES_NAMED_MAX))
+    clients: dict[Wish, list[str]] = {wish: [] for wish in most}
+    for member in info.channels.values():
+        named = clients.get(member.wish) if member.wish is not None else None
+        if named is not None and len(named) < CLIENTS_NAMED_MAX:
+            named.append(member.client_id)
+    parts = [f"{_named(clients[wish], count)} {wish}" for wish, count in most.items()]
+    if len(info.wishes) > len(most):
+        parts.append(f"and {len(info.wishes) - len(most)} more ways")
     text = f"members of consumer group {info.group} subscribe differently and miss messages: {' / '.join(parts)}"
     return text if len(text) <= REMARK_CHARS_MAX else f"{text[: REMARK_CHARS_MAX - 1]}…"
 
 
-def _named(members: Iterable[ClientChannel], wish: Wish, count: int) -> str:
-    clients = [member.client_id for member in members if member.wish == wish][:CLIENTS_NAMED_MAX]
+def _named(clients: list[str], count: int) -> str:
     others = f" and {count - len(clients)} more" if count > len(clients) else ""
     return f"{', '.join(clients)}{others} {'want' if count > 1 else 'wants'}"

@@ -90,6 +90,36 @@ def test_a_new_quarrel_within_the_ten_minutes_has_a_new_remark(consumers: Consum
     assert "c2 wants t: C" in (consumers.agreement.remark("g") or "")
 
 
+def test_what_is_too_long_to_keep_still_counts(consumers: ConsumerManager) -> None:
+    long, many = "A || " * 50_000 + "B", {f"t{number}": "*" for number in range(1000)}
+    for group, first, second in (
+        ("long", wanting(t=f"{'a' * 500} || x"), wanting(t=f"{'a' * 500} || y")),
+        ("many", wanting(**many), wanting(**many, t5000="*")),
+    ):
+        first.group_name = second.group_name = group
+        join(consumers, member(1), "c1", first)
+        assert consumers.agreement.remark(group) is None
+        join(consumers, member(2), "c2", second)
+        assert consumers.agreement.remark(group) is not None
+    wish = wish_of("g", "CLUSTERING", [SubscriptionData(f"t{number}", long) for number in range(100)])
+    assert len(str(wish)) < 64 * 300
+
+
+def test_a_thousand_members_who_all_want_something_else_cost_little(consumers: ConsumerManager, clock: Clock) -> None:
+    connections = [member(number) for number in range(1000)]
+    for round_number in range(3):
+        for number, connection in enumerate(connections):
+            join(consumers, connection, f"c{number}", wanting(t=f"tag-{round_number}-{number}"))
+        clock.now += 30
+    join(consumers, connections[0], "c0", wanting(t="last"))
+    remark = consumers.agreement.remark("g") or ""
+    assert "and 996 more ways" in remark
+    for connection in connections[1:]:
+        consumers.unregister("g", connection)
+    assert consumers.agreement.remark("g") is None
+    assert dict(consumers.groups["g"].wishes) == {wish_of("g", "CLUSTERING", [SubscriptionData("t", "last")]): 1}
+
+
 def test_remarks_stay_short_whatever_a_client_subscribes_to(consumers: ConsumerManager) -> None:
     for number in range(50):
         join(consumers, member(number), f"c{number}", wanting(**{f"topic{number}": "x" * 500}))
