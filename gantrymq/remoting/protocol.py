@@ -16,6 +16,7 @@ from gantrymq.remoting.command import RemotingCommand
 FRAME_BYTES_MAX = 16 * 1024 * 1024  # RocketMQ: com.rocketmq.remoting.frameMaxLength; the length field counts
 
 _LENGTH = struct.Struct(">i")
+_TLS_RECORDS = (0x1503, 0x1603)  # how a TLS alert and a TLS handshake begin
 
 
 class RemotingProtocol:
@@ -72,7 +73,8 @@ class RemotingProtocol:
             return None
         (total,) = _LENGTH.unpack_from(buffer, start)
         if total < 4 or total + 4 > self._frame_bytes_max:
-            raise FrameError(f"frame length {total} is outside 4..{self._frame_bytes_max - 4}")
+            hint = ": this is TLS, spoken to one side that speaks plainly" if total >> 16 in _TLS_RECORDS else ""
+            raise FrameError(f"frame length {total} is outside 4..{self._frame_bytes_max - 4}{hint}")
         if available < 4 + total:
             self._missing = 4 + total - available
             return None

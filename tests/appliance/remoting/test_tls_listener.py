@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from appliance.remoting import tls as tls_module
 from appliance.remoting import tls_listener
 from appliance.remoting.lanes import LaneLimits, Lanes, Route
 from appliance.remoting.server import RemotingServer, ServerConnection
@@ -245,6 +246,36 @@ async def test_new_files_hold_for_new_connections_and_broken_ones_for_none(
         put("ours")
         tls.look()
         assert await ask(number, trusting()) == b"hello"
+
+
+async def test_the_files_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_module, "WATCH_SECONDS", 0.02)
+    for kind in ("pem", "key"):
+        shutil.copy(authority() / f"server.{kind}", tmp_path)
+    fields = {"tls_cert": str(tmp_path / "server.pem"), "tls_key": str(tmp_path / "server.key")}
+    async with port(**fields) as (number, tls):
+        watch = asyncio.create_task(tls.run())
+        for kind in ("key", "pem"):  # in between they don't belong together
+            shutil.copy(authority("theirs") / f"server.{kind}", tmp_path)
+            await asyncio.sleep(0.05)
+        async with asyncio.timeout(20):
+            while True:
+                with contextlib.suppress(ConnectError):
+                    assert await ask(number, trusting(name="theirs")) == b"hello"
+                    break
+                await asyncio.sleep(0.02)
+        watch.cancel()
+
+
+async def test_a_handshake_at_a_port_without_tls_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    lanes = Lanes(None, {"fast": LaneLimits(1000)})
+    server = RemotingServer({ECHO: Route(echo, "fast")}, lanes, host="127.0.0.1", port=0)
+    with pytest.raises(ConnectError):
+        await ask(await server.open(), trusting())
+    await server.close()
+    await lanes.close()
+    assert "this is TLS" in next(getattr(record, "why", "") for record in caplog.records)
 
 
 async def test_running_out_of_descriptors_is_only_a_pause(
