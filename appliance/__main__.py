@@ -19,6 +19,7 @@ COMMANDS = {
     "namesrv": "run one name server",
     "broker": "run one broker",
     "report": "compute a historical report with Spark",
+    "admin": "look at a running cluster and change it: topics, groups, messages, settings",
     "store": "look into a store folder, verify it, repair it",
     "bench": "measure this broker, and Apache RocketMQ beside it",
     "tls": "make certificates for TLS between one's own machines",

@@ -122,11 +122,14 @@ class MessageAdmin(OffsetAdmin):
             pass  # the unique id of some other client
         else:
             address = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
-            if address in (await self.masters()).values():
+            names_by_address = {there: name for name, there in (await self.masters()).items()}
+            if address in names_by_address:
                 try:
-                    return await self.view_message(address, offset)
+                    message = await self.view_message(address, offset)
                 except ResponseError:
                     return None
+                message.broker_name = names_by_address[address]
+                return message
         found = await self._find(topic, message_id, 32, 0, LONG_MAX, unique=True)
         return found[0] if found else None
 

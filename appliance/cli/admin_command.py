@@ -1,0 +1,181 @@
+"""What the commands of `gantry admin` share: options, connection, asking before a loss, errors in a sentence."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import ssl
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from appliance.cli.admin_output import print_lines
+from gantrymq.client.admin import AdminClient
+from gantrymq.errors import ConfigError, ConnectError, GantryError, PartlyDone, RequestTimeout, ResponseError
+from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
+
+DEFAULT_NAMESRV = "127.0.0.1:9876"
+AGO = re.compile(r"(\d+)\s*(s|m|min|h|d)")
+SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+@dataclass
+class Shown:
+    """What a command has to say: as JSON, and as lines. troubles: what went wrong besides, a sentence each."""
+
+    document: Any
+    lines: Sequence[str] = ()
+    troubles: Sequence[str] = ()
+    is_failure: bool = False
+
+
+Act = Callable[[AdminClient, argparse.Namespace], Awaitable[Shown]]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One verb. `arguments` adds its own options. plan: what `act` would do, for --dry-run and before asking; such a
+    command changes something. loses: it asks before, unless --yes."""
+
+    summary: str
+    act: Act
+    arguments: Callable[[argparse.ArgumentParser], Any] = field(default=lambda parser: None)
+    plan: Act | None = None
+    loses: bool = False
+
+    @property
+    def changes(self) -> bool:
+        return self.plan is not None
+
+
+def add_command(parser: argparse.ArgumentParser, command: Command) -> None:
+    parser.description = command.summary
+    command.arguments(parser)
+    common = parser.add_argument_group("common options")
+    common.add_argument(
+        "-n", "--namesrv", metavar="HOST:PORT", default=default_namesrv(), help="name servers (default: %(default)s)"
+    )
+    common.add_argument("--json", action="store_true", help="print JSON")
+    common.add_argument(
+        "--timeout", type=float, default=5.0, metavar="S", help="for each request (default: %(default)s)"
+    )
+    common.add_argument("--tls", action="store_true", help="speak TLS")
+    common.add_argument("--tls-trust", metavar="FILE", help="certificates to trust (PEM) instead of the system's")
+    common.add_argument("--tls-cert", metavar="FILE", help="certificate and key to show (PEM)")
+    if command.changes:
+        common.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+        if command.loses:
+            common.add_argument("-y", "--yes", action="store_true", help="don't ask")
+    parser.set_defaults(command=command)
+    if not command.loses:
+        parser.set_defaults(yes=True)
+
+
+def default_namesrv() -> str:
+    return os.environ.get("GANTRY_NAMESRV") or os.environ.get("NAMESRV_ADDR") or DEFAULT_NAMESRV
+
+
+def open_admin(arguments: argparse.Namespace) -> AdminClient:
+    """An AdminClient as the options say."""
+    tls: ssl.SSLContext | TlsConfig | None = None
+    if arguments.tls or arguments.tls_trust or arguments.tls_cert:
+        tls = TlsConfig(trust_cert=arguments.tls_trust, cert=arguments.tls_cert)
+    return AdminClient(
+        arguments.namesrv, timeout_s=arguments.timeout, credentials=Credentials.from_environment(), tls=tls
+    )
+
+
+def ask_first(plan: Shown, arguments: argparse.Namespace) -> None:
+    """Show the plan and wait for a yes. ConfigError when nobody can be asked, or the answer is no."""
+    if not sys.stdin.isatty() or arguments.json:
+        raise ConfigError("this can't be undone: give --yes, or --dry-run to see what it would do")
+    print_lines(plan.lines)
+    if input("Do it? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise ConfigError("nothing was changed")
+
+
+class NotThere(GantryError):
+    """What the command is about does not exist."""
+
+
+class Failed:
+    """Failures as one sentence."""
+
+    @staticmethod
+    def explain(failure: Exception, namesrv: str) -> str:
+        if isinstance(failure, PartlyDone):
+            where = ", ".join(f"{name} ({Failed.explain(each, '')})" for name, each in sorted(failure.failures.items()))
+            done = f"done at {', '.join(sorted(failure.done))}, but " if failure.done else ""
+            return f"{done}failed at {where}"
+        if isinstance(failure, ConnectError):
+            if failure.address in namesrv:
+                return f"no name server answers at {failure.address} ({failure.reason}); -n names another"
+            return f"{failure.address} can't be reached: {failure.reason}"
+        if isinstance(failure, RequestTimeout):
+            return f"{failure.address} did not answer within {failure.timeout_s:g} s"
+        if isinstance(failure, ResponseError):
+            where = f"{failure.address}: " if failure.address else ""
+            return f"{where}{first_sentence(failure.remark)} (code {failure.code})"
+        return first_sentence(str(failure))
+
+
+def first_sentence(remark: str | None) -> str:
+    """A peer's explanation without stack traces and the addresses of help pages."""
+    text = (remark or "").strip().splitlines()
+    return re.sub(r"\s*See https?://\S+.*", "", text[0]).strip() if text else "no reason given"
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since the epoch: "2026-11-21 10:00", "10:30" (today), "2h" (so long ago), "now", or milliseconds.
+
+    -1 for "end", 0 for "begin". ArgumentTypeError tells the forms.
+    """
+    word = text.strip().lower()
+    if word in ("end", "latest", "max"):
+        return -1
+    if word in ("begin", "earliest", "min"):
+        return 0
+    now = time.time()
+    if word == "now":
+        return int(now * 1000)
+    if (ago := AGO.fullmatch(word.removesuffix("ago").strip().removeprefix("-"))) is not None:
+        return int((now - int(ago[1]) * SECONDS[ago[2]]) * 1000)
+    if word.isdecimal() and len(word) >= 11:
+        return int(word)
+    try:
+        if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", word):
+            return int(datetime.fromisoformat(f"{datetime.now():%Y-%m-%d} {word.zfill(5)}").timestamp() * 1000)
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: use 2026-11-21T10:00, 10:30, 2h (so long ago), begin, end, or milliseconds"
+        ) from None
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """NAME=VALUE."""
+    name, separator, value = text.partition("=")
+    if not separator or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
+    return int(text)
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-c", "--cluster", metavar="NAME", help="only this cluster")
+
+
+def troubles_of(failures: dict[str, Any]) -> list[str]:
+    """Brokers that did not answer, a sentence each."""
+    return [f"broker {name}: {Failed.explain(failure, '')}" for name, failure in sorted(failures.items())]

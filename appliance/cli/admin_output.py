@@ -1,0 +1,188 @@
+"""What `gantry admin` prints: aligned tables, facts, times, amounts; or JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import orjson
+
+from gantrymq.message.model import MessageExt, MessageQueue
+from gantrymq.remoting.bodies import Body
+
+Cell = str | int | float | None
+NOTHING = "-"
+_UNITS = ("KiB", "MiB", "GiB", "TiB")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, empty: str = "none") -> list[str]:
+    """Lines with a head and aligned columns: numbers to the right, texts to the left, None as a dash."""
+    cells = [list(row) for row in rows]
+    if not cells:
+        return [empty]
+    texts = [[_cell(value) for value in row] for row in cells]
+    is_number = [all(_is_number(row[at]) for row in cells) for at in range(len(columns))]
+    widths = [max(len(columns[at]), *(len(row[at]) for row in texts)) for at in range(len(columns))]
+
+    def line(row: Sequence[str]) -> str:
+        parts = (
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(row, widths, is_number, strict=True)
+        )
+        return "  ".join(parts).rstrip()
+
+    return [line([column.upper() for column in columns]), *map(line, texts)]
+
+
+def _is_number(value: Cell) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def facts(pairs: Iterable[tuple[str, Cell]]) -> list[str]:
+    """Names and values below each other."""
+    known = list(pairs)
+    width = max((len(name) for name, _ in known), default=0)
+    return [f"{name.ljust(width)}  {_cell(value)}".rstrip() for name, value in known]
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return value if value.isprintable() else "".join(each if each.isprintable() else "�" for each in value)
+
+
+def when(timestamp_ms: int | None) -> str | None:
+    """A time of this machine's zone; None for what never was."""
+    if not timestamp_ms or timestamp_ms < 0:
+        return None
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+
+
+def ago(timestamp_ms: int | None) -> str | None:
+    """How long ago, in its largest unit."""
+    if not timestamp_ms or timestamp_ms < 0:
+        return None
+    return f"{duration(time.time() * 1000 - timestamp_ms)} ago"
+
+
+def duration(milliseconds: float | None) -> str | None:
+    """90000 is "1 min", 350 is "350 ms"."""
+    if milliseconds is None:
+        return None
+    if milliseconds < 1000:
+        return f"{max(int(milliseconds), 0)} ms"
+    seconds = int(milliseconds / 1000)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def amount(count: int) -> str:
+    """Bytes in a unit that reads well."""
+    if count < 1024:
+        return f"{count} B"
+    power = min((count.bit_length() - 1) // 10, len(_UNITS))
+    return f"{count / 1024**power:.1f} {_UNITS[power - 1]}"
+
+
+def body_text(body: bytes, *, limit: int | None = None) -> str:
+    """A body as text; what is no text as hexadecimal. Cut to `limit` characters."""
+    try:
+        text = body.decode()
+        if not all(each.isprintable() or each in "\n\t" for each in text):
+            raise ValueError
+    except ValueError:
+        text = "0x" + body.hex()
+    if limit is not None and len(text) > limit:
+        text = text[:limit] + "…"
+    return text
+
+
+def message_json(message: MessageExt) -> dict[str, Any]:
+    """A message for --json: body as text where it is UTF-8, else bodyHex."""
+    try:
+        body: dict[str, str] = {"body": message.body.decode()}
+    except UnicodeDecodeError:
+        body = {"bodyHex": message.body.hex()}
+    return {
+        "topic": message.topic,
+        "broker": message.broker_name,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "msgId": message.msg_id,
+        "offsetMsgId": message.offset_msg_id,
+        "tags": message.tags,
+        "keys": message.keys,
+        "bornTimestamp": message.born_timestamp,
+        "bornHost": f"{message.born_host[0]}:{message.born_host[1]}",
+        "storeTimestamp": message.store_timestamp,
+        "storeHost": f"{message.store_host[0]}:{message.store_host[1]}",
+        "reconsumeTimes": message.reconsume_times,
+        "sysFlag": message.sys_flag,
+        "flag": message.flag,
+        "storeSize": message.store_size,
+        "properties": message.properties,
+        **body,
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: bodies and dataclasses as objects, queues as topic, broker and id."""
+    if isinstance(value, MessageExt):
+        return message_json(value)
+    if isinstance(value, MessageQueue):
+        return {"topic": value.topic, "broker": value.broker_name, "queueId": value.queue_id}
+    if isinstance(value, Body):
+        return plain(value.to_dict())
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {_camel(item.name): plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {_key(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, BaseException):
+        return str(value)
+    return value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, MessageQueue):
+        return f"{key.topic}/{key.broker_name}/{key.queue_id}"
+    return str(key)
+
+
+def print_document(document: Any) -> None:
+    sys.stdout.write(orjson.dumps(plain(document), option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def print_json_line(document: Any) -> None:
+    sys.stdout.write(orjson.dumps(plain(document)).decode() + "\n")
+    sys.stdout.flush()
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stdout.write(line + "\n")
+    sys.stdout.flush()
