@@ -73,7 +73,7 @@ class RemotingProtocol:
             return None
         (total,) = _LENGTH.unpack_from(buffer, start)
         if total < 4 or total + 4 > self._frame_bytes_max:
-            hint = ": this is TLS, spoken to one side that speaks plainly" if total >> 16 in _TLS_RECORDS else ""
+            hint = ": a TLS record, and this side speaks without TLS" if total >> 16 in _TLS_RECORDS else ""
             raise FrameError(f"frame length {total} is outside 4..{self._frame_bytes_max - 4}{hint}")
         if available < 4 + total:
             self._missing = 4 + total - available
