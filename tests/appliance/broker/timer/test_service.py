@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ class Clock:
 class Broker:
     """A store and its timer, to be stopped, killed and started again."""
 
-    def __init__(self, root: Path, clock: Clock, **settings: int) -> None:
+    def __init__(self, root: Path, clock: Clock, **settings: Any) -> None:
         self.root, self.clock = root, clock
         self.config = MessageStoreConfig(root=root, **{**SMALL_STORE, **settings})
         self.start()
@@ -359,3 +360,34 @@ async def test_a_store_without_such_messages_gets_no_folder_and_asks_nothing(bro
     assert await Rolling(broker.store, broker.timer).may_delete(1 << 40)
     broker.stop()
     assert not (broker.root / "timer").exists()
+
+
+async def test_the_logs_retention_deletes_files_but_no_message_that_waits(tmp_path: Path, clock: Clock) -> None:
+    """Every file is old enough to go, by the cleaner's own rules; round after round while messages wait."""
+    hours = ";".join(f"{hour:02d}" for hour in range(24))
+    broker = Broker(tmp_path / "store", clock, commit_log_file_bytes=64 * 1024, delete_when=hours)
+    rolling = Rolling(broker.store, broker.timer)
+    broker.store.ask_before_delete(rolling.may_delete)
+    names = [f"waits-{number}" for number in range(50)]
+    for number, name in enumerate(names):
+        broker.send_in(DAY_S + number * 600, name)
+    await broker.settle()
+    deleted = 0
+    for _ in range(4):
+        for number in range(100):
+            broker.send(f"fill-{number}" + "x" * 2000, {}, topic="other")
+        async with running(broker.store):
+            assert await broker.timer.is_flushed()
+            deleted += await broker.store._cleaner.clean(clock.now, 0.1)
+        await broker.settle()
+        assert broker.timer.pending == len(names)
+    assert deleted >= 8
+    assert broker.store.min_physical_offset > 8 * 64 * 1024
+    assert rolling.rolled >= 2 * len(names)
+    broker.kill()
+    broker.start()
+    for _ in range(60):
+        clock.advance(HOUR_S)
+        await broker.settle()
+    assert broker.bodies() == names
+    broker.store.close()
