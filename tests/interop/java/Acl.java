@@ -1,0 +1,113 @@
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.remoting.RPCHook;
+
+/**
+ * Clients that sign what they send. Arguments: name server, "send" or "consume", topic, group, access key, secret key
+ * ("-": unsigned). "send" sends alone, as a batch and one-way, and looks up what it sent, by key and by id.
+ */
+public final class Acl {
+    public static void main(String[] args) throws Exception {
+        RPCHook hook = args[4].equals("-") ? null : new AclClientRPCHook(new SessionCredentials(args[4], args[5]));
+        if (args[1].equals("send")) {
+            send(args[0], args[2], args[3], hook);
+        } else {
+            consume(args[0], args[2], args[3], hook);
+        }
+    }
+
+    private static void send(String namesrv, String topic, String group, RPCHook hook) throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer(group, hook);
+        producer.setNamesrvAddr(namesrv);
+        producer.setRetryTimesWhenSendFailed(0);
+        producer.start();
+        Lines.say("STARTED");
+        long start = System.currentTimeMillis();
+        SendResult[] first = new SendResult[1];
+        attempt("single", () -> {
+            first[0] = producer.send(message(topic, 0));
+            return first[0].getSendStatus().toString();
+        });
+        attempt("batch", () -> producer.send(messages(topic, 1, 4)).getSendStatus().toString());
+        attempt("oneway", () -> {
+            producer.sendOneway(message(topic, 4));
+            return "SENT";
+        });
+        if (first[0] != null) {
+            Thread.sleep(500);
+            attempt("byKey", () -> {
+                long end = System.currentTimeMillis() + 1000;
+                return "FOUND" + producer.queryMessage(topic, "key-0", 32, start - 1000, end).getMessageList().size();
+            });
+            attempt("byId", () -> body(producer.viewMessage(topic, first[0].getOffsetMsgId()).getBody()));
+        }
+        Lines.say("DONE");
+        producer.shutdown();
+    }
+
+    private static void consume(String namesrv, String topic, String group, RPCHook hook) throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(null, group, hook);
+        consumer.setNamesrvAddr(namesrv);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            messages.forEach(message -> Lines.say("BODY", body(message.getBody()), message.getReconsumeTimes()));
+            return messages.get(0).getReconsumeTimes() == 0 && body(messages.get(0).getBody()).equals("body-0")
+                ? ConsumeConcurrentlyStatus.RECONSUME_LATER
+                : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        Lines.say("STARTED");
+        Lines.waitForEnd();
+        consumer.shutdown();
+    }
+
+    private interface Action {
+        String run() throws Exception;
+    }
+
+    private static void attempt(String what, Action action) {
+        try {
+            Lines.say("OK", what, action.run());
+        } catch (MQBrokerException exception) {
+            Lines.say("REFUSED", what, exception.getResponseCode(), clean(exception.getErrorMessage()));
+        } catch (MQClientException exception) {
+            String why = exception.getCause() instanceof MQBrokerException // after its retries the client wraps it
+                ? ((MQBrokerException) exception.getCause()).getErrorMessage() : exception.getMessage();
+            Lines.say("REFUSED", what, exception.getResponseCode(), clean(why));
+        } catch (Exception exception) {
+            Lines.say("FAILED", what, clean(exception.toString()));
+        }
+    }
+
+    private static List<Message> messages(String topic, int first, int end) {
+        return IntStream.range(first, end).mapToObj(number -> message(topic, number)).collect(Collectors.toList());
+    }
+
+    private static Message message(String topic, int number) {
+        return new Message(topic, "TagA", "key-" + number, ("body-" + number).getBytes(StandardCharsets.UTF_8));
+    }
+
+    private static String body(byte[] bytes) {
+        return new String(bytes, StandardCharsets.UTF_8);
+    }
+
+    private static String clean(String text) {
+        return String.valueOf(text).replaceAll("\\s+", " ");
+    }
+}

@@ -1,0 +1,210 @@
+"""Access control with the official clients: theirs against our broker, ours against Apache's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.gantry import GantryPeer
+from appliance.bench.peer import Peer
+from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt, Producer, PushConsumer
+from gantrymq.errors import GantryError
+from gantrymq.remoting.codes import RequestCode
+from tests.interop.clients import JavaClient
+from tests.interop.mqadmin import MqAdmin
+from tests.peers.fixtures import make_apache_peer
+
+pytestmark = pytest.mark.interop
+
+ADMIN = Credentials("adminKey1", "adminSecret1")
+RIGHT = Credentials("rightKey1", "rightSecret1")
+LOW = Credentials("lowKey123", "lowSecret123")
+PLAIN_ACL = """\
+accounts:
+- {accessKey: adminKey1, secretKey: adminSecret1, admin: true}
+- accessKey: rightKey1
+  secretKey: rightSecret1
+  topicPerms: [ "TopicX=PUB|SUB" ]
+  groupPerms: [ "GroupX=SUB" ]
+- accessKey: lowKey123
+  secretKey: lowSecret123
+  topicPerms: [ "TopicX=SUB" ]
+"""
+EVERYTHING = {f"body-{number}" for number in range(5)}
+
+
+def accounts_at(home: Path) -> None:
+    (home / "conf" / "acl").mkdir(parents=True)
+    (home / "conf" / "plain_acl.yml").write_text(PLAIN_ACL)
+    (home / "conf" / "plain_acl.yml").chmod(0o600)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """Our broker, asking for accounts."""
+    home = tmp_path_factory.mktemp("guarded")
+    accounts_at(home)
+    yield from launched(GantryPeer(home, broker_properties={"aclEnable": "true", "rocketmqHome": str(home)}))
+
+
+@pytest.fixture(scope="module")
+def guarded_apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """Apache's broker, asking for accounts."""
+    home = tmp_path_factory.mktemp("guarded-apache")
+    accounts_at(home)
+    yield from launched(make_apache_peer(home, heap="1g", broker_properties={"aclEnable": "true"}))
+
+
+def launched(peer: Peer) -> Iterator[Peer]:
+    """The peer's own start asks the broker, which would take an account."""
+    peer.launch()
+    try:
+        wait_serving(peer)
+        yield peer
+    finally:
+        peer.stop()
+
+
+def wait_serving(peer: Peer) -> None:
+    """Until the broker is registered; asking the broker itself would take an account."""
+
+    async def ask() -> bool:
+        async with AdminClient(peer.namesrv_address) as admin:
+            try:
+                return peer.broker_name in (await admin.cluster_info()).broker_addr_table
+            except GantryError:
+                return False
+
+    deadline = time.monotonic() + 60
+    while not asyncio.run(ask()):
+        assert time.monotonic() < deadline, peer.broker.last_output()
+        time.sleep(0.2)
+
+
+# -- Java's client, our broker ----------------------------------------------------------------------------------------
+
+
+def java_sends(java: JavaClient, peer: Peer, topic: str, account: Credentials | None) -> tuple[dict[str, str], str]:
+    """What worked, with its outcome, and the words of the refusal of the first send."""
+    keys = (account.access_key, account.secret_key) if account else ("-", "-")
+    with java.run("Acl", peer.namesrv_address, "send", topic, "SomeProducers", *keys) as program:
+        program.wait_done(60)
+    refused = {line[0]: " ".join(line[1:]) for line in program.lines("REFUSED")}
+    return {line[0]: line[1] for line in program.lines("OK")}, refused.get("single", "")
+
+
+def test_a_java_client_with_the_right_account_sends_consumes_and_looks_up(java: JavaClient, guarded: Peer) -> None:
+    keys = (RIGHT.access_key, RIGHT.secret_key)
+    worked, refusal = java_sends(java, guarded, "TopicX", RIGHT)
+    assert refusal == ""
+    assert worked == {
+        "single": "SEND_OK",
+        "batch": "SEND_OK",
+        "oneway": "SENT",
+        "byKey": "FOUND1",
+        "byId": "body-0",
+    }
+    with java.run("Acl", guarded.namesrv_address, "consume", "TopicX", "GroupX", *keys) as consumer:
+        consumer.wait_for(lambda: {line[0] for line in consumer.lines("BODY")} == EVERYTHING, 60, "all messages")
+        # body-0 was given back (36) and comes again from the retry topic
+        consumer.wait_for(lambda: ["body-0", "1"] in consumer.lines("BODY"), 60, "the message given back")
+
+
+@pytest.mark.parametrize(
+    ("account", "topic", "words"),
+    [
+        (None, "TopicX", "No accessKey is configured"),
+        (Credentials("rightKey1", "wrongSecret"), "TopicX", "Check signature failed for accessKey=rightKey1"),
+        (Credentials("nobodyKey", "nobodySecret"), "TopicX", "Check signature failed for accessKey=nobodyKey"),
+        (LOW, "TopicX", "No default permission for topic:TopicX"),
+        (RIGHT, "TopicOther", "No default permission for topic:TopicOther"),
+    ],
+    ids=["no account", "wrong secret", "unknown account", "no permission", "another topic"],
+)
+def test_a_java_client_is_told_why_it_may_not_send(
+    java: JavaClient, guarded: Peer, account: Credentials | None, topic: str, words: str
+) -> None:
+    worked, refusal = java_sends(java, guarded, topic, account)
+    assert set(worked) <= {"oneway"}  # that one is never told anything
+    assert refusal.startswith("16 org.apache.rocketmq.acl.common.AclException: ") and words in refusal
+
+
+def test_a_java_consumer_without_the_group_gets_nothing(java: JavaClient, guarded: Peer) -> None:
+    java_sends(java, guarded, "TopicX", RIGHT)
+    for topic, group, account in (("TopicX", "GroupOther", RIGHT), ("TopicX", "GroupX", LOW)):
+        keys = (account.access_key, account.secret_key)
+        with java.run("Acl", guarded.namesrv_address, "consume", topic, group, *keys) as consumer:
+            consumer.wait_started()
+            time.sleep(4)
+        assert consumer.lines("BODY") == []
+
+
+# -- mqadmin, our broker ----------------------------------------------------------------------------------------------
+
+
+def test_mqadmins_account_commands_work_and_show_no_secret(
+    mqadmin: MqAdmin, guarded: Peer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tool = MqAdmin(tmp_path_factory.mktemp("signing-mqadmin"))
+    (tool._home / "conf" / "tools.yml").write_text("accessKey: adminKey1\nsecretKey: adminSecret1\n")
+    where = ("-n", guarded.namesrv_address, "-b", guarded.broker_address)
+    assert "AclException: No accessKey" in mqadmin.run(
+        "getAccessConfigSubCommand", *where
+    ) or "CODE: 16" in mqadmin.run("getAclConfig", *where)
+    made = tool.run(
+        "updateAclConfig", *where, "-a", "newUserKey", "-s", "newUserSecret", "-i", "DENY", "-t", "topicA=PUB|SUB"
+    )
+    assert "create or update plain access config" in made, made
+    shown = tool.run("getAclConfig", *where)
+    assert re.search(r"accessKey\s+: newUserKey", shown) and "topicA=PUB|SUB" in shown, shown
+    assert "newUserSecret" not in shown and "adminSecret1" not in shown
+    refused = tool.run("updateAclConfig", *where, "-a", "abc", "-s", "def")
+    assert "CODE: 209" in refused and "length should longer than 6" in refused, refused
+    version = tool.run("clusterAclConfigVersion", *where)
+    assert "get broker's plain access config version success." in version, version
+    white = tool.run("updateGlobalWhiteAddr", *where, "-g", "10.10.103.*,192.168.0.*")
+    assert "success" in white, white
+    deleted = tool.run("deleteAclConfig", *where, "-a", "newUserKey")
+    assert "success" in deleted, deleted
+    shown = tool.run("getAclConfig", *where)
+    assert "newUserKey" not in shown and "192.168.0.*" in shown
+
+
+# -- our client, Apache's broker --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", ["guarded", "guarded_apache"])
+async def test_our_client_signs_as_both_brokers_want_it(make: str, request: pytest.FixtureRequest) -> None:
+    peer: Peer = await asyncio.to_thread(request.getfixturevalue, make)
+    namesrv = peer.namesrv_address
+    wanted = {b"%d" % number for number in range(5)}
+    got: set[bytes] = set()
+
+    async def listener(messages: list[MessageExt]) -> None:
+        got.update(message.body for message in messages)
+
+    async with AdminClient(namesrv, credentials=ADMIN) as admin:
+        assert b"aclEnable=true" in (await admin.call(peer.broker_address, RequestCode.GET_BROKER_CONFIG)).body
+        with pytest.raises(GantryError, match="Need admin permission"):
+            async with AdminClient(namesrv, credentials=RIGHT) as low:
+                await low.call(peer.broker_address, RequestCode.UPDATE_BROKER_CONFIG, {}, b"a=b")
+    async with Producer(namesrv, group="pg", credentials=RIGHT) as producer:
+        for body in wanted:
+            await producer.send(Message("TopicX", body))
+    for account in (None, LOW, Credentials("rightKey1", "wrongSecret")):
+        async with Producer(namesrv, group="pg", credentials=account, retries=0) as producer:
+            with pytest.raises(GantryError, match="AclException"):
+                await producer.send(Message("TopicX", b"never"))
+    consumer = PushConsumer(
+        namesrv, group="GroupX", listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET, credentials=RIGHT
+    )
+    consumer.subscribe("TopicX")
+    async with consumer, asyncio.timeout(60):
+        while not wanted <= got:
+            await asyncio.sleep(0.1)
+    assert b"never" not in got
