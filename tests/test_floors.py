@@ -60,6 +60,7 @@ ROOMS = {
     "appliance": Room(("gantrymq", *SHARED)),
     "appliance.config": Room(("gantrymq", "store.config", *SHARED)),
     "appliance.live_config": Room(("gantrymq", "store.config", *SHARED)),
+    "appliance.socket_settings": Room(("gantrymq", "store.config")),
     "appliance.tls_settings": Room(("gantrymq", "store.config")),
     "appliance.acl_settings": Room(("gantrymq", "store.config")),
     "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED), ("msgspec", "orjson")),
