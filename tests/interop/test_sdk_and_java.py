@@ -1,0 +1,118 @@
+"""Our SDK and the official Java client together: requests and replies both ways, traces, one ordered group."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from appliance.bench import wire
+from appliance.bench.peer import Peer
+from gantrymq import AdminClient, ConsumeFrom, Message, MessageExt, Producer, PushConsumer
+from gantrymq.client.admin_results import MessageTrace
+from gantrymq.client.trace_records import TraceKind, TraceRecord, encode_record
+from tests.client.seen import Seen, until
+from tests.interop.clients import JavaClient
+
+pytestmark = pytest.mark.interop
+
+QUESTIONS = ["one", "grüße", "long " * 2000]
+
+
+@pytest.fixture
+def topic(cluster: Peer) -> str:
+    name = f"Interop-sdk-{time.monotonic_ns()}"
+    wire.create_topic(cluster.broker_address, name, 4)
+    return name
+
+
+async def test_java_asks_and_our_consumer_answers(cluster: Peer, java: JavaClient, topic: str) -> None:
+    async def listener(messages: list[MessageExt]) -> None:
+        for message in messages:
+            await consumer.reply(message, b"we answer " + message.body)
+
+    consumer = PushConsumer(
+        cluster.namesrv_address, group=topic, listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET
+    )
+    consumer.subscribe(topic)
+    async with consumer:
+        with java.run("RequestReply", cluster.namesrv_address, topic, topic, "ask", *QUESTIONS) as program:
+            await asyncio.to_thread(program.wait_done, 60)
+        answers = program.lines("ANSWER")
+    assert [(line[0], line[1], line[3]) for line in answers] == [
+        (question, f"we answer {question}", "true") for question in QUESTIONS
+    ]
+
+
+async def test_we_ask_and_a_java_consumer_answers(cluster: Peer, java: JavaClient, topic: str) -> None:
+    with java.run("RequestReply", cluster.namesrv_address, topic, topic, "answer") as program:
+        await asyncio.to_thread(program.wait_started)
+        async with Producer(cluster.namesrv_address, group=f"{topic}-asking") as producer:
+            replies = [await producer.request(Message(topic, question.encode()), 30.0) for question in QUESTIONS]
+        assert not program.lines("FAILED")
+    assert [reply.body.decode() for reply in replies] == [f"java answers {question}" for question in QUESTIONS]
+
+
+async def test_traces_of_either_client_are_read_by_the_other(cluster: Peer, java: JavaClient, topic: str) -> None:
+    ours = [
+        TraceRecord(kind=TraceKind.PUB, msg_id="M1", time_ms=7, region="R", group="G", topic="T", keys="k", cost_ms=3,
+                    offset_msg_id="O", store_host="h:1"),
+        TraceRecord(kind=TraceKind.SUB_BEFORE, msg_id="M1", time_ms=8, region="R", group="G", request_id="Q"),
+        TraceRecord(kind=TraceKind.SUB_AFTER, msg_id="M1", time_ms=9, group="G", request_id="Q", cost_ms=5,
+                    is_success=False, outcome=4),
+    ]  # fmt: skip
+    text = "".join(map(encode_record, ours)).replace("\x01", "^").replace("\x02", "~")
+    with java.run("Traced", cluster.namesrv_address, topic, topic, text) as program:
+        await asyncio.to_thread(program.wait_done, 60)
+        (sent,) = program.lines("SENT")
+    assert program.lines("DECODED") == [
+        ["Pub", "G", "M1", "k", "true", "3", "0"],
+        ["SubBefore", "G", "M1", "null", "true", "0", "0"],
+        ["SubAfter", "G", "M1", "null", "false", "5", "4"],
+    ]
+    trace = await _traced(cluster, sent[0], 3)
+    assert [record.kind for record in trace.records] == [TraceKind.PUB, TraceKind.SUB_BEFORE, TraceKind.SUB_AFTER]
+    assert (trace.records[0].topic, trace.records[0].keys, trace.records[0].group) == (
+        topic, "key-t", f"{topic}-producer",
+    )  # fmt: skip
+    assert trace.records[2].is_success
+
+
+async def _traced(cluster: Peer, message_id: str, count: int) -> MessageTrace:
+    async with AdminClient(cluster.namesrv_address) as admin, asyncio.timeout(20):
+        while len((found := await admin.message_trace(message_id)).records) < count:
+            await asyncio.sleep(0.2)
+        return found
+
+
+async def test_java_and_our_consumer_share_an_ordered_group(cluster: Peer, java: JavaClient, topic: str) -> None:
+    count = 2000
+    seen = Seen()
+    ours = PushConsumer(
+        cluster.namesrv_address, group=topic, listener=seen, ordered=True, consume_from=ConsumeFrom.FIRST_OFFSET
+    )
+    ours.subscribe(topic)
+
+    def mine() -> set[int]:
+        return {queue.queue_id for queue in ours.assigned_queues if queue.topic == topic}
+
+    with ExitStack() as stack:
+        theirs = stack.enter_context(java.consume(cluster.namesrv_address, topic, topic, orderly=True))
+        await asyncio.to_thread(theirs.wait_started)
+        async with ours:
+            await until(lambda: len(mine()) == 2 and len(theirs.queues()) == 2, within_s=60)
+            assert mine() | theirs.queues() == {0, 1, 2, 3}
+            producing = stack.enter_context(java.produce(cluster.namesrv_address, topic, count))
+            await asyncio.to_thread(producing.wait_done, 60)
+            await until(lambda: len(seen.messages) + theirs.count("GOT") >= count, within_s=60)
+            got = theirs.got()
+    places = [(message.queue_id, message.queue_offset) for message in got]
+    places += [(message.queue_id, message.queue_offset) for message in seen.messages]
+    assert len(places) == len(set(places)) == count
+    for messages in (got, seen.messages):
+        by_queue: dict[int, list[int]] = {}
+        for message in messages:
+            by_queue.setdefault(message.queue_id, []).append(message.queue_offset)
+        assert all(offsets == sorted(offsets) for offsets in by_queue.values())
