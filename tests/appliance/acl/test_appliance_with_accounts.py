@@ -13,6 +13,7 @@ import pytest
 
 from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt, Producer, PushConsumer
 from gantrymq.errors import GantryError, ResponseError
+from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance_process import RunningAppliance
 
@@ -68,6 +69,8 @@ async def test_an_account_made_at_one_broker_holds_at_all_and_sends_and_consumes
             "groupPerms": "printers=SUB",
         }
         await admin.call(gantry.broker, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)
+        for data in (await admin.cluster_info()).broker_addr_table.values():
+            await admin.create_topic(data.broker_addrs[0], TopicConfig("orders", 2, 2))
     await asyncio.sleep(1.5)  # the other broker looks once a second
     got: set[bytes] = set()
 
