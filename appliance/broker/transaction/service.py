@@ -235,7 +235,8 @@ class TransactionService:
         topic, _ = half.real_place()
         return any(
             sysflag.transaction_type(fields.sys_flag) == sysflag.TRANSACTION_COMMIT
-            for fields in self._with_key(topic, half)
+            for where in (topic, names.TIMER_TOPIC)  # there it waits when it has a time of its own
+            for fields in self._with_key(where, half)
         )
 
     def _with_key(self, topic: str, half: HalfMessage) -> list[RecordFields]:

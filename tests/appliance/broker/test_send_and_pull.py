@@ -165,7 +165,7 @@ async def test_a_batch_that_is_none_is_refused_and_nothing_is_stored(tmp_path: P
         ("orders", {"e": "99"}, ResponseCode.SYSTEM_ERROR),
         ("orders", {"e": "many"}, ResponseCode.SYSTEM_ERROR),
         ("unknown", {"c": "no_template"}, ResponseCode.TOPIC_NOT_EXIST),
-        ("orders", {"i": "TRAN_MSG\x01true\x02PGROUP\x01p"}, ResponseCode.NO_PERMISSION),
+        ("orders", {"i": "TRAN_MSG\x01true"}, ResponseCode.MESSAGE_ILLEGAL),
         ("orders", {"i": "big\x01" + "x" * 40_000}, ResponseCode.MESSAGE_ILLEGAL),
     ],
 )

@@ -46,17 +46,12 @@ class ProducerPeer:
         self.peer = peer
 
     async def prepare(
-        self, body: bytes, *, queue_id: int = 1, age_ms: int = 0, code: int = 0, sys_flag: int = 4, **properties: str
+        self, body: bytes, *, queue_id: int = 1, age_ms: int = 0, sys_flag: int = 4, **properties: str
     ) -> Half:
         """Send a prepared message that says it is `age_ms` old."""
         unique_key = create_unique_id()
-        answer = await self.send(
-            body,
-            queue_id=queue_id,
-            age_ms=age_ms,
-            sys_flag=sys_flag,
-            **{"TRAN_MSG": "true", "PGROUP": GROUP, "UNIQ_KEY": unique_key, "TAGS": "a", **properties},
-        )
+        marks: dict[str, Any] = {"TRAN_MSG": "true", "PGROUP": GROUP, "UNIQ_KEY": unique_key, "TAGS": "a", **properties}
+        answer = await self.send(body, queue_id=queue_id, age_ms=age_ms, sys_flag=sys_flag, **marks)
         assert answer.code == 0, answer.remark
         assert answer.ext_fields["queueId"] == str(queue_id)
         _, _, physical_offset = decode_offset_message_id(answer.ext_fields["msgId"])

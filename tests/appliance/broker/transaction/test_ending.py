@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,8 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from store.message_store import RunningFlags
 from store.results import PutMessageResult, PutMessageStatus, StoreMessage
+from store.running_state import RunningFlags
 from tests.appliance.broker.transaction.parties import (
     COMMIT,
     GROUP,
@@ -138,7 +139,7 @@ async def test_a_message_that_is_no_half_message_can_not_be_committed_again(tmp_
     ],
 )
 async def test_what_would_never_be_seen_again_is_refused(
-    tmp_path: Path, settings: dict[str, bool], properties: dict[str, str], sys_flag: int, code: int, remark: str
+    tmp_path: Path, settings: dict[str, Any], properties: dict[str, Any], sys_flag: int, code: int, remark: str
 ) -> None:
     async with transactions_at(tmp_path, **settings) as (broker, producer):
         answer = await producer.send(b"pay", sys_flag=sys_flag, **properties)
