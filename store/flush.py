@@ -33,6 +33,7 @@ FEW_QUEUE_FILES = 256  # more are synced by their whole file system, in one call
 MANY_DIRTY = 1024  # so many queues are written less often: their units wait in memory, and cost one write together
 WRITE_MANY_INTERVAL_S = 60.0
 WRITE_MANY_BYTES = 1 << 30  # or when the log has grown by so much: what is not written is read again after a crash
+WRITE_MANY_UNITS = 1 << 20  # or when so many units wait, about 30 MiB of memory
 STEPS_WRITTEN_TOGETHER = 64  # of recovery, 8 MiB each
 QUEUES_PER_TURN = 256  # the loop gives that many to the writer at a time, in less than a millisecond
 
@@ -164,8 +165,11 @@ class QueueFlusher:
         executor: Executor,
         put_pending: Callable[[], None],
         on_state: Callable[[OSError | None], None],
+        stats: StoreStatsService,
     ) -> None:
         self._log = log
+        self._stats = stats
+        self._puts_written = 0
         self._queues = queues
         self._index = index
         self._checkpoint = checkpoint
@@ -187,8 +191,10 @@ class QueueFlusher:
             self._put_pending()
             due = time.monotonic() - self._last_write >= WRITE_MANY_INTERVAL_S
             due |= self._log.position - self._written_to >= WRITE_MANY_BYTES
+            due |= self._stats.put_times - self._puts_written >= WRITE_MANY_UNITS
             if len(self._queues.dirty) > MANY_DIRTY and not due:
                 continue
+            self._puts_written = self._stats.put_times
             self._last_write = time.monotonic()
             stamp, end = self._log.store_timestamp, self._log.position
             self._written_to = end

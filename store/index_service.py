@@ -60,7 +60,7 @@ class IndexService:
         self._entries = config.index_entries
         self._clock = clock
         self.enabled = config.index_enable  # not while the disk is full
-        self._prefix_hashes: dict[bytes, int] = {}
+        self._prefix_hashes: dict[bytes, tuple[int, int]] = {}
         self._active: IndexFile | None = None
         self._named: IndexFile | None = None  # the newest file whose name the disk surely has
         self.files: list[IndexFile] = []
@@ -179,11 +179,13 @@ class IndexService:
                     stop = properties.find(b"\x02", at + 9)
                     key = properties[at + 9 :] if stop < 0 else properties[at + 9 : stop]
                 # A client-made key: all but its last characters is the same for many messages of one client.
-                prefix_hash = prefix_hash_of(key[:-TAIL_UNITS])
-                base = slot.key_bases.get(len(key))
+                known = prefix_hash_of(key[:-TAIL_UNITS])
                 tail = key[-TAIL_UNITS:]
-                if prefix_hash is not None and base is not None and tail.isascii():
-                    code = (base + prefix_hash + sum(map(_multiply, tail, _TAIL_POWERS))) & HASH_MASK
+                if known is not None and tail.isascii():
+                    power, prefix_hash = known
+                    code = (
+                        slot.prefix_hash * power + prefix_hash + sum(map(_multiply, tail, _TAIL_POWERS))
+                    ) & HASH_MASK
                     add((code if code < SIGN else -code & ABSOLUTE_MASK, physical_offset, timestamp_ms))
                 elif key:
                     self._remember_prefix(key)
@@ -261,12 +263,13 @@ class IndexService:
             done = self._roll().put_many(entries, done)
 
     def _remember_prefix(self, key: bytes) -> None:
-        """Keep the hash of a unique key's stable part."""
+        """Keep the hash of a unique key's stable part, and by what the hash of the topic before it is multiplied."""
         prefix = key[:-TAIL_UNITS]
         if prefix and prefix.isascii():
             if len(self._prefix_hashes) >= PREFIXES_MAX:
                 self._prefix_hashes.clear()
-            self._prefix_hashes[prefix] = names.hash_of_ascii(prefix) * pow(31, TAIL_UNITS, 1 << 32)
+            power = pow(31, len(key), 1 << 32)
+            self._prefix_hashes[prefix] = (power, names.hash_of_ascii(prefix) * pow(31, TAIL_UNITS, 1 << 32))
 
     def _roll(self) -> IndexFile:
         """Open the next index file, named by the local time."""
@@ -297,6 +300,5 @@ def key_hash(slot: TopicSlot, key: bytes) -> int:
         text = key.decode("utf-8", "replace")
         units = len(text.encode("utf-16-le")) // 2
         code = names.string_hash_code(text)
-    base = slot.key_bases.get(units)
-    code = ((base if base is not None else slot.key_base(units)) + code) & HASH_MASK
+    code = (slot.prefix_hash * pow(31, units, 1 << 32) + code) & HASH_MASK
     return code if code < SIGN else -code & ABSOLUTE_MASK

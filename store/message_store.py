@@ -95,6 +95,7 @@ class MessageStore(ReadableStore):
             self._executor,
             self._dispatcher.put_pending,
             self._queue_state,
+            self.stats,
         )
         self._index_rebuilder = IndexRebuilder(config, self._log, self._index, self._executor)
         self._cleaner = Cleaner(config, self._log, self._queues, self._index, self._executor, self._disk_full)

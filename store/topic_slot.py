@@ -13,7 +13,7 @@ WAITING_TOPICS = frozenset({topics.SCHEDULE_TOPIC, topics.TIMER_TOPIC})  # their
 class TopicSlot:
     """A topic's encoded name, its queues, and the hash of `topic#` that all its index keys begin with."""
 
-    __slots__ = ("_prefix_hash", "encoded", "is_schedule", "key_bases", "queues", "topic")
+    __slots__ = ("encoded", "is_schedule", "prefix_hash", "queues", "topic")
 
     def __init__(self, topic: str) -> None:
         raw = topic.encode()
@@ -21,15 +21,7 @@ class TopicSlot:
         self.encoded = bytes((len(raw),)) + raw  # as in the record: length byte, name
         self.queues: dict[int, ConsumeQueue] = {}
         self.is_schedule = topic in WAITING_TOPICS
-        self.key_bases: dict[int, int] = {}
-        self._prefix_hash = names.string_hash_code(topic + "#") & HASH_MASK
-
-    def key_base(self, key_units: int) -> int:
-        """Return what `topic#` adds to the hash of a key with that many UTF-16 units."""
-        base = (self._prefix_hash * pow(31, key_units, 1 << 32)) & HASH_MASK
-        if len(self.key_bases) < names.POWERS_MAX:
-            self.key_bases[key_units] = base
-        return base
+        self.prefix_hash = names.string_hash_code(topic + "#") & HASH_MASK
 
 
 def is_storable(topic: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from store import MessageStore, PutMessageStatus, RunningFlags
+from store import MessageStore, PutMessageStatus, RunningFlags, flush
 from tests.store.conftest import OpenStore, crash, message, small_config
 
 
@@ -109,3 +109,22 @@ async def test_async_flush_follows_by_itself(tmp_path: Path, open_store: OpenSto
         async with asyncio.timeout(5):
             while store.flushed_offset < store.max_physical_offset:
                 await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("limit", "waits"), [("WRITE_MANY_UNITS", False), ("WRITE_MANY_BYTES", False), ("", True)], ids=str
+)
+async def test_units_of_many_queues_wait_until_there_are_many_units_or_bytes(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, limit: str, *, waits: bool
+) -> None:
+    monkeypatch.setattr(flush, "MANY_DIRTY", 2)
+    if limit:
+        monkeypatch.setattr(flush, limit, 50)
+    store = open_store(small_config(tmp_path, consume_queue_flush_interval_ms=5))
+    async with running(store):
+        await asyncio.sleep(0)
+        for number in range(60):
+            store.put_message(message(queue_id=number % 3))
+        await asyncio.sleep(0.2)
+        lacking = sum(queue.next_index - queue.written_index for queue in store._queues)
+        assert lacking == (60 if waits else 0)
