@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 GROUP = "CID_RMQ_SYS_TRANS"  # whose consumer offsets are the progress
 ROUND_S_MAX = 60.0  # RocketMQ: MAX_PROCESS_TIME_LIMIT
 SLICE_S_MAX = 0.003
+ENDED_MAX = 100_000  # halves known to have ended before they are passed between rounds; some 150 bytes each
+LOOK_S = 1.0
+PAUSE_S_MIN = 0.01  # between rounds, whatever the setting says
 UNITS_A_READ = 32
 CONGESTED_LOOK_S = 0.01
 CONGESTED_LOOKS_MAX = 100  # a second: then those who don't read what they were asked have to see to it
@@ -94,10 +97,27 @@ class TransactionCheckService:
         """Check each interval until cancelled; the first time after one interval."""
         try:
             while True:
-                await asyncio.sleep(self._config.transaction_check_interval_ms / 1000)
+                await self._wait_for_next_round(time.monotonic())
                 await self.round()
         finally:
             self._commit_progress()  # an interrupted round's too: the store flushes after us
+
+    async def _wait_for_next_round(self, since: float) -> None:
+        """Sleep for an interval, as it is set now; keep what ends meanwhile from filling the memory."""
+        await asyncio.sleep(PAUSE_S_MIN)
+        while (left_s := since + self._config.transaction_check_interval_ms / 1000 - time.monotonic()) > 0:
+            await asyncio.sleep(min(left_s, LOOK_S))
+            if self._ended.count_ahead > ENDED_MAX:
+                await self.pass_ended()
+
+    async def pass_ended(self) -> None:
+        """Pass what has ended up to the first half that has not: no round, nobody is asked."""
+        while self._ended.position in self._ended:
+            stop_at = time.monotonic() + SLICE_S_MAX
+            while self._ended.position in self._ended and time.monotonic() < stop_at:
+                self._ended.pass_one()
+            await asyncio.sleep(SLICE_S_MAX)
+        await self._save_progress()
 
     async def round(self) -> None:
         """One round. What goes wrong in it is told, and tried again in the next one."""

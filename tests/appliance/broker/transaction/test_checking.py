@@ -271,6 +271,19 @@ async def test_a_long_round_leaves_the_loop_to_others(tmp_path: Path) -> None:
         assert broker.transactions.figures.discarded == 5000
 
 
+async def test_what_ended_can_be_passed_without_a_round(tmp_path: Path) -> None:
+    async with transactions_at(tmp_path) as (broker, producer):
+        halves = [await producer.prepare(b"%d" % number, age_ms=OLD_MS) for number in range(5)]
+        for half in (halves[0], halves[1], halves[3]):
+            await producer.end(half, COMMIT)
+        await broker.transaction_checks.pass_ended()
+        assert broker.offsets.query(CHECKER, HALF, 0) == 2
+        assert broker.offsets.query(CHECKER, OP, 0) == 2
+        assert broker.transactions.pending == 2
+        assert (await producer.end(halves[0], COMMIT)).code == 0
+        assert bodies(broker) == [b"0", b"1", b"3"]
+
+
 async def test_the_service_checks_each_interval(tmp_path: Path) -> None:
     async with transactions_at(tmp_path, transaction_check_interval_ms=50, transaction_timeout_ms=1) as (_, producer):
         await producer.hello()
