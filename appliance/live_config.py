@@ -5,7 +5,8 @@ or nothing. Paths, folders, addresses and everything that ever led to a command 
 (CVE-2023-33246, CVE-2023-37582). Keys that mean nothing here are left alone, as RocketMQ does; the caller may say so.
 
 What changed is written to the properties file that the process was started with, before it takes effect: only the
-changed lines (RocketMQ writes out all its settings). Without such a file a change lasts until the process ends.
+changed lines (RocketMQ writes out all its settings). Without such a file, or when it can't be written, a change lasts
+until the process ends, and the answer says so.
 """
 
 from __future__ import annotations
@@ -71,35 +72,33 @@ class LiveConfig:
         self._lock = asyncio.Lock()  # what is checked, written and put in force belongs together
 
     async def update(self, text: bytes) -> ConfigUpdate:
-        """Do what the `key=value` lines say, on the disk and in memory, or nothing of it. Raises BrokerError."""
+        """Do what the `key=value` lines say, in memory and on the disk, or refuse it whole. Raises BrokerError."""
         async with self._lock:
             plan = plan_update(self._configs, text, changeable=self._changeable)
-            if plan.changes and self._file is not None:
-                await self._write(self._file, {change.key: change.after for change in plan.changes})
+            remarks = [f"no setting here: {explain_ignored(plan.idle)}"] if plan.idle else []
+            if plan.changes and (why := await self._keep({change.key: change.after for change in plan.changes})):
+                remarks.append(f"holds until the process ends: {why}")
             plan.apply()
             if text.strip():  # RocketMQ counts each update, whether it changed something or not
                 self.version.bump(int(time.time() * 1000))
-            return ConfigUpdate(plan.changes, self._remark(plan))
+            return ConfigUpdate(plan.changes, "; ".join(remarks) or None)
 
-    async def _write(self, file: PropertiesFile, values: dict[str, str]) -> None:
+    async def _keep(self, values: dict[str, str]) -> str | None:
+        """Write the values to the file; why they are not there, if so.
+
+        That is no reason to refuse: whoever wants fewer files kept because the disk is full must be heard.
+        """
+        if self._file is None:
+            return "it was started without a file (-c FILE)"
         try:
-            await asyncio.to_thread(file.change, values)
+            await asyncio.to_thread(self._file.change, values)
         except (OSError, UnicodeDecodeError) as exc:
+            path = self._file.path
             logger.error(
-                "settings not written", extra={"event": "settings_not_written", "path": str(file.path), "why": str(exc)}
+                "settings not written", extra={"event": "settings_not_written", "path": str(path), "why": str(exc)}
             )
-            why = exc.strerror if isinstance(exc, OSError) else "it is not in UTF-8"
-            raise BrokerError(
-                ResponseCode.SYSTEM_ERROR, f"nothing changed: {file.path.name} can not be written: {why}"
-            ) from exc
-
-    def _remark(self, plan: UpdatePlan) -> str | None:
-        remarks = []
-        if plan.idle:
-            remarks.append(f"no setting here: {explain_ignored(plan.idle)}")
-        if plan.changes and self._file is None:
-            remarks.append("holds until the process ends: it was started without a file (-c FILE)")
-        return "; ".join(remarks) or None
+            return f"{path.name} can not be written ({exc.strerror if isinstance(exc, OSError) else 'not in UTF-8'})"
+        return None
 
     def text(self) -> bytes:
         """Everything in force, one `key=value` a line, secrets masked."""

@@ -104,12 +104,15 @@ async def test_without_a_file_the_sender_is_told(tmp_path: Path) -> None:
     assert (await live.update(b"traceOn=false")).remark is None  # nothing changed
 
 
-async def test_what_can_not_be_written_does_not_change(tmp_path: Path) -> None:
-    both = configs()
-    live = LiveConfig(both, changeable=CHANGEABLE, file=PropertiesFile(tmp_path / "gone" / "broker.properties"))
-    with pytest.raises(BrokerError, match="can not be written"):
-        await live.update(b"traceOn=false")
-    assert both == configs()
+async def test_what_can_not_be_written_is_in_force_and_the_sender_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    live = LiveConfig(configs(), changeable=CHANGEABLE, file=PropertiesFile(tmp_path / "gone" / "broker.properties"))
+    changes, remark = await live.update(b"traceOn=false")
+    assert [change.key for change in changes] == ["traceOn"]
+    assert "until the process ends: broker.properties can not be written" in (remark or "")
+    assert b"traceOn=false\n" in live.text()
+    assert [record for record in caplog.records if getattr(record, "event", "") == "settings_not_written"]
 
 
 async def test_a_key_without_meaning_is_named_with_the_reason() -> None:
