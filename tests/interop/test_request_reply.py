@@ -23,9 +23,9 @@ def test_every_request_gets_its_own_reply(cluster: Peer, java: JavaClient, encod
     before = wire.max_offsets(cluster.broker_address, reply_topic, 1)[0]
     with (
         java.run(
-            "RequestReply", cluster.namesrv_address, topic, f"{topic}-answers", "answer", encoding=encoding
+            "RequestForms", cluster.namesrv_address, topic, f"{topic}-answers", "answer", encoding=encoding
         ) as one,
-        java.run("RequestReply", cluster.namesrv_address, topic, f"{topic}-asks", "ask", encoding=encoding) as other,
+        java.run("RequestForms", cluster.namesrv_address, topic, f"{topic}-asks", "ask", encoding=encoding) as other,
     ):
         one.wait_started()
         other.wait_done(90)
