@@ -228,7 +228,8 @@ class BrokerController:
         self.store.start()
         await asyncio.to_thread(self.transaction_checks.load)
         self.store.arrival_listener = self._messages_arrived
-        self.schedule.on_delivered = self.timer.on_delivered = self._count_delivered
+        self.schedule.on_delivered = self._count_delivered
+        self.timer.on_delivered(self._count_delivered)
         self.timer.on_first = self.topics.create_timer_topic
         self.store.ask_before_delete(self.timer_rolling.may_delete)
         stack.push_async_callback(self.lanes.close)

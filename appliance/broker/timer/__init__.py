@@ -1,9 +1,10 @@
 """Arbitrary delay: messages that wait for a time of their own, RocketMQ 5's timer with our own files.
 
-store/timer.py   what waits: the store puts it into the timer's topic, an ordinary topic of the commit log
-service.py       reads that topic, remembers when what is due, delivers; who owns the rest
-slots.py         what is due later: files by hour and by minute, so that memory holds the next minute only
-due_table.py     what is due soon, in memory
-progress.py      how far all that has come, for a restart
-rolling.py       stores pending messages anew before their commit-log file goes
+- store/timer.py: what waits; the store puts it into the timer's topic, an ordinary topic of the commit log
+- service.py: reads that topic, remembers when what is due, owns the rest
+- backlog.py, slots.py: what is due later, in files by hour and by minute, so that memory holds the next minute only
+- due_table.py: what is due soon, in memory
+- deliverer.py, delivery.py: what is due now, back into its topic
+- progress.py: how far all that has come, for a restart
+- rolling.py: stores pending messages anew before their commit-log file goes
 """

@@ -14,31 +14,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from appliance.broker.json_file import StateFileError
 from appliance.broker.timer.backlog import Backlog
-from appliance.broker.timer.delivery import delivered
+from appliance.broker.timer.deliverer import RETRY_S, Deliverer
 from appliance.broker.timer.due_table import DueTable
 from appliance.broker.timer.entries import PLACE, Place, unpack_entries
 from appliance.broker.timer.progress import Progress, ProgressFile
 from appliance.broker.timer.slots import HOUR_MINUTES, MINUTE_MS, SlotFolder, hour_slot
-from gantrymq.errors import RecordError
 from gantrymq.message.topics import TIMER_TOPIC
 from store.message_store import MessageStore
-from store.results import ConsumeQueueUnit, PutMessageStatus
+from store.results import ConsumeQueueUnit
 
 logger = logging.getLogger(__name__)
 
-SLICE_SECONDS_MAX = 0.002  # then everybody else on the loop has a turn
 INDEX_UNITS = 256  # of the queue, at a time
-DELIVER_MESSAGES = 32  # of one millisecond, at a time
-READ_AHEAD_BYTES_MAX = 1 << 20
 GATHER_S = 0.005  # messages that come one by one are looked at together
-RETRY_S = 0.1  # after the store or the disk refused something
 WATCH_S_MAX = 1.0  # longest sleep: the wall clock may be set while we sleep
 LEAD_MS = 20_000  # a minute is in memory so long before it begins
 SPLIT_LEAD_MINUTES = 5  # an hour's file is split so long before it begins
@@ -47,7 +41,6 @@ SYNC_EVERY = 10  # records of progress
 REPORT_S = 60.0
 NOTHING_UNREAD = 1 << 62
 DUE_MS_MIN = 1 << 33  # less is no time but a tag's hash, by a RocketMQ 4.9 that has worked on the store
-HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
 class TimerService:
@@ -67,23 +60,29 @@ class TimerService:
         self._flush_interval_s = flush_interval_s
         self._arrived = asyncio.Event()
         self._brought = asyncio.Event()  # a minute is in memory
-        self._loaded_ms = 0  # all that is due before is in memory
         self.taken_ms = 0  # what comes now and is due before goes into memory, be the minute wholly there or not
         self._open_minute = 0  # files of earlier minutes may be deleted: nothing more goes there
         self._before = Progress()  # what the last run had reached
         self._saved = Progress()
-        self._is_refused = False  # the store would not take the last message: said once
         self._is_stuck = False  # the disk would not take entries or progress: said once
         self._recorded = 0  # of `delivered`, in the record
         self._reported = 0  # of `delivered`, in the log
         self.backlog = Backlog(SlotFolder(folder))
         self.due = DueTable()
+        self._deliverer = Deliverer(store, self.due, self._now_ms)
         self.indexed = 0  # the next message of the queue to look at
-        self.delivered = 0  # since the start
-        self.on_delivered: Callable[[str, int, int], None] | None = None  # topic, messages, bytes
         self.on_first: Callable[[], object] | None = None  # the first waiting message has come
 
+    def on_delivered(self, tell: Callable[[str, int, int], None]) -> None:
+        """Have `tell` told of each message that reaches its topic: topic, messages, bytes."""
+        self._deliverer.on_delivered = tell
+
     # -- figures ------------------------------------------------------------------------------------------------------
+
+    @property
+    def delivered(self) -> int:
+        """How many messages were delivered since the start."""
+        return self._deliverer.delivered
 
     @property
     def pending(self) -> int:
@@ -115,7 +114,7 @@ class TimerService:
         first = self.backlog.first_minute
         start = now_minute if first is None else min(first, now_minute)
         self._open_minute = start
-        self._loaded_ms = self.taken_ms = start * MINUTE_MS
+        self._deliverer.complete_ms = self.taken_ms = start * MINUTE_MS
         self.backlog.split_minute = max(self.backlog.split_minute, hour_slot(start).minute)
         if not self.backlog.counts:
             self.backlog.split_minute += HOUR_MINUTES  # nothing of this hour has to be split
@@ -159,7 +158,7 @@ class TimerService:
     async def _turn(self) -> None:
         """Read some of the queue, deliver some; sleep when there was neither."""
         has_more = self.read_queue()
-        await self._read_ahead()
+        await self._deliverer.read_ahead()
         wait_s = self.deliver_slice()
         if has_more or wait_s <= 0:
             await asyncio.sleep(0)
@@ -198,7 +197,7 @@ class TimerService:
         """The unit does not say it: RocketMQ 4.9 has made it, or the queue has an extension. 0: nothing waits there."""
         message = self._store.look_message_by_offset(unit.physical_offset)
         value = message.properties.get("TIMER_OUT_MS", "") if message is not None else ""
-        if message is None or message.topic != TIMER_TOPIC or not value.isdecimal():
+        if message is None or message.topic != TIMER_TOPIC or not value.isdecimal() or len(value) > 18:
             return 0
         return int(value)
 
@@ -215,71 +214,9 @@ class TimerService:
         self.indexed = corrected
         return True
 
-    # -- delivery -----------------------------------------------------------------------------------------------------
-
     def deliver_slice(self) -> float:
         """Deliver what is due, for a few ms. Returns seconds until more is due: 0 there is, inf nothing in memory."""
-        ends = time.perf_counter() + SLICE_SECONDS_MAX
-        while (due_ms := self.due.first_ms) is not None:
-            now_ms = self._now_ms()
-            if due_ms > now_ms:
-                return (due_ms - now_ms) / 1000
-            if due_ms >= self._loaded_ms:  # its minute is being brought: others may be due before
-                return RETRY_S
-            for place in self.due.peek(DELIVER_MESSAGES):
-                if not self._deliver(due_ms, place, now_ms):
-                    return RETRY_S
-                self.due.drop(1)
-                if time.perf_counter() > ends:
-                    return 0.0
-        return math.inf
-
-    def _deliver(self, due_ms: int, place: Place, now_ms: int) -> bool:
-        """Store one message where it was sent to. Returns False when it has to be tried again."""
-        try:
-            message = delivered(self._store, place.physical_offset, place.queue_offset, due_ms, now_ms)
-        except RecordError as exc:
-            self._skip(place, str(exc))
-            return True
-        result = self._store.put_message(message, delay=False)
-        if result.status is PutMessageStatus.PUT_OK:
-            self._is_refused = False
-            self.delivered += 1
-            if self.on_delivered is not None:
-                self.on_delivered(message.topic, 1, result.size_bytes)
-            return True
-        if result.status in HOPELESS:
-            self._skip(place, result.status.name)
-            return True
-        if not self._is_refused:
-            self._is_refused = True
-            logger.warning(
-                "timer message not stored, will retry",
-                extra={"event": "timer_message_refused", "status": result.status.name},
-            )
-        return False
-
-    def _skip(self, place: Place, why: str) -> None:
-        logger.error(
-            "timer message can't be delivered, skipped",
-            extra={"event": "timer_message_skipped", "physical_offset": place.physical_offset, "why": why},
-        )
-
-    async def _read_ahead(self) -> None:
-        """Have the records that are due now in memory: long ago written, they may have to come from the disk."""
-        due_ms = self.due.first_ms
-        if due_ms is None or due_ms > self._now_ms():
-            return
-        wanted: list[tuple[int, int]] = []
-        total = 0
-        for place in self.due.peek(4 * DELIVER_MESSAGES):
-            total += place.size_bytes
-            if wanted and total > READ_AHEAD_BYTES_MAX:
-                break
-            wanted.append((place.physical_offset, place.size_bytes))
-        reading = self._store.read_ahead(wanted)
-        if reading is not None:
-            await asyncio.wrap_future(reading)
+        return self._deliverer.deliver_slice()
 
     # -- minutes ------------------------------------------------------------------------------------------------------
 
@@ -291,16 +228,16 @@ class TimerService:
                 await self.bring_minutes(now_ms)
             except (OSError, StateFileError) as exc:
                 self._note_stuck(exc)
-            ahead_s = (self._loaded_ms - LEAD_MS - self._now_ms()) / 1000
+            ahead_s = (self._deliverer.complete_ms - LEAD_MS - self._now_ms()) / 1000
             await asyncio.sleep(min(max(ahead_s, RETRY_S), WATCH_S_MAX))
 
     async def bring_minutes(self, now_ms: int) -> None:
         """Bring every minute that begins within the lead time, as far as memory allows; split hours. OSError."""
-        while self._loaded_ms <= now_ms + LEAD_MS and self.due.count < MEMORY_MESSAGES_MAX:
-            minute = self._loaded_ms // MINUTE_MS
+        while self._deliverer.complete_ms <= now_ms + LEAD_MS and self.due.count < MEMORY_MESSAGES_MAX:
+            minute = self._deliverer.complete_ms // MINUTE_MS
             await self._split_to(minute)
             await self.backlog.take_minute(minute, self._take, self._begin_minute)
-            self._loaded_ms = self.taken_ms
+            self._deliverer.complete_ms = self.taken_ms
             self._arrived.set()
             await asyncio.sleep(0)
         await self._split_to(now_ms // MINUTE_MS + SPLIT_LEAD_MINUTES)
@@ -312,7 +249,7 @@ class TimerService:
             await self.backlog.split_hour(self.backlog.split_minute, lambda: self._save(indexed))  # noqa: B023
 
     def _begin_minute(self) -> None:
-        self.taken_ms = self._loaded_ms + MINUTE_MS
+        self.taken_ms = self._deliverer.complete_ms + MINUTE_MS
 
     def _take(self, data: bytes) -> None:
         for entry in unpack_entries(data):
@@ -324,8 +261,8 @@ class TimerService:
     def _reached(self) -> Progress:
         """What has been reached now; nothing more goes into files of earlier minutes."""
         due_ms = self.due.first_ms
-        delivered_ms = min(self._loaded_ms, self._now_ms() if due_ms is None else due_ms)
-        self._open_minute = max(self._open_minute, min(delivered_ms, self._loaded_ms - 1) // MINUTE_MS)
+        delivered_ms = min(self._deliverer.complete_ms, self._now_ms() if due_ms is None else due_ms)
+        self._open_minute = max(self._open_minute, min(delivered_ms, self._deliverer.complete_ms - 1) // MINUTE_MS)
         return Progress(self._saved.indexed, self.indexed, delivered_ms)
 
     async def _keep_record(self) -> None:
