@@ -1,4 +1,4 @@
-"""`gantry admin messages | send`."""
+"""`gantry admin messages`: finding messages, and reading topics."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from datetime import datetime
-from pathlib import Path
 
-from appliance.cli.admin_command import Command, NotThere, Shown, parse_pair, parse_time, positive
-from appliance.cli.admin_output import Cell, body_text, facts, message_json, print_json_line, table, when
+from appliance.cli import admin_send
+from appliance.cli.admin_command import Command, NotThere, Shown, parse_time, positive
+from appliance.cli.admin_output import Cell, body_text, message_json, message_lines, print_json_line, table, when
+from appliance.cli.admin_send import add_topic_and_id, message_by_id
 from gantrymq.client.admin import LONG_MAX, AdminClient
 from gantrymq.client.trace_records import TraceKind
 from gantrymq.errors import ConfigError
-from gantrymq.message.model import Message, MessageExt, MessageQueue
+from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import TRACE_TOPIC
 
 BODY_IN_TABLE_CHARS = 60
-BODY_CHARS_MAX = 100_000
 TAIL_PAUSE_S = 0.5
 
 
@@ -33,40 +33,14 @@ def _row(message: MessageExt) -> list[Cell]:
 COLUMNS = ("stored", "broker", "queue", "offset", "id", "tag", "keys", "body")
 
 
-def _message_lines(message: MessageExt) -> list[str]:
-    shown = facts(
-        [
-            ("topic", message.topic),
-            ("queue", f"{message.broker_name or '?'} {message.queue_id}, offset {message.queue_offset}"),
-            ("id", message.msg_id),
-            ("offset id", message.offset_msg_id),
-            ("tag", message.tags),
-            ("keys", " ".join(message.keys) or None),
-            ("born", f"{when(message.born_timestamp)} at {message.born_host[0]}"),
-            ("stored", f"{when(message.store_timestamp)} at {message.store_host[0]}:{message.store_host[1]}"),
-            ("tried before", message.reconsume_times),
-            ("properties", ", ".join(f"{name}={value}" for name, value in sorted(message.properties.items()))),
-            ("body", f"{len(message.body):,} bytes"),
-        ]
-    )
-    return [*shown, "", *body_text(message.body, limit=BODY_CHARS_MAX).splitlines()]
-
-
 # -- finding ----------------------------------------------------------------------------------------------------------
 
 
-async def _by_id(admin: AdminClient, arguments: argparse.Namespace) -> MessageExt:
-    message = await admin.find_by_id(arguments.topic, arguments.id)
-    if message is None:
-        raise NotThere(f"{arguments.topic} has no message {arguments.id} (any more)")
-    return message
-
-
 async def show_message(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    message = await _by_id(admin, arguments)
+    message = await message_by_id(admin, arguments)
     deliveries = await admin.deliveries(message)
     rows = [(each.group, each.state, "online" if each.is_online else "offline") for each in deliveries]
-    lines = [*_message_lines(message), "", *table(("group", "consumed", "members"), rows, empty="no group consumes it")]
+    lines = [*message_lines(message), "", *table(("group", "consumed", "members"), rows, empty="no group consumes it")]
     return Shown({"message": message, "deliveries": deliveries}, lines)
 
 
@@ -95,7 +69,7 @@ async def message_at(admin: AdminClient, arguments: argparse.Namespace) -> Shown
     if not messages or messages[0].queue_offset != arguments.offset:
         raise NotThere(f"queue {arguments.queue} has no message at {arguments.offset}: it holds {least} to {most - 1}")
     messages[0].broker_name = name
-    return Shown(messages[0], _message_lines(messages[0]))
+    return Shown(messages[0], message_lines(messages[0]))
 
 
 async def show_trace(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -194,96 +168,11 @@ def _new(admin: AdminClient, queue: MessageQueue, address: str, offset: int) -> 
     return admin.read_queue(address, queue.topic, queue.queue_id, offset, broker_name=queue.broker_name)
 
 
-# -- sending ----------------------------------------------------------------------------------------------------------
-
-
-async def plan_resend(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    message = await _by_id(admin, arguments)
-    return Shown(message, ["send a copy of:", *_message_lines(message)])
-
-
-async def resend(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    result = await admin.resend(await _by_id(admin, arguments), topic=arguments.to)
-    return Shown(result, [f"sent to {result.queue.topic} as {result.msg_id}"])
-
-
-async def plan_deliver(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    message = await _by_id(admin, arguments)
-    _, client = await _member(admin, arguments)
-    return Shown(message, [f"hand to {client} of {arguments.group}:", *_message_lines(message)])
-
-
-async def deliver(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    message = await _by_id(admin, arguments)
-    address, client = await _member(admin, arguments)
-    result = await admin.consume_directly(address, arguments.group, client, message)
-    lines = facts([("client", client), ("result", result.outcome), ("took", f"{result.took_ms} ms"),
-                   ("remark", result.remark)])  # fmt: skip
-    return Shown(result, lines, is_failure=result.outcome != "CR_SUCCESS")
-
-
-async def _member(admin: AdminClient, arguments: argparse.Namespace) -> tuple[str, str]:
-    """The address of a broker and a member of the group that is connected to it."""
-    masters = await admin.masters()
-    for name, each in (await admin.members(arguments.group)).by_broker.items():
-        for one in each.connection_set:
-            if arguments.client in (None, one.client_id):
-                return masters[name], one.client_id
-    raise NotThere(f"{arguments.group} has no member" + (f" {arguments.client}" if arguments.client else ""))
-
-
-async def plan_send(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    message = _message(arguments)
-    masters = await admin.topic_masters(arguments.topic)
-    text = f"send {len(message.body):,} bytes to {arguments.topic} at {arguments.broker or next(iter(masters))}"
-    return Shown({"topic": message.topic, "bytes": len(message.body), "properties": message.properties}, [text])
-
-
-async def send(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    message = _message(arguments)
-    masters = await admin.topic_masters(arguments.topic)
-    name = arguments.broker or next(iter(masters))
-    if name not in masters:
-        raise NotThere(f"{arguments.topic} has no queue at {name}; it is at {', '.join(masters)}")
-    result = await admin.send_message(masters[name], message, arguments.queue or 0, broker_name=name)
-    lines = facts(
-        [
-            ("status", result.status.name),
-            ("id", result.msg_id),
-            ("offset id", result.offset_msg_id),
-            ("queue", f"{name} {result.queue.queue_id}, offset {result.queue_offset}"),
-        ]
-    )
-    return Shown({"status": result.status.name, "result": result}, lines)
-
-
-def _message(arguments: argparse.Namespace) -> Message:
-    if (arguments.body is None) == (arguments.file is None):
-        raise ConfigError("give the body as text, or --file NAME (- is standard input)")
-    if arguments.file is None:
-        body = arguments.body.encode()
-    else:
-        body = sys.stdin.buffer.read() if str(arguments.file) == "-" else arguments.file.read_bytes()
-    return Message(
-        arguments.topic,
-        body,
-        tags=arguments.tag,
-        keys=arguments.key or (),
-        properties=dict(arguments.property or ()),
-        delay_level=arguments.delay_level,
-    )
-
-
 # -- options ----------------------------------------------------------------------------------------------------------
 
 
 def _topic(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
-
-
-def _topic_id(parser: argparse.ArgumentParser) -> None:
-    _topic(parser)
-    parser.add_argument("id", metavar="ID", help="unique id or offset id")
 
 
 def _query_arguments(parser: argparse.ArgumentParser) -> None:
@@ -329,39 +218,15 @@ def _trace_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace-topic", default=TRACE_TOPIC, metavar="TOPIC", help="default: %(default)s")
 
 
-def _resend_arguments(parser: argparse.ArgumentParser) -> None:
-    _topic_id(parser)
-    parser.add_argument("--to", metavar="TOPIC", help="default: the same; of dead letters, where they came from")
-
-
-def _deliver_arguments(parser: argparse.ArgumentParser) -> None:
-    _topic_id(parser)
-    parser.add_argument("-g", "--group", required=True, metavar="GROUP")
-    parser.add_argument("--client", metavar="ID", help="this member; default: any")
-
-
-def _send_arguments(parser: argparse.ArgumentParser) -> None:
-    _topic(parser)
-    parser.add_argument("body", nargs="?", metavar="TEXT")
-    parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="body from a file; - is standard input")
-    parser.add_argument("--tag", metavar="TAG")
-    parser.add_argument("-k", "--key", action="append", metavar="KEY", help="repeatable")
-    parser.add_argument("-p", "--property", action="append", type=parse_pair, metavar="NAME=VALUE", help="repeatable")
-    parser.add_argument("--delay-level", type=int, default=0, metavar="N", help="1 to 18")
-    parser.add_argument("-b", "--broker", metavar="NAME")
-    parser.add_argument("--queue", type=int, metavar="ID", help="default: 0")
-
-
 COMMANDS = {
     "messages": {
-        "show": Command("one message by id, and who consumed it", show_message, _topic_id),
+        "show": Command("one message by id, and who consumed it", show_message, add_topic_and_id),
         "query": Command("messages with a key", query_messages, _query_arguments),
         "at": Command("the message at a place of a queue", message_at, _at_arguments),
         "print": Command("messages of a topic, queue after queue", print_messages, _print_arguments),
         "tail": Command("messages as they come", tail, _tail_arguments),
         "trace": Command("what clients with tracing on did with a message", show_trace, _trace_arguments),
-        "resend": Command("send a copy of a message", resend, _resend_arguments, plan_resend),
-        "deliver": Command("hand a message to a running consumer", deliver, _deliver_arguments, plan_deliver),
+        **admin_send.AGAIN,
     },
-    "send": {"": Command("send a message", send, _send_arguments, plan_send)},
+    "send": {"": admin_send.SEND},
 }

@@ -17,6 +17,7 @@ from gantrymq.remoting.bodies import Body
 
 Cell = str | int | float | None
 NOTHING = "-"
+BODY_CHARS_MAX = 100_000
 _UNITS = ("KiB", "MiB", "GiB", "TiB")
 
 
@@ -111,6 +112,26 @@ def body_text(body: bytes, *, limit: int | None = None) -> str:
     if limit is not None and len(text) > limit:
         text = text[:limit] + "…"
     return text
+
+
+def message_lines(message: MessageExt) -> list[str]:
+    """A message for people: everything about it, then its body."""
+    shown = facts(
+        [
+            ("topic", message.topic),
+            ("queue", f"{message.broker_name or '?'} {message.queue_id}, offset {message.queue_offset}"),
+            ("id", message.msg_id),
+            ("offset id", message.offset_msg_id),
+            ("tag", message.tags),
+            ("keys", " ".join(message.keys) or None),
+            ("born", f"{when(message.born_timestamp)} at {message.born_host[0]}"),
+            ("stored", f"{when(message.store_timestamp)} at {message.store_host[0]}:{message.store_host[1]}"),
+            ("tried before", message.reconsume_times),
+            ("properties", ", ".join(f"{name}={value}" for name, value in sorted(message.properties.items()))),
+            ("body", f"{len(message.body):,} bytes"),
+        ]
+    )
+    return [*shown, "", *body_text(message.body, limit=BODY_CHARS_MAX).splitlines()]
 
 
 def message_json(message: MessageExt) -> dict[str, Any]:

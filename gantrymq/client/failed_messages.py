@@ -8,7 +8,9 @@ broadcasting, failed messages are dropped: each member would have to keep its ow
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
+from gantrymq.client.process_queue import ProcessQueue
 from gantrymq.client.sender import Sender
 from gantrymq.client.sending import pack
 from gantrymq.client.session import ClientSession
@@ -22,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"  # sends the failed messages that the broker can't take back
 SEND_TIMEOUT_S = 5.0
+OVERDUE_DELAY_LEVEL = 3  # of messages a listener never finished
 
 
 class FailedMessages:
@@ -75,10 +78,28 @@ class FailedMessages:
                 )
         await self._send_anew(message, message.reconsume_times + 1)
 
+    async def send_back_overdue(self, process_queues: Iterable[ProcessQueue], started_before: float) -> None:
+        """Send back what listeners have had since before that time: a call that never ends must not hold the group's
+        offset for ever."""
+        for process_queue in list(process_queues):
+            overdue = process_queue.overdue(started_before)
+            if overdue:
+                logger.warning(
+                    "listener overdue",
+                    extra={"event": "listener_overdue", "queue": str(process_queue.queue), "count": len(overdue)},
+                )
+                left = await self.send_back(overdue, delay_level=OVERDUE_DELAY_LEVEL)
+                process_queue.remove([message for message in overdue if message not in left])
+
     async def give_up(self, messages: list[MessageExt]) -> list[MessageExt]:
         """Send messages that failed as often as they may to the dead letters; return those that could not be sent."""
         left: list[MessageExt] = []
         for message in messages:
+            if self._model is MessageModel.BROADCASTING:
+                logger.warning(
+                    "failed message dropped", extra={"event": "failed_message_dropped", "msg_id": message.msg_id}
+                )
+                continue
             try:
                 await self._send_anew(message, message.reconsume_times)
             except GantryError as exc:

@@ -14,21 +14,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
 from gantrymq.client.assignment import REBALANCE_S, Assignment, GroupShare
-from gantrymq.client.background import Background, every, wait_for_event
-from gantrymq.client.offset_store import BrokerOffsets, FileOffsets, OffsetStore
+from gantrymq.client.background import Background, every
+from gantrymq.client.polled import Polled
 from gantrymq.client.process_queue import ProcessQueue
 from gantrymq.client.pulling import FlowLimits, PullContext, keep_pulling
 from gantrymq.client.rebalance import AllocateStrategy, allocate_averagely
 from gantrymq.client.running_info import ConsumeCounters
 from gantrymq.client.session import ClientSession, ConnectionOptions
-from gantrymq.client.start_offset import StartAt
+from gantrymq.client.start_offset import StartAt, offset_store
 from gantrymq.client.subscription import ConsumeFrom, MessageModel, parse_subscription
 from gantrymq.errors import ConfigError, ConnectError, GantryError
 from gantrymq.message.model import MessageExt, MessageQueue
@@ -71,19 +70,15 @@ class PullConsumer:
         self.group = group
         self._model = model
         self._consume_from = consume_from
-        self._batch_size = batch_size
         self._auto_commit = auto_commit
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._chosen: dict[str, list[MessageQueue]] | None = None  # by topic, after `assign`
-        self._arrived: deque[tuple[ProcessQueue, list[MessageExt]]] = deque()
-        self._has_arrived = asyncio.Event()
-        self._polled: tuple[ProcessQueue, list[MessageExt]] | None = None
+        self._polled = Polled(batch_size)
         self._committed: dict[MessageQueue, int] = {}  # what `commit` said, when it is up to the application
-        self._paused: set[MessageQueue] = set()
         self._background = Background()
         self._session = ClientSession(name_servers, heartbeat=self._heartbeat, heartbeat_slaves=True, **options)
         self._group_share = GroupShare(self._session, group, model, strategy, self._not_registered)
-        self._offsets = self._offset_store(offsets_folder)
+        self._offsets = offset_store(self._session, group, model, offsets_folder)
         context = self._pull_context(limits or FlowLimits(), pull_batch)
         self._assignment = Assignment(
             self._session,
@@ -108,18 +103,12 @@ class PullConsumer:
             subscription=self._subscriptions.get,
             queue_count=lambda: len(self._assignment.held),
             commit_offset=lambda process_queue: None,  # the application has not seen them yet
-            received=self._received,
+            received=self._polled.add,
             offset_moved=self._offset_moved,
             not_registered=self._not_registered,
-            is_paused=lambda process_queue: process_queue.queue in self._paused,
+            is_paused=lambda process_queue: process_queue.queue in self._polled.paused,
             says_subscription=True,
         )
-
-    def _offset_store(self, folder: Path | None) -> OffsetStore:
-        if self._model is MessageModel.CLUSTERING:
-            return BrokerOffsets(self._session.calls, self._session.routes, self.group)
-        folder = folder or Path.home() / ".rocketmq_offsets"
-        return FileOffsets(folder / self._session.client_id / self.group / "offsets.json")
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -157,9 +146,9 @@ class PullConsumer:
             return
         self._assignment.close()
         await self._background.close()
-        self._finish_polled()
+        self._polled.finish()
         await self._assignment.leave()
-        self._has_arrived.set()
+        self._polled.wake()
         await self._session.close(consumer_group=self.group)
 
     # -- which queues -------------------------------------------------------------------------------------------------
@@ -191,7 +180,7 @@ class PullConsumer:
         self._subscriptions.clear()
         self._subscriptions.update({topic: parse_subscription(topic, expression, version) for topic in chosen})
         self._session.require_open()
-        self._finish_polled()
+        self._polled.finish()
         for topic in chosen:
             await self._session.routes.to_read(topic)
         await self._greet()
@@ -242,16 +231,10 @@ class PullConsumer:
     async def poll(self, timeout_s: float = POLL_S) -> list[MessageExt]:
         """The next messages of some queue, an empty list when none come in time. Those of the last poll are done."""
         self._session.require_open()
-        self._finish_polled()
-        deadline = time.monotonic() + timeout_s
-        while True:
-            found = self._next()
-            if found:
-                return found
-            self._has_arrived.clear()
-            if not await wait_for_event(self._has_arrived, deadline - time.monotonic()):
-                return []
-            self._session.require_open()
+        self._polled.finish()
+        found = await self._polled.next(timeout_s)
+        self._session.require_open()
+        return found
 
     def __aiter__(self) -> AsyncIterator[MessageExt]:
         """Message by message, for ever."""
@@ -262,42 +245,17 @@ class PullConsumer:
             for message in await self.poll():
                 yield message
 
-    def _received(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
-        self._arrived.append((process_queue, messages))
-        self._has_arrived.set()
-
-    def _next(self) -> list[MessageExt]:
-        for _ in range(len(self._arrived)):
-            process_queue, messages = self._arrived.popleft()
-            if process_queue.was_dropped():
-                continue
-            if process_queue.queue in self._paused:
-                self._arrived.append((process_queue, messages))
-                continue
-            if len(messages) > self._batch_size:
-                self._arrived.appendleft((process_queue, messages[self._batch_size :]))
-                messages = messages[: self._batch_size]
-            self._polled = process_queue, messages
-            return messages
-        return []
-
-    def _finish_polled(self) -> None:
-        if self._polled is not None:
-            process_queue, messages = self._polled
-            process_queue.remove(messages)
-            self._polled = None
-
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Poll nothing of these queues, and pull no more, until `resume`."""
-        self._paused.update(queues)
+        self._polled.paused.update(queues)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Undo `pause`."""
-        for queue in queues:
-            self._paused.discard(queue)
+        resumed = list(queues)
+        self._polled.resume(resumed)
+        for queue in resumed:
             if (held := self._assignment.held.get(queue)) is not None:
                 held.changed.set()
-        self._has_arrived.set()
 
     # -- offsets ------------------------------------------------------------------------------------------------------
 
@@ -307,7 +265,7 @@ class PullConsumer:
     async def commit(self) -> None:
         """Write that every polled message is done with, those of the last poll too."""
         self._session.require_open()
-        self._finish_polled()
+        self._polled.finish()
         self._committed.update({queue: held.commit_offset for queue, held in self._assignment.held.items()})
         await self._assignment.persist()
 
@@ -349,8 +307,7 @@ class PullConsumer:
         return await self._session.calls.search_offset(self._address(queue), queue.topic, queue.queue_id, timestamp_ms)
 
     async def _go_on(self, queue: MessageQueue, offset: int) -> None:
-        if self._polled is not None and self._polled[0].queue == queue:
-            self._polled = None
+        self._polled.forget(queue)
         self._committed.pop(queue, None)
         await self._assignment.restart({queue: offset}, persist=self._auto_commit)
 

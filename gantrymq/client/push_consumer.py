@@ -26,7 +26,6 @@ from gantrymq.client.consumer_requests import ConsumerRequests
 from gantrymq.client.consuming import Consumes, Consuming
 from gantrymq.client.failed_messages import INNER_PRODUCER_GROUP, FailedMessages, restore_topic
 from gantrymq.client.listener_calls import Listener, ListenerCalls
-from gantrymq.client.offset_store import BrokerOffsets, FileOffsets, OffsetStore
 from gantrymq.client.ordered_consuming import SUSPEND_S, OrderedConsuming
 from gantrymq.client.process_queue import ProcessQueue
 from gantrymq.client.pulling import FlowLimits, PullContext, keep_pulling
@@ -37,25 +36,23 @@ from gantrymq.client.results import SendResult
 from gantrymq.client.running_info import ConsumeCounters, running_info
 from gantrymq.client.session import ClientSession, ConnectionOptions
 from gantrymq.client.stacks import stacks_of, workers_of
-from gantrymq.client.start_offset import StartAt
-from gantrymq.client.subscription import SQL92, ConsumeFrom, MessageModel, parse_subscription
+from gantrymq.client.start_offset import StartAt, offset_store
+from gantrymq.client.subscription import ConsumeFrom, MessageModel, parse_subscription
+from gantrymq.client.subscription_check import check_conditions
 from gantrymq.client.trace import ConsumeTracer, TraceDispatcher
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import TRACE_TOPIC, check_group, check_topic, retry_topic
 from gantrymq.remoting.bodies import (
-    CheckClientRequestBody,
     ConsumerData,
     HeartbeatData,
     ProducerData,
     SubscriptionData,
 )
-from gantrymq.remoting.codes import RequestCode
 
 logger = logging.getLogger(__name__)
 
 PERSIST_S = 5.0  # RocketMQ: persistConsumerOffsetInterval
-OVERDUE_DELAY_LEVEL = 3  # of messages a listener never finished
 MAX_RECONSUME_TIMES = 16  # unless ordered: RocketMQ's defaults for either
 UNLIMITED = (1 << 31) - 1
 REPLY_TIMEOUT_S = 3.0
@@ -122,16 +119,10 @@ class PushConsumer:
         self._heartbeat_wanted = asyncio.Event()
         self._retry_topic = retry_topic(group)
         self._session = ClientSession(name_servers, heartbeat=self._heartbeat, heartbeat_slaves=True, **options)
-        self._failed = FailedMessages(
-            self._session,
-            group,
-            model=model,
-            max_reconsume_times=(
-                max_reconsume_times
-                if max_reconsume_times is not None
-                else (UNLIMITED if ordered else MAX_RECONSUME_TIMES)
-            ),
-        )
+        limit = max_reconsume_times
+        if limit is None:
+            limit = UNLIMITED if ordered else MAX_RECONSUME_TIMES
+        self._failed = FailedMessages(self._session, group, model=model, max_reconsume_times=limit)
         self._counters = ConsumeCounters()
         self._traces = TraceDispatcher(self._session, group, topic=trace_topic) if trace else None
         self._calls = ListenerCalls(
@@ -163,7 +154,7 @@ class PushConsumer:
             group,
             share=GroupShare(self._session, group, model, strategy, self._heartbeat_wanted.set),
             start_at=start_at,
-            offsets=self._offset_store(offsets_folder),
+            offsets=offset_store(self._session, group, model, offsets_folder),
             background=self._background,
             keep_pulling=lambda process_queue: keep_pulling(pull_context, process_queue),
             locks=self._locks,
@@ -186,12 +177,6 @@ class PushConsumer:
             offset_moved=self._on_offset_moved,
             not_registered=self._heartbeat_wanted.set,
         )
-
-    def _offset_store(self, folder: Path | None) -> OffsetStore:
-        if self._model is MessageModel.CLUSTERING:
-            return BrokerOffsets(self._session.calls, self._session.routes, self.group)
-        folder = folder or Path.home() / ".rocketmq_offsets"
-        return FileOffsets(folder / self._session.client_id / self.group / "offsets.json")
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -240,7 +225,7 @@ class PushConsumer:
         self._started_at_ms = time.time_ns() // 1_000_000
         self._session.open()
         try:
-            await self._check_conditions()
+            await check_conditions(self._session, self.group, list(self._subscriptions.values()))
         except BaseException:
             await self._session.close()
             raise
@@ -269,17 +254,6 @@ class PushConsumer:
     async def reply(self, request: MessageExt, body: bytes, *, timeout_s: float = REPLY_TIMEOUT_S) -> SendResult:
         """Answer a request (see Producer.request) that the listener was given."""
         return await self._failed.sender.reply(request, reply_to(request, body), timeout_s)
-
-    async def _check_conditions(self) -> None:
-        """Ask a broker to compile the SQL conditions: a mistake should show now, not as a pull that fails for ever."""
-        for subscription in list(self._subscriptions.values()):
-            if subscription.expression_type != SQL92:
-                continue
-            route = await self._session.routes.to_read(subscription.topic)
-            found = self._session.routes.address_to_read(route.readable[0].broker_name) if route.readable else None
-            if found is not None:
-                body = CheckClientRequestBody(self.client_id, self.group, subscription).to_json()
-                await self._session.calls.call(found[0], RequestCode.CHECK_CLIENT_CONFIG, None, body)
 
     def _heartbeat(self, client_id: str) -> HeartbeatData:
         consumer = ConsumerData(
@@ -356,15 +330,7 @@ class PushConsumer:
     async def _give_up_overdue(self) -> None:
         """A listener that never returns must not hold the group's offset for ever."""
         started_before = time.monotonic() - self._overdue_s
-        for process_queue in list(self._assignment.held.values()):
-            overdue = process_queue.overdue(started_before)
-            if overdue:
-                logger.warning(
-                    "listener overdue",
-                    extra={"event": "listener_overdue", "queue": str(process_queue.queue), "count": len(overdue)},
-                )
-                left = await self._failed.send_back(overdue, delay_level=OVERDUE_DELAY_LEVEL)
-                process_queue.remove([message for message in overdue if message not in left])
+        await self._failed.send_back_overdue(self._assignment.held.values(), started_before)
 
     def _running_info(self, with_stacks: bool) -> bytes:
         return running_info(

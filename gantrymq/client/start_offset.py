@@ -1,12 +1,14 @@
-"""Where a consumer goes on in a queue it was just given: the group's own offset, else what `ConsumeFrom` says."""
+"""Where a consumer goes on in a queue it was just given: the group's own offset, else what `ConsumeFrom` says; and
+which store keeps the group's offsets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from gantrymq.client.offset_store import OffsetStore
+from gantrymq.client.offset_store import BrokerOffsets, FileOffsets, OffsetStore
 from gantrymq.client.session import ClientSession
-from gantrymq.client.subscription import ConsumeFrom
+from gantrymq.client.subscription import ConsumeFrom, MessageModel
 from gantrymq.errors import ConfigError, ConnectError
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import is_retry_topic
@@ -22,6 +24,14 @@ class StartAt:
     def __post_init__(self) -> None:
         if self.consume_from is ConsumeFrom.TIMESTAMP and self.timestamp_ms is None:
             raise ConfigError("consume_from TIMESTAMP needs consume_from_ms")
+
+
+def offset_store(session: ClientSession, group: str, model: MessageModel, folder: Path | None) -> OffsetStore:
+    """The brokers when members share the work; a file of this host, where Java keeps its own, when each gets all."""
+    if model is MessageModel.CLUSTERING:
+        return BrokerOffsets(session.calls, session.routes, group)
+    folder = folder or Path.home() / ".rocketmq_offsets"
+    return FileOffsets(folder / session.client_id / group / "offsets.json")
 
 
 async def start_offset(session: ClientSession, offsets: OffsetStore, queue: MessageQueue, start_at: StartAt) -> int:
