@@ -223,5 +223,11 @@ class Access:
         )
 
 
+def account_name(peer: Peer) -> str | None:
+    """The access key under which the connection last spoke, None where nobody is asked for one."""
+    notes: Notes | None = peer.access
+    return notes.account.access_key if notes is not None and notes.account is not None else None
+
+
 def _needs_admin(code: int, access_key: str) -> AccessDenied:
     return AccessDenied("no_admin", f"Need admin permission for request code={code}, but accessKey={access_key} is not")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from appliance.acl.access import Access, AccessOptions
+from appliance.acl.account import PUB
 from appliance.acl.account_book import AccountBook
 from appliance.broker.stored_topics import StoredTopics
 from appliance.config import BrokerConfig
+from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.signature import Credentials
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
@@ -27,6 +30,26 @@ def access_gate(config: BrokerConfig, book: AccountBook | None, store: MessageSt
         return None
     options = AccessOptions(config.acl_require_stamp, config.acl_stamp_window_ms)
     return Access(book, StoredTopics(store), options=options)
+
+
+def may_send(access: Access | None) -> Callable[[ServerConnection, str], bool] | None:
+    """Whether whoever spoke on a connection may send to a topic, None where everybody may."""
+    if access is None:
+        return None
+    return lambda connection, topic: access.may_touch(connection, topic, PUB)
+
+
+def access_figures(access: Access | None, book: AccountBook | None) -> dict[str, str]:
+    """Rows for GET_BROKER_RUNTIME_INFO (28): keys of ours, counts since the start."""
+    if access is None or book is None:
+        return {"aclEnable": "false"}
+    return {
+        "aclEnable": "true",
+        "aclAccounts": str(len(book.current.by_key)),
+        "aclDenied": str(access.denied.total()),
+        "aclDeniedByReason": ",".join(f"{reason}:{count}" for reason, count in sorted(access.denied.items())) or "none",
+        "aclUnstampedRequests": str(access.unstamped),  # signed ones that whoever saw them could send again
+    }
 
 
 def own_credentials(config: BrokerConfig) -> Credentials | None:

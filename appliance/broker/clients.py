@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from appliance.acl.access import account_name
 from appliance.broker.subscription_agreement import Wish
 from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.bodies import Connection
@@ -69,11 +70,12 @@ class ProducerManager:
         self._turn = itertools.count()
         self.groups: dict[str, Channels] = {}
         self._connection_of_client: dict[str, ServerConnection] = {}
+        self.may_see: Callable[[ServerConnection, str], bool] | None = None  # None: everybody sees everything
 
     def register(self, group: str, connection: ServerConnection, client_id: str, language: str, version: int) -> None:
         """Note a heartbeat; a known member is refreshed."""
         members = self.groups.setdefault(group, {})
-        self._connection_of_client[client_id] = connection
+        self._note_client(client_id, connection)
         member = members.get(connection)
         if member is not None and member.client_id == client_id:
             member.last_update = self._clock()
@@ -97,6 +99,12 @@ class ProducerManager:
             self._forget_client(member)
         logger.info("producer left", extra={"event": "producer_left", "group": group, "client": member.client_id})
 
+    def _note_client(self, client_id: str, connection: ServerConnection) -> None:
+        """The latest connection of a client gets its replies; one of another account does not take its place."""
+        known = self._connection_of_client.get(client_id)
+        if known is None or known.is_closing or account_name(known) == account_name(connection):
+            self._connection_of_client[client_id] = connection
+
     def _forget_client(self, member: ClientChannel) -> None:
         if self._connection_of_client.get(member.client_id) is member.connection:
             del self._connection_of_client[member.client_id]
@@ -119,9 +127,17 @@ class ProducerManager:
         """Return the connection of a producing client, for pushing it a reply."""
         return self._connection_of_client.get(client_id)
 
-    def pick(self, group: str) -> ClientChannel | None:
-        """Return one live member, a different one each time; None when the group has none."""
-        members = [member for member in self.groups.get(group, {}).values() if not member.connection.is_closing]
+    def pick(self, group: str, topic: str = "") -> ClientChannel | None:
+        """Return one live member that may see messages of the topic, a different one each time; None: there is none.
+
+        Group names are anybody's to claim: with access control, who may not send to the topic is not asked about it.
+        """
+        may_see = self.may_see
+        members = [
+            member
+            for member in self.groups.get(group, {}).values()
+            if not member.connection.is_closing and (may_see is None or may_see(member.connection, topic))
+        ]
         return members[next(self._turn) % len(members)] if members else None
 
 

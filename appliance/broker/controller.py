@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from appliance.acl.account_file import AccountFileError
-from appliance.broker.access_control import access_gate, account_book
+from appliance.broker.access_control import access_gate, account_book, may_send
 from appliance.broker.address_server import AddressServer, address_server_url
 from appliance.broker.answers import SendAnswers
 from appliance.broker.clients import ProducerManager
@@ -174,6 +174,7 @@ class BrokerController:
         )
         self.accounts = account_book(config, store_config)  # None: nobody is asked for one
         self.access = access_gate(config, self.accounts, self.store)
+        self.producers.may_see = may_send(self.access)
         self.lanes = Lanes(self, lane_limits(config))
         self.tls = server_tls(config)
         self.server = self._listener(HANDLERS, config.listen_port)

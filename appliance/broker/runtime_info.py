@@ -11,6 +11,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
+from appliance.broker.access_control import access_figures
 from appliance.broker.service_figures import service_figures
 from appliance.ignored_settings import explain_ignored
 from gantrymq.message.topics import SCHEDULE_TOPIC
@@ -52,6 +53,7 @@ def runtime_info(broker: BrokerController, *, now_s: float | None = None) -> dic
         **_transactions(broker),
         **_consumer_groups(broker),
         **service_figures(broker),
+        **access_figures(broker.access, broker.accounts),
         "settingsIgnored": explain_ignored(broker.live_config.ignored),  # ours, as the log says it at the start
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_timestamp),
     }

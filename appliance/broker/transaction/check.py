@@ -245,7 +245,7 @@ class TransactionCheckService:
         if result is None:  # no room for the counter in its properties: it could be asked about for ever
             self._discard(half)
             return
-        member = self._producers.pick(half.group or "")
+        member = self._producers.pick(half.group or "", half.properties.get(keys.REAL_TOPIC, ""))
         if member is None:
             self._figures.unanswerable += 1
             logger.debug(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.acl.access import account_name
 from appliance.bench.processes import free_ports
 from appliance.broker.controller import BrokerController
 from appliance.config import BrokerConfig
@@ -16,7 +17,7 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.message.record import decode_record
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, KVTable, ProducerData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.signature import SIGNATURE, Credentials, Stamper
@@ -253,6 +254,31 @@ async def test_the_vip_port_is_no_second_door(tmp_path: Path) -> None:
             assert answer.code == expected
 
 
+async def heartbeat(peer: SignedPeer, account: Credentials, client_id: str, group: str) -> None:
+    beat = HeartbeatData(client_id, [ProducerData(group)], []).to_json()
+    answer = await peer.ask(account, RequestCode.HEART_BEAT, {}, beat)
+    assert answer.code == 0, answer.remark
+
+
+async def test_who_claims_a_producers_group_or_client_id_is_told_nothing_by_it(tmp_path: Path) -> None:
+    """Half messages go to a group's producers (39), replies to a client id (326): anybody can name either."""
+    async with (
+        guarded(tmp_path) as cluster,
+        signed_peer(cluster.broker.port) as honest,
+        signed_peer(cluster.broker.port) as rogue,
+    ):
+        producers = cluster.broker.producers
+        await heartbeat(rogue, LOW, "other-client", "PaymentProducers")
+        assert producers.pick("PaymentProducers", "TopicX") is None
+        await heartbeat(honest, RIGHT, "the-client", "PaymentProducers")
+        await heartbeat(rogue, LOW, "the-client", "PaymentProducers")
+        for _ in range(4):
+            member = producers.pick("PaymentProducers", "TopicX")
+            assert member is not None and account_name(member.connection) == "rightKey1"
+        connection = producers.connection_of("the-client")
+        assert connection is not None and account_name(connection) == "rightKey1"
+
+
 # -- accounts by request ----------------------------------------------------------------------------------------------
 
 
@@ -353,4 +379,22 @@ def test_a_signed_peer_signs() -> None:
     request = RemotingCommand.request(310, {"b": "T"})
     ADMIN.sign(request, Stamper())
     assert set(request.ext_fields) == {"b", "AccessKey", "RequestStamp", SIGNATURE}
-    assert SignedPeer
+
+
+async def test_the_status_tells_what_was_refused(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        await peer.ask(None, RequestCode.GET_BROKER_RUNTIME_INFO)
+        table = KVTable.from_json((await peer.ask(ADMIN, RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+        assert (table["aclEnable"], table["aclAccounts"], table["aclDenied"]) == ("true", "4", "1")
+        assert (table["aclDeniedByReason"], table["aclUnstampedRequests"]) == ("no_account:1", "0")
+
+
+async def test_a_key_query_shows_no_message_of_another_topic(tmp_path: Path) -> None:
+    """The index knows hashes only; "Aa#k" and "BB#k" have the same one."""
+    accounts = "accounts: [{accessKey: rightKey1, secretKey: rightSecret1, topicPerms: [Aa=PUB, BB=PUB|SUB]}]"
+    async with guarded(tmp_path, accounts) as cluster, signed_peer(cluster.broker.port) as peer:
+        await sent(peer, RIGHT, "Aa", b"secret", KEYS="k")
+        await sent(peer, RIGHT, "BB", b"open", KEYS="k")
+        fields = {"topic": "BB", "key": "k", "maxNum": "32", "beginTimestamp": "0", "endTimestamp": str(1 << 62)}
+        answer = await peer.ask(RIGHT, RequestCode.QUERY_MESSAGE, fields)
+        assert answer.code == 0 and b"secret" not in answer.body and b"open" in answer.body

@@ -187,7 +187,7 @@ async def test_a_message_that_is_not_there_yet_is_refused_before_it_may_come(bro
             RIGHT.sign(request, Stamper())
             with pytest.raises(BrokerError) as refused:
                 gate(Client(), request)
-            assert refused.value.code == 1
+            assert refused.value.code in (1, 29)  # nothing there, or no offset at all
 
 
 async def test_the_table_names_real_codes() -> None:

@@ -11,6 +11,7 @@ class RecordingConnection:
     def __init__(self, port: int = 1000) -> None:
         self.remote_text = f"127.0.0.1:{port}"
         self.is_closing = False
+        self.access: object = None  # nobody is asked for an account
         self.pushed: list[RemotingCommand] = []
         self.close_reason: str | None = None
 
