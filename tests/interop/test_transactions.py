@@ -76,8 +76,13 @@ def test_java_commits_rolls_back_and_is_asked(checking: Peer, java: JavaClient, 
                 COMMITTED: "COMMIT_MESSAGE",
                 ROLLED_BACK: "ROLLBACK_MESSAGE",
             }.get(fate, "UNKNOW")
-            times = {COMMITTED: None, ROLLED_BACK: None, THROWS: [1, 2]}.get(fate, [1])
-            assert checked.get(number) == times, number
+            times = checked.get(number, [])
+            if fate in (COMMITTED, ROLLED_BACK):
+                assert times == []
+            elif fate == THROWS:  # a round before the producer's first heartbeat counts, but asks nobody
+                assert times == sorted(times) and times[-1] >= 2 > len(times) - 1, times
+            else:
+                assert len(times) == 1, times
         for number, _, asked_topic, transaction_id, body in producer.lines("CHECK"):
             sent = next(line for line in producer.lines("HALF") if line[0] == number)
             assert (asked_topic, transaction_id) == (topic, sent[2])
