@@ -131,7 +131,9 @@ class Access:
         if notes.account is None:
             return notes.is_white
         current = self._book.current.by_key.get(notes.account.access_key)
-        return current is not None and current.may_topic(topic, permission)
+        if current is None:
+            return False
+        return current.is_white(peer.remote_address[0]) or current.may_topic(topic, permission)
 
     # -- the steps ----------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import hmac
+from pathlib import Path
+
 import pytest
 
+from gantrymq.errors import ConfigError
 from gantrymq.remoting.command import RemotingCommand
-from gantrymq.remoting.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, Credentials, calculate_signature
+from gantrymq.remoting.signature import (
+    ACCESS_KEY,
+    SECURITY_TOKEN,
+    SIGNATURE,
+    STAMP,
+    Credentials,
+    SigningKey,
+    Stamper,
+    calculate_signature,
+)
 from tests.remoting.golden import captured
 
 SECRETS = {"adminKey1": "adminSecret1", "limitedKey": "limitedSecret"}  # accounts of the recorded broker
@@ -61,3 +74,48 @@ def test_secrets_are_not_shown(shown: object) -> None:
     text = shown(Credentials("key", "hidden-secret", "hidden-token"))
     assert "hidden" not in text
     assert "key" in text
+
+
+def test_a_stamp_makes_every_signature_another_one_and_is_signed() -> None:
+    credentials, stamper = Credentials("key", "secret"), Stamper()
+    request = RemotingCommand.request(310, {"b": "T"}, b"body")
+    credentials.sign(request, stamper)
+    first = dict(request.ext_fields)
+    credentials.sign(request, stamper)
+    assert request.ext_fields[STAMP] != first[STAMP] and request.ext_fields[SIGNATURE] != first[SIGNATURE]
+    assert request.ext_fields[STAMP].split(".")[1:] == [first[STAMP].split(".")[1], "2", "310"]
+    assert calculate_signature(request.ext_fields, b"body", "secret") == request.ext_fields[SIGNATURE]
+    plain = RemotingCommand.request(310, {"b": "T"}, b"body")
+    Credentials("key", "secret", stamped=False).sign(plain, stamper)
+    assert STAMP not in plain.ext_fields
+
+
+@pytest.mark.parametrize("secret", ["s", "x" * 64, "y" * 65, "ü" * 200])
+def test_a_prepared_key_gives_hmac_sha1(secret: str) -> None:
+    for content, body in ((b"", b""), (b"abc", b""), (b"abc", b"d" * 5000)):
+        assert SigningKey(secret).digest(content, body) == hmac.digest(secret.encode(), content + body, "sha1")
+
+
+def test_credentials_come_from_a_file_like_tools_yml(tmp_path: Path) -> None:
+    path = tmp_path / "tools.yml"
+    path.write_text("# ours\naccessKey: rocketmq2\nsecretKey: '12345678'\n")
+    assert Credentials.from_file(path) == Credentials("rocketmq2", "12345678")
+    path.write_text("accessKey: rocketmq2\nsecretKey:\n")
+    with pytest.raises(ConfigError, match="secretKey") as refused:
+        Credentials.from_file(path)
+    assert "rocketmq2" not in str(refused.value)
+    with pytest.raises(ConfigError, match=r"nothing\.yml"):
+        Credentials.from_file(tmp_path / "nothing.yml")
+
+
+def test_credentials_come_from_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "tools.yml"
+    path.write_text("accessKey: from-file\nsecretKey: secret-1\n")
+    both = {"GANTRYMQ_ACCESS_KEY": "from-variable", "GANTRYMQ_SECRET_KEY": "secret-2"}
+    assert Credentials.from_environment({}) is None
+    assert Credentials.from_environment(both) == Credentials("from-variable", "secret-2")
+    assert Credentials.from_environment(both | {"GANTRYMQ_CREDENTIALS": str(path)}) == Credentials(
+        "from-file", "secret-1"
+    )
+    with pytest.raises(ConfigError, match="GANTRYMQ_SECRET_KEY is missing"):
+        Credentials.from_environment({"GANTRYMQ_ACCESS_KEY": "alone"})
