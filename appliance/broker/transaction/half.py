@@ -16,6 +16,7 @@ from gantrymq.message.ids import offset_message_id
 from gantrymq.message.record import RecordFields, encode_fields, split_record
 from store.results import StoreMessage
 
+QUEUE_ID_MAX = (1 << 31) - 1
 HALF_QUEUE = 0  # all half messages of a broker stand in one queue
 OP_TAG = "d"  # "delete": the only thing an op message of 4.9 says
 _HALF_TOPIC = names.TRANS_HALF_TOPIC.encode()
@@ -61,10 +62,13 @@ class HalfMessage:
         return number(self.properties.get(keys.TRAN_PREPARED_QUEUE_OFFSET, "-1"))
 
     def real_place(self) -> tuple[str, int]:
-        """Return topic and queue id of the message that a commit makes. RecordError when they are missing."""
-        topic, queue_id = self.properties.get(keys.REAL_TOPIC), self.properties.get(keys.REAL_QID, "")
-        if not topic or not queue_id.isdecimal():
-            raise RecordError(f"its {keys.REAL_TOPIC} or {keys.REAL_QID} is missing")
+        """Return topic and queue id of the message that a commit makes. RecordError when no message could bear them:
+        another make's record, or a damaged one."""
+        topic, queue_id = self.properties.get(keys.REAL_TOPIC, ""), self.properties.get(keys.REAL_QID, "")
+        if not 0 < len(topic.encode()) <= names.TOPIC_CHARS_MAX:
+            raise RecordError(f"its {keys.REAL_TOPIC} is {topic[:200]!r}")
+        if not queue_id.isdecimal() or len(queue_id) > 10 or int(queue_id) > QUEUE_ID_MAX:
+            raise RecordError(f"its {keys.REAL_QID} is {queue_id[:20]!r}")
         return topic, int(queue_id)
 
 

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 COPIES_MAX = 64  # of one half message, found by its key
 ALL_TIMES = 1 << 62
 OPS_A_READ = 256
+OFFSET_DIGITS_MAX = 20  # of a 64-bit number
 
 _NOT_FOUND = "Find prepared transaction message failed"
 # What the producer is told of an end that could not be stored (../spec: put status -> response code).
@@ -125,7 +126,7 @@ class TransactionService:
             return None
         body = bytes(record[fields.body_position : fields.body_position + fields.body_bytes])
         is_end = keys.find_property(fields.properties, keys.TAGS.encode()) == halves.OP_TAG.encode()
-        return int(body) if is_end and body.isdigit() else None
+        return int(body) if is_end and body.isdigit() and len(body) < OFFSET_DIGITS_MAX else None
 
     # -- figures ------------------------------------------------------------------------------------------------------
 
