@@ -19,6 +19,7 @@ from store.config import PAGE_BYTES, MessageStoreConfig
 from store.errors import StoreDamaged
 from store.mapped_file import MappedFile
 from store.mapped_file_queue import MappedFileQueue
+from store.transient_pool import WAITING_BYTES_MAX, TransientPool
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class CommitLog:
         self._warm_next = config.warm_files_enable
         self._warm_next_to = 0
         self._queues_folder = config.root / "consumequeue"
+        self._pool = TransientPool() if config.transient_pool_enable and not config.is_sync_flush else None
 
     def load(self) -> None:
         """Find the files. StoreDamaged when they contradict each other, or when all are gone but the queues are not."""
@@ -62,6 +64,11 @@ class CommitLog:
                 "the commit log's folder is missing, its consume queues are not; is a disk not mounted? To begin anew, "
                 f"remove {self._queues_folder} as well",
             )
+
+    @property
+    def readable_end(self) -> int:
+        """Up to here messages may be shown: to the end, or as far as the transient pool is committed."""
+        return self.position if self._pool is None else min(self._pool.committed, self.position)
 
     @property
     def min_offset(self) -> int:
@@ -82,7 +89,9 @@ class CommitLog:
         self._current = self.queue.find(position - 1) if position else None
         if self._current is not None:
             self.base = self._current.base
-            self.map = self._current.map
+            self.map = self._current.map if self._pool is None else self._pool.open(self._current)
+        if self._pool is not None:
+            self._pool.committed = position
 
     def make_room(self, size_bytes: int) -> bool:
         """See to it that a record of this size can be written at `position`. False when the disk has no space."""
@@ -137,7 +146,7 @@ class CommitLog:
         """Return bytes of the log, None when they are deleted, not written yet, or not in one file."""
         file = self.queue.find(physical_offset)
         end = physical_offset + size_bytes
-        if file is None or size_bytes < 0 or end > self.position or end > file.end:
+        if file is None or size_bytes < 0 or end > self.readable_end or end > file.end:
             return None
         start = physical_offset - file.base
         return file.view[start : start + size_bytes]
@@ -163,7 +172,8 @@ class CommitLog:
 
     def sync(self) -> int:
         """Have the disk take everything written so far; return that offset. Blocks; OSError when the disk fails."""
-        target, flushed = self.position, self.flushed_offset
+        self.commit()
+        target, flushed = self.readable_end, self.flushed_offset
         for file in list(self.queue.files):
             if file.end > flushed and file.base < target:
                 file.sync()
@@ -172,18 +182,27 @@ class CommitLog:
         self.flushed_offset = max(self.flushed_offset, target)
         return target
 
+    def commit(self) -> None:
+        """Have the files get what waits in the transient pool, if there is one. Blocks; OSError when the disk fails."""
+        if self._pool is not None:
+            self._pool.commit(self.position)
+
     def close(self) -> None:
         """End the allocator, drop the file that was made in advance, let go of the rest."""
         self._allocator.close()
         if self._next is not None:
             self._next.delete()
             self._next = None
+        if self._pool is not None:
+            self._pool.close()
         self.queue.close()
         self.map = None
         self._current = None
         self.limit = 0
 
     def _allocate(self, current: MappedFile, end: int) -> None:
+        if self._pool is not None and self.position - self._pool.committed > WAITING_BYTES_MAX:
+            self.commit()  # the disk does not keep up: the writer has to wait for it
         wanted = min(end - current.base, self.file_bytes)
         if wanted > current.allocated_end:
             start = max(wanted, self.position - current.base)
@@ -208,12 +227,15 @@ class CommitLog:
         if current is not None and self.position < current.end:
             start = self.position - current.base
             current.allocate(start + record.BLANK.size)
-            record.BLANK.pack_into(current.map, start, current.size - start, record.BLANK_MAGIC)
+            target = current.map if self._pool is None or self.map is None else self.map
+            record.BLANK.pack_into(target, start, current.size - start, record.BLANK_MAGIC)
+            if self._pool is not None:
+                self._pool.end_file(self.position + record.BLANK.size)
         self._next = None
         self.queue.files.append(following)
         self._current = following
         self.base = following.base
-        self.map = following.map
+        self.map = following.map if self._pool is None else self._pool.open(following)
         self.position = max(self.position, following.base)
         return following
 

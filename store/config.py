@@ -64,7 +64,10 @@ class MessageStoreConfig:
     transient_pool_enable: bool = setting(
         False,
         rocketmq="transientStorePoolEnable",
-        doc="declined: an append costs microseconds without the pool, and with it a crash loses what was acknowledged",
+        doc="append to memory first; a killed process loses what was not committed yet. Not with SYNC_FLUSH",
+    )
+    commit_interval_ms: int = setting(
+        200, rocketmq="commitIntervalCommitLog", doc="between commits of the transient pool to the files, ms"
     )
     check_crc_on_recover: bool = setting(True, rocketmq="checkCRCOnRecover", doc="verify bodies while recovering")
     file_reserved_hours: int = setting(72, rocketmq="fileReservedTime", doc="age at which a file may go, hours")

@@ -55,7 +55,7 @@ def zero_range(fd: int, start: int, end: int) -> None:
         start += os.pwrite(fd, _ZEROS[: end - start], start)
 
 
-def write_all(fd: int, data: bytes, position: int) -> None:
+def write_all(fd: int, data: bytes | memoryview, position: int) -> None:
     """pwrite until everything is written."""
     written = os.pwrite(fd, data, position)
     while written < len(data):

@@ -77,6 +77,12 @@ class MappedFile:
         if self._fd >= 0:
             file_bytes.read_through(self._fd, start, min(end, self.allocated_end))
 
+    def write(self, start: int, data: memoryview) -> None:
+        """Write to the file itself, not through the map. Blocks; OSError when the disk fails."""
+        if self._fd < 0:
+            self.open_for_write()
+        file_bytes.write_all(self._fd, data, start)
+
     def sync(self) -> None:
         """Wait until the disk has what was written so far, and the file's name.
 

@@ -36,16 +36,13 @@ from store.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreM
 from store.retention import Cleaner
 from store.running_state import RunningFlags
 from store.timer import TIMER_MARK, TimerRules, without_timer
+from store.transient_pool import Committer
 
 logger = logging.getLogger(__name__)
 
 # (topic, queue id, queue offset of the first message, tags codes of all): once for each put, single or batch
 ArrivalListener = Callable[[str, int, int, Sequence[int]], None]
 
-NO_POOL = (
-    "transientStorePoolEnable keeps writers off the page cache by answering before readers, or a restarted process, "
-    "can see the message; here pages are ready before they are written: an append is as fast and nothing is lost"
-)
 RECENT_BYTES = 64 << 20  # surely in the page cache
 ALL_SYNCED = 1 << 62  # after a clean stop
 PROPERTIES_BYTES_MAX = names.PROPERTIES_BYTES_MAX
@@ -109,8 +106,8 @@ class MessageStore(ReadableStore):
     def load(self) -> None:
         """Lock the folder, read and repair it. Blocks. StoreLocked, StoreDamaged."""
         started = time.monotonic()
-        if self.config.transient_pool_enable:
-            logger.warning("transient store pool declined", extra={"event": "transient_pool_declined", "why": NO_POOL})
+        if self.config.transient_pool_enable and self.config.is_sync_flush:
+            logger.warning("transient pool not used", extra={"event": "transient_pool_unused", "why": "SYNC_FLUSH"})
         self._lock.acquire()
         try:
             clean = not self._abort.exists()
@@ -168,6 +165,8 @@ class MessageStore(ReadableStore):
     async def run(self) -> None:
         """The background work: flushing, cleaning, sampling. Ends by cancellation."""
         async with asyncio.TaskGroup() as group:
+            if self.config.transient_pool_enable and not self.config.is_sync_flush:
+                group.create_task(self._commit_and_tell(), name="committer")
             group.create_task(self._log_flusher.run(), name="log-flusher")
             group.create_task(self._queue_flusher.run(), name="queue-flusher")
             group.create_task(self._cleaner.run(), name="cleaner")
@@ -453,6 +452,16 @@ class MessageStore(ReadableStore):
     def _sync_failed(self, error: OSError) -> None:
         logger.critical("commit log can't be synced", extra={"event": "sync_error", "error": str(error)})
         self.set_flag(RunningFlags.SYNC_ERROR, True)
+
+    async def _commit_and_tell(self) -> None:
+        """With the transient pool: listeners hear of a message when readers can see it."""
+        listener = self.arrival_listener
+        committer = Committer(self._log.commit, self.config.commit_interval_ms, self._executor)
+        self.arrival_listener = committer.note
+        try:
+            await committer.run(listener or (lambda *_arrival: None), self._sync_failed)
+        finally:
+            self.arrival_listener = listener
 
     async def _sample(self) -> None:
         while True:

@@ -117,7 +117,7 @@ class StoreReader:
         if size_bytes > self._memory_bytes_max or log.position - first > self._hot_bytes:
             return None
         file = log.queue.find(first)
-        if file is None or last_end > file.end or last_end > log.position:
+        if file is None or last_end > file.end or last_end > log.readable_end:
             return None
         view, base = file.view, file.base
         if last_end - first == size_bytes:
@@ -148,7 +148,7 @@ class StoreReader:
     ) -> GetMessageResult:
         """Every rule of RocketMQ's getMessage, unit by unit."""
         log = self._log
-        end = log.position
+        end = log.readable_end
         result = GetMessageResult(GetMessageStatus.NO_MATCHED_MESSAGE, offset, queue.min_index, queue.next_index)
         units_left = max(FILTER_UNITS_MIN, max_messages)
         looks_left = content_filter.records_max if content_filter is not None else 0
@@ -157,7 +157,7 @@ class StoreReader:
         removed_below = 0
         last_pulled = -1
         index = offset
-        full = is_waiting = False
+        full = is_waiting = is_at_end = False
         while units_left > 0 and not full:
             data = queue.read(index, min(units_left, UNITS_PER_LOOK))
             if not data:
@@ -189,6 +189,9 @@ class StoreReader:
                     break
                 if content_filter is not None and looks_left <= 0:
                     full = True
+                    break
+                if physical_offset >= end and not is_doubtful:  # not committed yet: for readers the queue ends here
+                    full = is_at_end = True
                     break
                 index += 1
                 if tag_filter is not None and tags_code not in tag_filter and _is_known(queue, tags_code, tag_filter):
@@ -228,6 +231,9 @@ class StoreReader:
                 size_sum += size_bytes
         if is_waiting and index == offset:  # until the unit is found again
             result.status = GetMessageStatus.OFFSET_FOUND_NULL
+            return result
+        if is_at_end and index == offset:
+            result.status = GetMessageStatus.OFFSET_OVERFLOW_ONE
             return result
         if index == offset and not count and last_pulled < 0:
             result.status = GetMessageStatus.OFFSET_FOUND_NULL

@@ -71,7 +71,8 @@ def crash(store: MessageStore) -> None:
     store._log._allocator.close()
     store._queues._descriptors.close()  # the kernel does it for a process that died
     store._lock.release()
-    store._loaded = store._serving = False
+    store._loaded = False
+    store._state.serve(False)
 
 
 def message(

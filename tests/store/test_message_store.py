@@ -364,13 +364,3 @@ def test_offsets_by_time_among_equal_times_and_lost_messages(store: MessageStore
     assert store.offset_by_time("T", 0, start) == store.min_offset("T", 0) > 8
     assert store.earliest_store_timestamp() == store.earliest_store_timestamp("T", 0) == start + 300
     assert store.earliest_store_timestamp("Nobody", 0) == -1
-
-
-def test_a_transient_pool_is_declined_with_the_reason(
-    tmp_path: Path, open_store: OpenStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = open_store(small_config(tmp_path, transient_pool_enable=True))
-    (entry,) = [entry for entry in caplog.records if getattr(entry, "event", "") == "transient_pool_declined"]
-    assert "nothing is lost" in entry.why  # type: ignore[attr-defined]
-    assert store.put_message(message()).status is OK
-    assert len(read_all(store, "T")) == 1
