@@ -35,7 +35,7 @@ _IGNORED = {
         commercialBaseCount commercialBigCount commercialEnable commercialTimerCount commercialTransCount
         flushConsumerOffsetHistoryInterval highSpeedMode maxDelayTime putMsgIndexHightWater""",
     "files are written, locked and flushed otherwise: see flushIntervalCommitLog and flushDiskType": """
-        bitMapLengthConsumeQueueExt commitCommitLogLeastPages commitCommitLogThoroughInterval commitIntervalCommitLog
+        bitMapLengthConsumeQueueExt commitCommitLogLeastPages commitCommitLogThoroughInterval
         debugLockEnable destroyMapedFileIntervalForcibly fastFailIfNoBufferInStorePool flushCommitLogLeastPages
         flushCommitLogThoroughInterval flushCommitLogTimed flushConsumeQueueLeastPages
         flushConsumeQueueThoroughInterval flushLeastPagesWhenWarmMapedFile messageIndexSafe redeleteHangedFileInterval
