@@ -55,8 +55,8 @@ class Rolling:
         timer, backlog = self._timer, self._timer.backlog
         if not timer.has_work():
             return True
-        await timer.keep_record(sync=True)  # a restart must not want to read what is about to go
-        if timer.unread_from() < end_offset:
+        is_recorded = await timer.keep_record(sync=True)  # a restart must not want to read what is about to go
+        if not is_recorded or timer.unread_from() < end_offset:
             return False
         async with backlog.lock:
             await backlog.flush_locked()

@@ -282,8 +282,11 @@ class TimerService:
         """Nothing ever waited, or nothing has happened since the last record."""
         return not self.due.count and not self.backlog.counts and self.indexed == self._saved.indexed
 
-    async def keep_record(self, *, sync: bool) -> None:
-        """Write entries; put on record what was delivered, once its copies are on disk; delete files that are done."""
+    async def keep_record(self, *, sync: bool) -> bool:
+        """Write entries; put on record what was delivered, once its copies are on disk; delete files that are done.
+
+        Returns False when the disk is slow or has failed: the record stays as it is, the next round tries again.
+        """
         reached, open_minute, delivered_count = self._reached(), self._open_minute, self.delivered
         is_news = (
             delivered_count != self._recorded
@@ -292,14 +295,15 @@ class TimerService:
             or self.backlog.has_before(open_minute)
         )
         if not is_news:
-            return
+            return True
         await (self.backlog.sync() if sync else self.backlog.flush())
         if not await self.is_flushed():
-            return  # the disk is slow or has failed: the record stays as it is, the next round tries again
+            return False
         indexed = max(reached.seen, self._saved.indexed) if sync else self._saved.indexed
         await self._write(reached._replace(indexed=indexed))
         self._recorded = delivered_count
         await self.backlog.forget_before(open_minute)
+        return True
 
     async def _save(self, indexed: int) -> None:
         """Put on record that the files have all before `indexed`. OSError when the disk does not confirm."""
