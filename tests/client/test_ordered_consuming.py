@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,14 +12,8 @@ from appliance.bench.peer import Peer
 from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer, PushConsumer
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.remoting import fastjson
-from tests.client.peers import running_peer, topic_at
+from tests.client.peers import topic_at
 from tests.client.seen import Seen, numbers, until
-
-
-@pytest.fixture(scope="module", params=["gantry", "apache"])
-def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    with running_peer(request.param, tmp_path_factory.mktemp(request.param)) as running:
-        yield running
 
 
 @pytest.fixture

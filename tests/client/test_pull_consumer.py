@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,14 +10,8 @@ from appliance.bench.peer import Peer
 from gantrymq import ConsumeFrom, Message, MessageExt, MessageQueue, Producer
 from gantrymq.client.pull_consumer import PullConsumer
 from gantrymq.errors import ClientClosed, ConfigError
-from tests.client.peers import running_peer, topic_at
+from tests.client.peers import topic_at
 from tests.client.seen import numbers, until
-
-
-@pytest.fixture(scope="module", params=["gantry", "apache"])
-def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    with running_peer(request.param, tmp_path_factory.mktemp(request.param)) as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterator
 
 import pytest
 
@@ -26,14 +25,8 @@ from gantrymq.message import properties as names
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.client.messages import stored
-from tests.client.peers import running_peer, topic_at
+from tests.client.peers import topic_at
 from tests.client.seen import numbers
-
-
-@pytest.fixture(scope="module", params=["gantry", "apache"])
-def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    with running_peer(request.param, tmp_path_factory.mktemp(request.param)) as running:
-        yield running
 
 
 @pytest.fixture

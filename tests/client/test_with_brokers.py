@@ -7,7 +7,7 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,12 +35,6 @@ from gantrymq.remoting.command import ROCKETMQ
 from tests.client.peers import running_peer, topic_at
 
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="module", params=["gantry", "apache"])
-def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    with running_peer(request.param, tmp_path_factory.mktemp(request.param)) as running:
-        yield running
 
 
 @pytest.fixture
