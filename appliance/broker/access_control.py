@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from appliance.acl.access import Access, AccessOptions
-from appliance.acl.account import PUB
+from appliance.acl.account import PUB, SUB
 from appliance.acl.account_book import AccountBook
 from appliance.broker.stored_topics import StoredTopics
 from appliance.config import BrokerConfig
 from appliance.remoting.server import ServerConnection
+from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import Credentials
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
@@ -37,6 +38,11 @@ def may_send(access: Access | None) -> Callable[[ServerConnection, str], bool] |
     if access is None:
         return None
     return lambda connection, topic: access.may_touch(connection, topic, PUB)
+
+
+def may_still_pull(access: Access | None, connection: ServerConnection, request: RemotingCommand) -> bool:
+    """Whether a pull that waited may be answered: its account may have lost the topic, or be gone, meanwhile."""
+    return access is None or access.may_touch(connection, request.ext_fields.get("topic", ""), SUB)
 
 
 def access_figures(access: Access | None, book: AccountBook | None) -> dict[str, str]:

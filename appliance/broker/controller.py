@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from appliance.acl.account_file import AccountFileError
-from appliance.broker.access_control import access_gate, account_book, may_send
+from appliance.broker.access_control import access_gate, account_book, may_send, may_still_pull
 from appliance.broker.address_server import AddressServer, address_server_url
 from appliance.broker.answers import SendAnswers
 from appliance.broker.clients import ProducerManager
@@ -57,6 +57,8 @@ from appliance.remoting.tls import server_tls
 from appliance.tasks import running
 from gantrymq.message.ids import encode_host
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import RemotingCommand
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
 
@@ -158,9 +160,7 @@ class BrokerController:
         self.topic_retention = TopicRetention(
             self.store, self.topics, interval_s=lambda: max(config.topic_retention_interval_ms, 100) / 1000
         )
-        self.hold = PullRequestHold(
-            lambda connection, request: pull_again(self, connection, request), self.store.properties_of
-        )
+        self.hold = PullRequestHold(self._pull_again, self.store.properties_of)
         self.stats = BrokerStatsManager(config.cluster_name)
         self.transaction_checks = TransactionCheckService(
             self.transactions,
@@ -336,6 +336,14 @@ class BrokerController:
         if "brokerPermission" in keys:  # every route changes: the name servers take rows of a new version only
             self.topics.data_version.bump(int(time.time() * 1000))
             self.outer_api.refresh()
+
+    def _pull_again(self, connection: ServerConnection, request: RemotingCommand) -> None:
+        """Answer a pull that waited."""
+        if may_still_pull(self.access, connection, request):
+            pull_again(self, connection, request)
+        else:
+            refusal = "the account may not read this topic any more"
+            connection.reply(request, request.reply(ResponseCode.NO_PERMISSION, refusal))
 
     # -- what parts tell each other -----------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,31 @@ def is_open_to_default_sub(code: int, fields: dict[str, str]) -> bool:
     return fields.get("b", "").startswith("%RETRY%") or (
         code == RequestCode.CONSUMER_SEND_MSG_BACK and "GroupX" in names
     )
+
+
+async def test_a_pull_that_waits_ends_with_its_account(tmp_path: Path) -> None:
+    waiting = pull("TopicX", "GroupX") | {"sysFlag": "6", "suspendTimeoutMillis": "20000", "queueOffset": "1"}
+    async with (
+        guarded(tmp_path) as cluster,
+        signed_peer(cluster.broker.port) as reader,
+        signed_peer(cluster.broker.port) as writer,
+    ):
+        await sent(writer, RIGHT, "TopicX")
+        request = RemotingCommand.request(RequestCode.PULL_MESSAGE, waiting)
+        RIGHT.sign(request, reader.stamper)
+        reader.peer.write(request.encode())
+        await until(lambda: cluster.broker.hold.held_count == 1)
+        denied = {"accessKey": "rightKey1", "topicPerms": "TopicX=PUB"}
+        assert (await writer.ask(ADMIN, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, denied)).code == 0
+        await sent(writer, RIGHT, "TopicX")
+        answer = await reader.peer.read()
+        assert (answer.code, answer.body) == (16, b"")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 async def test_a_heartbeat_joins_no_group_and_topic_that_the_account_has_not(tmp_path: Path) -> None:
