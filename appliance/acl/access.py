@@ -52,10 +52,14 @@ class AccessDenied(BrokerError):
 class Peer(Protocol):
     """What the gate knows of a connection."""
 
-    remote_address: tuple[str, int]
-    remote_text: str
-    local_host: str
     access: Any
+
+    @property
+    def remote_address(self) -> tuple[str, int]: ...
+    @property
+    def remote_text(self) -> str: ...
+    @property
+    def local_host(self) -> str: ...
 
 
 class Request(Protocol):

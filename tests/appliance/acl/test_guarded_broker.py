@@ -27,6 +27,7 @@ from tests.appliance.acl.cluster import (
     ADMIN,
     LOW,
     OPEN,
+    PLAIN_ACL,
     RIGHT,
     WRONG,
     SignedPeer,
@@ -240,16 +241,17 @@ async def test_a_request_that_somebody_saw_can_not_be_sent_again(tmp_path: Path)
 async def test_clients_without_stamps_are_served_unless_a_setting_or_the_account_says_no(tmp_path: Path) -> None:
     java = Credentials("rightKey1", "rightSecret1", stamped=False)
     strict = "accounts: [{accessKey: rightKey1, secretKey: rightSecret1, topicPerms: [TopicX=PUB], requireStamp: true}]"
-    for text, settings, expected in (
-        (None, {}, 0),
-        (None, {"acl_require_stamp": True}, 16),
+    cases: list[tuple[str, dict[str, bool], int]] = [
+        (PLAIN_ACL, {}, 0),
+        (PLAIN_ACL, {"acl_require_stamp": True}, 16),
         (strict, {}, 16),
         (strict.replace("requireStamp: true", "requireStamp: false"), {"acl_require_stamp": True}, 0),
-    ):
-        folder = tmp_path / f"{expected}-{len(settings)}-{text is None}"
+    ]
+    for number, (text, settings, expected) in enumerate(cases):
+        folder = tmp_path / str(number)
         folder.mkdir()
         async with (
-            guarded(folder, *([text] if text else []), **settings) as cluster,
+            guarded(folder, text, **settings) as cluster,
             signed_peer(cluster.broker.port) as peer,
         ):
             answer = await peer.ask(java, RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
