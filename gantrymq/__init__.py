@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gantrymq import errors
     from gantrymq.client.admin import AdminClient
-    from gantrymq.client.blocking import SyncProducer, SyncPushConsumer
+    from gantrymq.client.blocking import SyncProducer, SyncPullConsumer, SyncPushConsumer
     from gantrymq.client.producer import Producer
     from gantrymq.client.pull_consumer import PullConsumer
     from gantrymq.client.pulling import FlowLimits
@@ -53,6 +53,7 @@ __all__ = [
     "SendResult",
     "SendStatus",
     "SyncProducer",
+    "SyncPullConsumer",
     "SyncPushConsumer",
     "SyncTransactionProducer",
     "TlsConfig",
@@ -80,6 +81,7 @@ _HOMES = {
     "SendResult": "gantrymq.client.results",
     "SendStatus": "gantrymq.client.results",
     "SyncProducer": "gantrymq.client.blocking",
+    "SyncPullConsumer": "gantrymq.client.blocking",
     "SyncPushConsumer": "gantrymq.client.blocking",
     "SyncTransactionProducer": "gantrymq.client.transaction_blocking",
     "TransactionListener": "gantrymq.client.transaction",

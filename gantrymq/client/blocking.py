@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from gantrymq.client.producer import Producer
+from gantrymq.client.pull_consumer import POLL_S, PullConsumer
 from gantrymq.client.push_consumer import PushConsumer
 from gantrymq.client.results import SendResult
 from gantrymq.client.sender import QueueSelector
@@ -78,7 +79,7 @@ _shared_loop = _LoopThread()
 class _Blocking:
     """What both blocking clients are: an async client, started and closed through the shared loop."""
 
-    _client: Producer | PushConsumer
+    _client: Producer | PushConsumer | PullConsumer
 
     def __init__(self) -> None:
         self._is_open = False
@@ -213,6 +214,80 @@ class SyncPushConsumer(_Blocking):
             self._run(_on_loop(lambda: self._client.unsubscribe(topic)))
         else:
             self._client.unsubscribe(topic)
+
+    @property
+    def assigned_queues(self) -> list[MessageQueue]:
+        """The queues this consumer reads right now."""
+        return self._client.assigned_queues
+
+
+class SyncPullConsumer(_Blocking):
+    """PullConsumer for threads; takes the same arguments. Used by one thread at a time."""
+
+    _client: PullConsumer
+
+    def __init__(self, name_servers: str | Sequence[str], **options: Any) -> None:
+        super().__init__()
+        self._client = PullConsumer(name_servers, **options)
+
+    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
+        """See PullConsumer.subscribe."""
+        self._run(self._client.subscribe(topic, expression, sql=sql))
+
+    def unsubscribe(self, topic: str) -> None:
+        """See PullConsumer.unsubscribe."""
+        self._run(self._client.unsubscribe(topic))
+
+    def assign(self, queues: Iterable[MessageQueue], expression: str = "*") -> None:
+        """See PullConsumer.assign."""
+        self._run(self._client.assign(list(queues), expression))
+
+    def queues(self, topic: str) -> list[MessageQueue]:
+        """See PullConsumer.queues."""
+        return self._run(self._client.queues(topic))
+
+    def poll(self, timeout_s: float = POLL_S) -> list[MessageExt]:
+        """See PullConsumer.poll."""
+        return self._run(self._client.poll(timeout_s))
+
+    def __iter__(self) -> Iterator[MessageExt]:
+        """Message by message, for ever."""
+        while True:
+            yield from self.poll()
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """See PullConsumer.pause."""
+        paused = list(queues)
+        self._run(_on_loop(lambda: self._client.pause(paused)))
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """See PullConsumer.resume."""
+        resumed = list(queues)
+        self._run(_on_loop(lambda: self._client.resume(resumed)))
+
+    def commit(self) -> None:
+        """See PullConsumer.commit."""
+        self._run(self._client.commit())
+
+    def committed(self, queue: MessageQueue) -> int | None:
+        """See PullConsumer.committed."""
+        return self._run(self._client.committed(queue))
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """See PullConsumer.seek."""
+        self._run(self._client.seek(queue, offset))
+
+    def seek_to_begin(self, queue: MessageQueue) -> None:
+        """See PullConsumer.seek_to_begin."""
+        self._run(self._client.seek_to_begin(queue))
+
+    def seek_to_end(self, queue: MessageQueue) -> None:
+        """See PullConsumer.seek_to_end."""
+        self._run(self._client.seek_to_end(queue))
+
+    def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """See PullConsumer.offset_at."""
+        return self._run(self._client.offset_at(queue, timestamp_ms))
 
     @property
     def assigned_queues(self) -> list[MessageQueue]:

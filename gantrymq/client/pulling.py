@@ -136,6 +136,8 @@ async def _pull_once(
     if found is None:
         raise ConnectError(queue.broker_name, "no address of this broker is known")
     address, is_master = found
+    # a condition is compiled once, from the heartbeat, and not for each pull
+    says_it = context.says_subscription and subscription.expression_type == SubscriptionData.TAG
     started = time.monotonic()
     result = await context.calls.pull(
         address,
@@ -147,7 +149,7 @@ async def _pull_once(
         max_messages=context.batch,
         commit_offset=context.commit_offset(process_queue) if is_master else None,
         suspend_s=SUSPEND_S,
-        subscription=subscription.sub_string if context.says_subscription else None,
+        subscription=subscription.sub_string if says_it else None,
         sub_version=subscription.sub_version,
         expression_type=subscription.expression_type,
         timeout_s=PULL_TIMEOUT_S,

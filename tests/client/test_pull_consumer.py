@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from appliance.bench import wire
 from appliance.bench.peer import Peer
-from gantrymq import ConsumeFrom, Message, MessageExt, MessageQueue, Producer
+from gantrymq import ConsumeFrom, Message, MessageExt, MessageQueue, Producer, SyncProducer, SyncPullConsumer
 from gantrymq.client.pull_consumer import PullConsumer
 from gantrymq.errors import ClientClosed, ConfigError
 from tests.client.peers import topic_at
@@ -144,3 +145,24 @@ async def test_the_consumer_is_an_endless_iterator_too(peer: Peer, name: str) ->
                 if len(got) == 30:
                     break
         assert got == [b"%d" % n for n in range(30)]
+
+
+def test_threads_poll_as_well(peer: Peer, name: str) -> None:
+    wire.create_topic(peer.broker_address, name, 4)
+    with SyncProducer(peer.namesrv_address) as producer:
+        for number in range(5):
+            producer.send(Message(name, b"%d" % number), queue=MessageQueue(name, peer.broker_name, 0))
+        with SyncPullConsumer(
+            peer.namesrv_address, group=name, consume_from=ConsumeFrom.FIRST_OFFSET, auto_commit=False
+        ) as consumer:
+            queue = MessageQueue(name, peer.broker_name, 0)
+            assert queue in consumer.queues(name)
+            consumer.assign([queue])
+            got = [message.body for _, message in zip(range(5), consumer, strict=False)]
+            consumer.commit()
+            assert consumer.committed(queue) == 5
+            consumer.seek_to_begin(queue)
+            assert consumer.poll(10)[0].body == b"0"
+        assert got == [b"%d" % number for number in range(5)]
+    with pytest.raises(ClientClosed):
+        consumer.poll()
