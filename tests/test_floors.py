@@ -64,7 +64,10 @@ ROOMS = {
     "appliance.tls_settings": Room(("gantrymq", "store.config")),
     "appliance.acl_settings": Room(("gantrymq", "store.config")),
     "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED), ("msgspec", "orjson")),
-    "appliance.acl": Room(("gantrymq", "appliance.acl", "appliance.remoting.header_fields", *SHARED), ("yaml",)),
+    "appliance.acl": Room(
+        ("gantrymq", "appliance.acl", "appliance.remoting.header_fields", "appliance.remoting.request_body", *SHARED),
+        ("yaml",),
+    ),
     "appliance.namesrv": Room(("gantrymq", "appliance.acl", "appliance.remoting", "appliance.namesrv", *SHARED)),
     "appliance.broker": Room(
         ("gantrymq", "store", "appliance.acl", "appliance.remoting", "appliance.broker", *SHARED),
