@@ -232,9 +232,9 @@ def _java_classes(jars: Path) -> Path:
     sources = sorted(JAVA_SOURCES.glob("*.java"))
 
     def build(folder: Path) -> None:
-        _tool(["javac", "-cp", class_path(jars), "-d", folder, *sources])
+        tool(["javac", "-cp", class_path(jars), "-d", folder, *sources])
 
-    return _built(f"interop-java-{_digest([*sources, JAVA_SOURCES / 'pom.xml'])}", build)
+    return built(f"interop-java-{_digest([*sources, JAVA_SOURCES / 'pom.xml'])}", build)
 
 
 def _npm_folder() -> Path:
@@ -244,12 +244,12 @@ def _npm_folder() -> Path:
     def build(folder: Path) -> None:
         for file in files:
             shutil.copy(file, folder)
-        _tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
+        tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
 
-    return _built(f"interop-javascript-{_digest(files)}", build)
+    return built(f"interop-javascript-{_digest(files)}", build)
 
 
-def _built(name: str, build: Callable[[Path], None]) -> Path:
+def built(name: str, build: Callable[[Path], None]) -> Path:
     """The cache folder `name`, filled by `build` in a folder beside it that is then renamed."""
     folder = cache_folder() / name
     if not folder.is_dir():
@@ -264,7 +264,7 @@ def _built(name: str, build: Callable[[Path], None]) -> Path:
     return folder
 
 
-def _tool(command: Sequence[str | Path]) -> None:
+def tool(command: Sequence[str | Path]) -> None:
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
     )

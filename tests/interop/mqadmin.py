@@ -26,8 +26,7 @@ class MqAdmin:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._jars = maven.copied_jars(apache.POM)
-        (home / "conf").mkdir(parents=True, exist_ok=True)
-        (home / "conf" / "logback_tools.xml").write_text(_LOGBACK.format(home=home))
+        write_logback(home)
 
     def run(self, *arguments: object, java_properties: Mapping[str, object] = MappingProxyType({})) -> str:
         """What the sub-command printed, errors too. mqadmin's exit code says nothing: it is 0 for a refusal."""
@@ -38,3 +37,9 @@ class MqAdmin:
         command += [str(argument) for argument in arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         return done.stdout + done.stderr
+
+
+def write_logback(home: Path) -> None:
+    """The one file that mqadmin does not start without."""
+    (home / "conf").mkdir(parents=True, exist_ok=True)
+    (home / "conf" / "logback_tools.xml").write_text(_LOGBACK.format(home=home))

@@ -1,0 +1,95 @@
+"""Many sub-commands of the official command line in one virtual machine: see java_tools/RunCommands.java."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from appliance.bench import apache, maven
+from tests.interop.clients import built, tool
+from tests.interop.mqadmin import write_logback
+
+HERE = Path(__file__).parent
+DRIVER = HERE / "java_tools" / "RunCommands.java"
+TOOLS = HERE / "java_tools" / "pom.xml"
+TOOLS_FIVE = HERE / "java_tools" / "five.pom.xml"
+TOOLS_OF_THE_PEER = apache.POM  # 4.9.7, the last with getAclConfig
+
+# Classes that are in the jar but that mqadmin does not list.
+UNLISTED = ("offset.GetConsumerStatusCommand", "offset.ResetOffsetByTimeOldCommand", "consumer.ConsumerSubCommand")
+
+
+class Printed(NamedTuple):
+    """What a command printed, errors too, and whether it had to be interrupted."""
+
+    text: str
+    was_cut: bool
+
+
+class MqAdminSession:
+    """`with MqAdminSession(home, pom) as session: session.run(...)`; `home` is a folder of its own."""
+
+    def __init__(self, home: Path, pom: Path = TOOLS, *, unlisted: Sequence[str] = ()) -> None:
+        self.home = home
+        self._jars = maven.copied_jars(pom)
+        self._classes = _classes(self._jars, pom)
+        self._unlisted = ",".join(f"org.apache.rocketmq.tools.command.{name}" for name in unlisted)
+        write_logback(home)
+
+    @property
+    def version(self) -> str:
+        (jar,) = self._jars.glob("rocketmq-tools-*.jar")
+        return jar.stem
+
+    def logs(self) -> str:
+        """What client and tools have written into their log files."""
+        return "".join(path.read_text(errors="replace") for path in self.home.rglob("*.log"))
+
+    def sign_with(self, access_key: str, secret_key: str) -> None:
+        """From now on commands sign what they send: the file is read by each of them."""
+        (self.home / "conf" / "tools.yml").write_text(f"accessKey: {access_key}\nsecretKey: {secret_key}\n")
+
+    def __enter__(self) -> Self:
+        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache.JAVA_17_FLAGS]
+        command += [f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}", f"-Dunlisted={self._unlisted}"]
+        command += ["-cp", f"{self._classes}:{maven.class_path(self._jars)}", "RunCommands"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._process.communicate(timeout=20)  # the end of its input is the end of its work
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+    def run(self, *arguments: object, limit_s: float = 30) -> Printed:
+        """Run one command, at most `limit_s` seconds."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        fields = [str(round(limit_s * 1000)), *map(str, arguments)]
+        self._process.stdin.write("\t".join(fields) + "\n")
+        self._process.stdin.flush()
+        ending, _, printed = self._process.stdout.readline().rstrip("\n").partition("\t")
+        if ending not in ("CUT", "ENDED"):
+            raise AssertionError(f"{arguments} ended the virtual machine: {self._process.communicate()}")
+        return Printed(base64.b64decode(printed).decode(), ending == "CUT")
+
+
+def _classes(jars: Path, pom: Path) -> Path:
+    """The driver's class, compiled once for each state of its source and jars."""
+    digest = hashlib.sha256(DRIVER.read_bytes() + pom.read_bytes()).hexdigest()[:12]
+
+    def build(folder: Path) -> None:
+        tool(["javac", "-cp", maven.class_path(jars), "-d", folder, DRIVER])
+
+    return built(f"interop-tools-{digest}", build)
