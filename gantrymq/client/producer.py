@@ -198,7 +198,7 @@ class Producer:
         results: list[SendResult | None] = []
         failures: dict[int, GantryError] = {}
 
-        again: list[tuple[int, Outgoing, MessageQueue, GantryError]] = []
+        again: list[tuple[int, Outgoing, MessageQueue, GantryError, Message | None, float]] = []
 
         async def settle_oldest() -> None:
             index, outgoing, queue, address, future, traced, started = window.popleft()
@@ -207,21 +207,25 @@ class Producer:
                 if traced is not None:
                     self._trace([traced], result, started)
             except GantryError as exc:
-                again.append((index, outgoing, queue, exc))
+                again.append((index, outgoing, queue, exc, traced, started))
                 if len(again) >= in_flight:
                     await try_again()
 
         async def try_again() -> None:
             failed = again.copy()
             again.clear()
-            tries = (self._sender.send_again(outgoing, queue, exc, timeout) for _, outgoing, queue, exc in failed)
-            for (index, *_), outcome in zip(failed, await asyncio.gather(*tries, return_exceptions=True), strict=True):
+            tries = (self._sender.send_again(outgoing, queue, exc, timeout) for _, outgoing, queue, exc, *_ in failed)
+            for (index, *_, traced, started), outcome in zip(
+                failed, await asyncio.gather(*tries, return_exceptions=True), strict=True
+            ):
                 if isinstance(outcome, GantryError):
                     failures[index] = outcome
                 elif isinstance(outcome, BaseException):
                     raise outcome
                 else:
                     results[index] = outcome
+                    if traced is not None:
+                        self._trace([traced], outcome, started)
 
         remoting = self._session.remoting
         for index, message in enumerate(messages):
@@ -234,15 +238,15 @@ class Producer:
             except GantryError as exc:
                 failures[index] = exc
                 continue
+            traced, started = None if self._tracer is None else message, time.monotonic()
             try:
                 address = self._sender.address_of(queue)
                 request = send_request(outgoing, self.group, queue.queue_id)
                 connection = await remoting.connection(address, request, timeout)
                 future = remoting.submit(connection, request, timeout)
-                traced = None if self._tracer is None else message
-                window.append((index, outgoing, queue, address, future, traced, time.monotonic()))
+                window.append((index, outgoing, queue, address, future, traced, started))
             except GantryError as exc:
-                again.append((index, outgoing, queue, exc))
+                again.append((index, outgoing, queue, exc, traced, started))
                 if len(again) >= in_flight:
                     await try_again()
         while window:

@@ -150,7 +150,7 @@ async def test_the_next_consumer_gets_the_queues_of_one_that_left_at_once(peer: 
         started = time.monotonic()
         async with ordered(peer, name, again):
             await producer.send(Message(name, b"two"))
-            await until(lambda: again.bodies == [b"two"])
+            await until(lambda: b"two" in again.bodies)  # Apache may take a late pull's older offset for the newer one
         assert time.monotonic() - started < 20  # not the 60 s after which a broker forgets a lock
 
 
