@@ -34,9 +34,7 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
     ]
     rows += [("Advertised", f"{config.advertise}   {_reach(config)}")]
     if config.accounts:
-        rows += [
-            ("Accounts", f"{config.accounts_folder / 'conf' / 'plain_acl.yml'}   (clients need one)")
-        ]
+        rows += [("Accounts", f"{config.accounts_folder / 'conf' / 'plain_acl.yml'}   (clients need one)")]
     rows += [("Data", f"{config.data}   (logs: {config.logs_folder.name}/)")]
     rows += [("Reports", REPORTS.get(reports, reports))]
     lines = [f"GantryMQ {version} serves after {started_s:.1f} s. Ctrl-C stops it.", ""]
