@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 
 from gantrymq.errors import RecordError
 from gantrymq.message import batch as batches
 from gantrymq.message import properties as names
 from gantrymq.message import record, sysflag
-from store.consume_queue import UNIT
 from store.index_service import Pending
 from store.results import StoreBatch, StoreMessage
 from store.tags_codes import TAGS_MARK, TagsCodes
 from store.topic_slot import TopicSlot
 
 PROPERTIES_BYTES_MAX = names.PROPERTIES_BYTES_MAX
+COMMON_COUNT_MAX = 64  # messages in a batch; for more a packer is made each time
 MESSAGE_MAGIC = record.MESSAGE_MAGIC
 V6_BITS = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
 
 _pack_head = record.HEAD_V4.pack
 _pack_length = struct.Struct(">h").pack
-_pack_unit = UNIT.pack
 _unpack_batch_head = batches.HEAD.unpack_from
 _crc32 = zlib.crc32
+_UNITS = tuple(struct.Struct(">" + "qiq" * count) for count in range(COMMON_COUNT_MAX + 1))
 
 
 class BuiltBatch:
@@ -37,9 +38,9 @@ class BuiltBatch:
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
-        self.units: list[bytes] = []
-        self.codes: list[int] = []
-        self.offsets: list[int] = []
+        self.units = b""
+        self.codes: Sequence[int] = ()
+        self.offsets: Sequence[int] = ()
         self.pending: list[Pending] = []
         self.end = 0
 
@@ -63,7 +64,8 @@ def build_batch(
     fixed = 74 + len(born_host) + len(store_host) + len(encoded)
     is_plain, code_of, known = not slot.is_schedule, tags_codes.code, tags_codes.known
     built = BuiltBatch()
-    parts, units, codes, offsets, pending = built.parts, built.units, built.codes, built.offsets, built.pending
+    parts, pending = built.parts, built.pending
+    units: list[int] = []  # three numbers each
     at, end = 0, len(body)
     while at < end:
         start = at + 20
@@ -106,12 +108,13 @@ def build_batch(
                 code = known.get(properties[tag_at + 5 : tag_stop] if tag_stop > 0 else properties[tag_at + 5 :])
         if code is None:
             code = code_of(slot, properties, timestamp)
-        codes.append(code)
-        units.append(_pack_unit(position, size, code))
-        offsets.append(position)
+        units += (position, size, code)
         pending.append((slot, properties, position, timestamp))
         position += size
         queue_offset += 1
+    count = len(pending)
+    built.units = (_UNITS[count] if count <= COMMON_COUNT_MAX else struct.Struct(">" + "qiq" * count)).pack(*units)
+    built.offsets, built.codes = units[::3], units[2::3]
     built.end = position
     return built
 

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 NAME_DIGITS = 17
 PENDING_MAX = 256  # indexing so many takes about a third of a millisecond
 PREFIXES_MAX = 4096
+STEMS_MAX = 1024
 SIGN = 0x80000000
 ABSOLUTE_MASK = 0x7FFFFFFF  # the absolute value of -2**31 does not fit: RocketMQ takes 0
 TAIL_UNITS = 8  # a unique key's last characters change with each message, those before them once a minute
@@ -60,7 +61,8 @@ class IndexService:
         self._entries = config.index_entries
         self._clock = clock
         self.enabled = config.index_enable  # not while the disk is full
-        self._prefix_hashes: dict[bytes, tuple[int, int]] = {}
+        self._prefix_hashes: dict[bytes, int] = {}
+        self._stems: dict[bytes, tuple[int, int]] = {}
         self._active: IndexFile | None = None
         self._named: IndexFile | None = None  # the newest file whose name the disk surely has
         self.files: list[IndexFile] = []
@@ -99,7 +101,7 @@ class IndexService:
         """After a crash: keep what indexes messages before `physical_end`; recovery adds those behind it again."""
         for file in list(self.files):
             first = file.first_offset()
-            if first < 0 and file is not self.files[-1]:
+            if first < 0 and any(0 <= each.first_offset() < physical_end for each in self._behind(file)):
                 self.set_aside(file, "is empty, and others follow")
             elif not 0 <= first < physical_end:
                 self.files.remove(file)
@@ -107,6 +109,9 @@ class IndexService:
             elif not (1 < file.count <= self._entries and file.cut_below(physical_end)):
                 self.set_aside(file, "damaged by a crash")
         self._choose_active()
+
+    def _behind(self, file: IndexFile) -> list[IndexFile]:
+        return self.files[self.files.index(file) + 1 :]
 
     # -- damage --------------------------------------------------------------------------------------------------
 
@@ -169,7 +174,7 @@ class IndexService:
         self.pending = []
         entries: list[Entry] = []
         add = entries.append
-        prefix_hash_of = self._prefix_hashes.get
+        stem_of = self._stems.get
         for slot, properties, physical_offset, timestamp_ms in pending:
             at = properties.rfind(_UNIQ_KEY_MARK)
             if at >= 0:
@@ -178,17 +183,13 @@ class IndexService:
                 else:
                     stop = properties.find(b"\x02", at + 9)
                     key = properties[at + 9 :] if stop < 0 else properties[at + 9 : stop]
-                # A client-made key: all but its last characters is the same for many messages of one client.
-                known = prefix_hash_of(key[:-TAIL_UNITS])
-                tail = key[-TAIL_UNITS:]
-                if known is not None and tail.isascii():
-                    power, prefix_hash = known
-                    code = (
-                        slot.prefix_hash * power + prefix_hash + sum(map(_multiply, tail, _TAIL_POWERS))
-                    ) & HASH_MASK
+                known = stem_of(key[:-2])
+                if known is not None and key[-2] < 128 > key[-1]:
+                    power, stem_hash = known
+                    code = (slot.prefix_hash * power + stem_hash + key[-2] * 31 + key[-1]) & HASH_MASK
                     add((code if code < SIGN else -code & ABSOLUTE_MASK, physical_offset, timestamp_ms))
                 elif key:
-                    self._remember_prefix(key)
+                    self._remember(key)
                     add((key_hash(slot, key), physical_offset, timestamp_ms))
             at = properties.rfind(_KEYS_MARK)
             if at >= 0:
@@ -262,14 +263,27 @@ class IndexService:
         while done < len(entries):
             done = self._roll().put_many(entries, done)
 
-    def _remember_prefix(self, key: bytes) -> None:
-        """Keep the hash of a unique key's stable part, and by what the hash of the topic before it is multiplied."""
-        prefix = key[:-TAIL_UNITS]
-        if prefix and prefix.isascii():
+    def _remember(self, key: bytes) -> None:
+        """Keep the hash of all but the last two characters of a client-made key, and the power its topic gets.
+
+        The client counts in these two. The characters before them change with the time, once a millisecond at most;
+        those before the last eight once a minute.
+        """
+        stem, prefix = key[:-2], key[:-TAIL_UNITS]
+        if not prefix or not stem.isascii():
+            return
+        prefix_hash = self._prefix_hashes.get(prefix)
+        if prefix_hash is None:
             if len(self._prefix_hashes) >= PREFIXES_MAX:
                 self._prefix_hashes.clear()
-            power = pow(31, len(key), 1 << 32)
-            self._prefix_hashes[prefix] = (power, names.hash_of_ascii(prefix) * pow(31, TAIL_UNITS, 1 << 32))
+            prefix_hash = self._prefix_hashes[prefix] = names.hash_of_ascii(prefix) * pow(31, TAIL_UNITS, 1 << 32)
+        if len(self._stems) >= STEMS_MAX:
+            self._stems.clear()
+        middle = key[-TAIL_UNITS:-2]
+        self._stems[stem] = (
+            pow(31, len(key), 1 << 32),
+            (prefix_hash + sum(map(_multiply, middle, _TAIL_POWERS))) & HASH_MASK,
+        )
 
     def _roll(self) -> IndexFile:
         """Open the next index file, named by the local time."""

@@ -345,13 +345,13 @@ class MessageStore(ReadableStore):
         self.stats.put_bytes += total
 
         if self._ext_enable:
-            plain = UNIT.iter_unpack(b"".join(built.units))
+            plain = UNIT.iter_unpack(built.units)
             extended = self._dispatcher.extended
-            built.units = [
+            built.units = b"".join(
                 _pack_unit(at, size, extended(queue, pending[1], code, timestamp))
                 for (at, size, code), pending in zip(plain, built.pending, strict=True)
-            ]
-        queue.tail += b"".join(built.units)
+            )
+        queue.tail += built.units
         queue.next_index = first_offset + count
         queue.max_physical_offset = built.end
         if not queue.dirty:

@@ -364,3 +364,19 @@ def test_offsets_by_time_among_equal_times_and_lost_messages(store: MessageStore
     assert store.offset_by_time("T", 0, start) == store.min_offset("T", 0) > 8
     assert store.earliest_store_timestamp() == store.earliest_store_timestamp("T", 0) == start + 300
     assert store.earliest_store_timestamp("Nobody", 0) == -1
+
+
+@pytest.mark.parametrize("topic", ["T", "Topic-of-some-length"])
+@pytest.mark.parametrize("last", ["01", "Zz", "é1", "1é", "日本"])
+@pytest.mark.parametrize("stem", ["", "short", "7F0000010000000000AABBCC0000", "Ünïcode0000000000AABBCC000000"])
+def test_keys_are_found_by_javas_hash_whatever_was_hashed_before(
+    store: MessageStore, topic: str, stem: str, last: str
+) -> None:
+    keys = [stem + end for end in ("00", "01", last, "02", last)]
+    for key in keys:
+        store.put_message(message(topic=topic, properties=f"UNIQ_KEY\x01{key}"))
+    for key in keys:
+        found = [record.decode_record(raw) for raw in store.query_message(topic, key, 9, 0, 1 << 62).buffers]
+        assert [each.properties["UNIQ_KEY"] for each in found] == [each for each in keys if each == key]
+        wanted = abs(names.string_hash_code(f"{topic}#{key}"))
+        assert store._index.files[-1].find(wanted, 9, 0, 1 << 62)
