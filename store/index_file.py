@@ -156,9 +156,9 @@ class IndexFile:
                 end_offset, end_ms = physical_offset, timestamp_ms
                 count += 1
         finally:  # also when the disk is full: what is linked must count
-            self.count, self.used_slots, self.end_offset, self.end_ms = count, used_slots, end_offset, end_ms
             _pack_header(mapping, 0, begin_ms, end_ms, self.begin_offset, end_offset, used_slots, count)
-            self.dirty = True
+            self.dirty = True  # before the rest: a syncing thread believes what `end_offset` says
+            self.count, self.used_slots, self.end_offset, self.end_ms = count, used_slots, end_offset, end_ms
         return done
 
     def find(self, key_hash: int, limit: int, begin_ms: int, end_ms: int) -> list[int]:

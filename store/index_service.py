@@ -88,14 +88,17 @@ class IndexService:
                 self.set_aside(file, "is empty, and others follow")
 
     def expect(self, index_end: int) -> None:
-        """The newest entry was once of the message at `index_end`: when it isn't there, its file is damaged or gone."""
+        """There was once an entry of the message at `index_end`: when there are none at all, the index is lost.
+
+        A header that is a little older is no damage: recovery puts the entries behind it again.
+        """
         if self.last_update[1] >= index_end:
             return
-        if self.files:
-            self.set_aside(self.files[-1], "the last entries are missing")
-        else:
+        if not self.files:
             self._mark(f"{self._new_name():0{NAME_DIGITS}d}")
             logger.warning("index is gone", extra={"event": "index_gone", "folder": str(self._folder)})
+        elif self.files[-1].first_offset() < 0:
+            self.set_aside(self.files[-1], "has lost its entries")
 
     def recover(self, physical_end: int) -> None:
         """After a crash: keep what indexes messages before `physical_end`; recovery adds those behind it again."""
