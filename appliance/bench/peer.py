@@ -106,8 +106,7 @@ class Peer(abc.ABC):
     def _launch_namesrv(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         self._namesrv_port = self._namesrv_port or free_ports()
-        settings = {"listenPort": str(self._namesrv_port), "kvConfigPath": str(self.home / "kvConfig.json")}
-        properties = self._write("namesrv.properties", settings)
+        properties = self._write("namesrv.properties", self.namesrv_properties())
         self._namesrv = Process(
             "namesrv", self._namesrv_command(properties), self.home / "namesrv.log", env=self._env()
         )
@@ -148,6 +147,9 @@ class Peer(abc.ABC):
         self.stop()
 
     # -- settings -----------------------------------------------------------------------------------------------------
+
+    def namesrv_properties(self) -> dict[str, str]:
+        return {"listenPort": str(self._namesrv_port), "kvConfigPath": str(self.home / "kvConfig.json")}
 
     def broker_properties(self) -> dict[str, str]:
         """What both makes are told, RocketMQ's own keys; the rest is each make's default."""

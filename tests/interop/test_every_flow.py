@@ -1,0 +1,83 @@
+"""Every message kind and flow of the official Java client, in each encoding, with TLS and accounts, on two brokers."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.interop.broker_cluster import PEER, BrokerCluster
+from tests.interop.clients import JavaClient
+
+pytestmark = pytest.mark.interop
+
+# One run each; every pair of axes meets somewhere, the full product is not run.
+CASES = [
+    # encoding, TLS, accounts, brokers, compression
+    pytest.param("JSON", False, False, 1, "ZLIB", id="JSON"),
+    pytest.param("ROCKETMQ", False, False, 2, "LZ4", id="ROCKETMQ, two brokers"),
+    pytest.param("JSON", True, True, 2, "ZSTD", id="JSON, TLS, accounts, two brokers"),
+    pytest.param("ROCKETMQ", True, True, 1, "ZLIB", id="ROCKETMQ, TLS, accounts"),
+]
+FLOWS = (
+    "broadcast",
+    "dead-letters",
+    "filters",
+    "from-timestamp",
+    "lite-assign",
+    "lite-subscribe",
+    "namespace",
+    "ordered",
+    "pull",
+    "queries",
+    "requests",
+    "rotation",
+    "sends",
+    "trace",
+    "transactions",
+    "vip",
+)
+MADE_BY_CLIENTS = {"namespace"}
+
+
+@pytest.mark.parametrize(("encoding", "tls", "acl", "brokers", "compression"), CASES)
+def test_every_flow_of_the_java_client_works(
+    tmp_path: Path, java: JavaClient, encoding: str, tls: bool, acl: bool, brokers: int, compression: str
+) -> None:
+    if tls and PEER == "apache":
+        pytest.skip("Apache's TLS takes other settings")
+    with BrokerCluster(tmp_path / "cluster", brokers=brokers, tls=tls, acl=acl) as cluster:
+        told = run_flows(java, cluster, encoding, compression)
+    slowest = ", ".join(f"{name} {told[name]['ms'] / 1000:.1f}" for name in sorted(told, key=lambda n: -told[n]["ms"]))
+    print(f"seconds: {slowest}")
+    failures = {name: facts["failure"] for name, facts in told.items() if not facts["ok"]}
+    assert not failures, json.dumps(failures, indent=1)
+    assert set(told) == set(FLOWS)
+    assert set(told["rotation"]["brokers"]) == set(cluster.names)
+
+
+def run_flows(java: JavaClient, cluster: BrokerCluster, encoding: str, compression: str, *flows: str) -> dict:
+    """Flow name to what the program told about it."""
+    suffix = str(time.monotonic_ns())
+    cluster.create_topics(*(f"Flow-{flow}-{suffix}" for flow in FLOWS if flow not in MADE_BY_CLIENTS))
+    keys = (cluster.account.access_key, cluster.account.secret_key) if cluster.account else ("-", "-")
+    with java.run(
+        "Flows",
+        cluster.namesrv_address,
+        suffix,
+        len(cluster.names),
+        *keys,
+        *(flows or ["all"]),
+        encoding=encoding,
+        java_properties={
+            **cluster.java_properties,
+            "rocketmq.message.compressType": compression,
+            "rocketmq.client.rebalance.waitInterval": 500,
+            "rocketmq.client.rebalance.lockInterval": 1000,
+        },
+    ) as program:
+        program.wait_done(150)
+    assert program.lines("FAILED") == []
+    return {facts["flow"]: facts for facts in (json.loads(line[0]) for line in program.lines("FLOW"))}
