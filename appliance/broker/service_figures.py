@@ -39,6 +39,7 @@ def service_figures(broker: BrokerController) -> dict[str, str]:
         "connectionsParked": str(broker.lanes.parked_count),  # bring more requests than can be served now
         "heldPullRequests": str(broker.hold.held_count),
         "consumerFilters": str(len(broker.filters)),  # SQL92 conditions, those of groups that left for a day too
+        "tlsMode": broker.config.effective_tls_mode,  # disabled, permissive or enforcing
         "tablesNotSaved": " ".join(name for name, table in tables.items() if table.is_failing) or "none",
     }
     for name, prefix in _LANE_PREFIXES.items():
