@@ -1,4 +1,7 @@
-"""Every message kind and flow of the official Java client, in each encoding, with TLS and accounts, on two brokers."""
+"""Every message kind and flow of the official Java client, and what ali-ons can do, against each kind of cluster.
+
+Flow by flow, which encodings, TLS, accounts and how many brokers it meets, and where else it is shown: README.md.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.broker_cluster import PEER, BrokerCluster
-from tests.interop.clients import JavaClient
+from tests.interop.clients import JavaClient, JavaScriptClient
 
 pytestmark = pytest.mark.interop
 
@@ -81,3 +84,30 @@ def run_flows(java: JavaClient, cluster: BrokerCluster, encoding: str, compressi
         program.wait_done(150)
     assert program.lines("FAILED") == []
     return {facts["flow"]: facts for facts in (json.loads(line[0]) for line in program.lines("FLOW"))}
+
+
+@pytest.mark.parametrize(("acl", "brokers"), [(False, 1), (True, 2)], ids=["one broker", "accounts, two brokers"])
+def test_every_flow_of_ali_ons_works(tmp_path: Path, javascript: JavaScriptClient, acl: bool, brokers: int) -> None:
+    count, topic, unicode = 32, "Flow-js", "ä消息🚀"
+    with BrokerCluster(tmp_path / "cluster", brokers=brokers, acl=acl) as cluster:
+        cluster.create_topics(topic)
+        keys = (cluster.account.access_key, cluster.account.secret_key) if cluster.account else ("-", "-")
+        with javascript.run("flows", cluster.namesrv_address, topic, "Flow-js-group", count, *keys) as program:
+            program.wait_done(60)
+            # each broadcast consumer gets all, the other one half, one of them twice
+            program.wait_for(lambda: program.count("TOLD") >= 2 * count + count // 2 + 1, 60, "messages")
+            time.sleep(0.5)
+    sent = [json.loads(line[0]) for line in program.lines("SENT")]
+    assert {message["status"] for message in sent} == {"SEND_OK"}
+    assert {message["broker"] for message in sent} == set(cluster.names)
+    told = [json.loads(line[0]) for line in program.lines("TOLD")]
+    for name in ("one", "two"):
+        assert sorted(got["number"] for got in told if got["consumer"] == name) == list(range(count))
+    by_tag = [(got["number"], got["times"]) for got in told if got["consumer"] == "tags"]
+    assert sorted(by_tag) == sorted([(number, 0) for number in range(0, count, 2)] + [(0, 1)])
+    for got in told:
+        number = got["number"]
+        assert got["body"] == ("five kilobytes " * 350 if number == 2 else f"body-{number}-{unicode}")
+        assert (got["tag"], got["keys"]) == ("TagA" if number % 2 == 0 else "TagB", f"key-{number} {unicode}")
+        if number == 4:
+            assert got["stored"] - got["born"] >= 900  # delay level 2: a second
