@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 from dashboard import units
 from dashboard.live.board import FRESH_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.problems import Level, Problem
 from dashboard.processes import ProcessFacts
+from dashboard.service_checks import service_problems
 
 DISK_CLEAN, DISK_FORCE, DISK_FULL = 0.75, 0.85, 0.90  # RocketMQ's marks: clean early, clean hard, refuse writes
 LANE_FULL = 0.8  # of the capacity
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
-
-
-class Level(IntEnum):
-    """How bad; the words are what a person reads beside the colour."""
-
-    GOOD = 0
-    WARN = 1
-    BAD = 2
-
-    @property
-    def word(self) -> str:
-        return {Level.GOOD: "good", Level.WARN: "attention", Level.BAD: "problem"}[self]
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is not fine: what, the evidence, what to do."""
-
-    level: Level
-    title: str
-    evidence: str
-    action: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +86,7 @@ def _broker_problems(broker: BrokerState, now: float) -> list[Problem]:
         ]
     if facts is None:
         return []
-    return _disk_problems(facts) + _lane_problems(facts)
+    return _disk_problems(facts) + _lane_problems(facts) + service_problems(facts)
 
 
 def _disk_problems(facts: BrokerFacts) -> list[Problem]:

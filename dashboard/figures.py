@@ -7,42 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from dashboard import units
 from dashboard.checks import Verdict, judge
-from dashboard.live.board import FRESH_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.figure import Figures
+from dashboard.live.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.processes import ProcessFacts
 from dashboard.rows import TopicDetail, TopicRow
-
-
-class Figure(NamedTuple):
-    """One value. at: when it was read (epoch seconds), None when it is unknown. why: the reason, for hovering."""
-
-    text: str
-    at: float | None
-    why: str | None = None
-
-    def state(self, now: float) -> str:
-        if self.at is None:
-            return "unknown"
-        return "stale" if now - self.at > FRESH_S else "live"
-
-
-@dataclass
-class Figures:
-    """All figures of one page. bars: key to a ratio 0…1, None when unknown."""
-
-    now: float
-    shape: str = ""  # changes when rows come or go: the page then fetches its fragment again
-    values: dict[str, Figure] = field(default_factory=dict)
-    bars: dict[str, float | None] = field(default_factory=dict)
-
-    def put(self, key: str, text: str, at: float | None, why: str | None = None) -> None:
-        """Add a figure. The text of an unknown value makes it unknown, whatever its moment."""
-        is_unknown = text == units.UNKNOWN or at is None
-        self.values[key] = Figure(units.UNKNOWN, None, why or "not known yet") if is_unknown else Figure(text, at, why)
+from dashboard.service_figures import put_services
 
 
 def overview_figures(snapshot: Snapshot, verdict: Verdict | None = None) -> Figures:
@@ -65,7 +37,7 @@ def overview_figures(snapshot: Snapshot, verdict: Verdict | None = None) -> Figu
         figures.put(f"problem.{index}.title", problem.title, snapshot.at)
         figures.put(f"problem.{index}.evidence", problem.evidence, snapshot.at)
     figures.shape = _shape(
-        *(broker.name for broker in snapshot.brokers),
+        *(f"{broker.name} {_parts(broker)}" for broker in snapshot.brokers),
         "|",
         *(f"{process.name}/{process.role}" for process in snapshot.processes),
         "|",
@@ -131,6 +103,10 @@ def _broker(figures: Figures, broker: BrokerState, now: float) -> None:
     figures.put(f"{prefix}.behind", units.size(facts.behind_bytes), facts.at, why)
     uptime = None if facts.boot_ms is None else facts.at - facts.boot_ms / 1000
     figures.put(f"{prefix}.uptime", units.duration(uptime), facts.at, why)
+    side = [lane.size for lane in facts.side_lanes]
+    waiting = sum(size for size in side if size is not None) if side and None not in side else None
+    figures.put(f"{prefix}.lanes.side", units.count(waiting), facts.at, why or "the broker does not say")
+    put_services(figures, prefix, facts, why)
     for lane in facts.lanes:
         key = f"{prefix}.lane.{lane.name}"
         silent = why or "the broker does not say"
@@ -139,6 +115,14 @@ def _broker(figures: Figures, broker: BrokerState, now: float) -> None:
         figures.put(f"{key}.wait", units.milliseconds(lane.head_wait_ms), facts.at, silent)
         is_known = lane.size is not None and lane.capacity
         figures.bars[key] = lane.size / lane.capacity if is_known else None  # type: ignore[operator]
+
+
+def _parts(broker: BrokerState) -> str:
+    """What stands on a broker's card, for the shape: it changes when one of ours takes the place of another."""
+    facts = broker.facts
+    return (
+        "" if facts is None else f"{len(facts.lanes)} {facts.services.settings_ignored != ''} {facts.disk_text != ''}"
+    )
 
 
 def _full_in(facts: BrokerFacts) -> str:

@@ -8,9 +8,10 @@ that it can be shown greyed with its age; after FORGET_AFTER_S it becomes unknow
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dashboard.live.services import LaneCounts, Services
 from dashboard.processes import ProcessFacts
 
 HISTORY_S = 15 * 60
@@ -39,6 +40,17 @@ LANES = (  # what a lane is called in broker_runtime_info: (name here, size, cap
     ),
 )
 LANES_EVERYBODY_TELLS = 4  # of any RocketMQ
+LANE_COUNTS = (  # what the keys begin with that tell what became of a lane's requests
+    ("send", "sendThreadPoolQueue"),
+    ("pull", "pullThreadPoolQueue"),
+    ("query", "queryThreadPoolQueue"),
+    ("transaction", "EndTransactionQueue"),
+    ("reply", "replyThreadPoolQueue"),
+    ("heartbeat", "heartbeatThreadPoolQueue"),
+    ("client", "clientManagerThreadPoolQueue"),
+    ("consumer", "consumerManagerThreadPoolQueue"),
+    ("admin", "adminBrokerThreadPoolQueue"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,17 @@ class BrokerFacts:
     commit_log_bytes: int | None = None
     behind_bytes: int | None = None
     lanes: tuple[Lane, ...] = ()
+    services: Services = field(default_factory=Services)
+    refusing: tuple[LaneCounts, ...] = ()  # lanes that refused requests within the last minute, by how much at last
+    refused_at: float = 0.0  # when that was
+
+    @property
+    def main_lanes(self) -> tuple[Lane, ...]:
+        return self.lanes[:LANES_EVERYBODY_TELLS]
+
+    @property
+    def side_lanes(self) -> tuple[Lane, ...]:
+        return self.lanes[LANES_EVERYBODY_TELLS:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from dashboard.gateway import Gateway, gateway
 from dashboard.live import frames
 from dashboard.live.board import (
     FORGET_AFTER_S,
+    LANE_COUNTS,
     LANES,
     LANES_EVERYBODY_TELLS,
     Board,
@@ -35,6 +36,7 @@ from dashboard.live.board import (
     Stored,
     board,
 )
+from dashboard.live.services import REFUSALS_REMEMBERED_S, read_services, refusing_lanes
 from dashboard.live.tail import TopicTail, topic_tail
 from dashboard.models import MetricSample
 from dashboard.rows import BrokerRef, TopicRow
@@ -191,7 +193,9 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
             for number, (name, size, capacity, wait) in enumerate(LANES)
             if number < LANES_EVERYBODY_TELLS or size in info
         ),
+        services=read_services(info, LANE_COUNTS),
     )
+    facts = _with_refusals(facts, before)
     if before is None or before.boot_ms != boot_ms or not 0 < now - before.at <= RATE_STEP_MAX_S:
         return facts
     seconds = now - before.at
@@ -200,6 +204,18 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         in_rate=_step(before.put_total, put_total, seconds),
         out_rate=_step(before.get_total, get_total, seconds),
     )
+
+
+def _with_refusals(facts: BrokerFacts, before: BrokerFacts | None) -> BrokerFacts:
+    """What lanes refused since the last reading; what they refused within the last minute stays in sight."""
+    if before is None or before.boot_ms != facts.boot_ms:
+        return facts
+    refusing = refusing_lanes(before.services, facts.services)
+    if refusing:
+        return replace(facts, refusing=refusing, refused_at=facts.at)
+    if facts.at - before.refused_at < REFUSALS_REMEMBERED_S:
+        return replace(facts, refusing=before.refusing, refused_at=before.refused_at)
+    return facts
 
 
 def _step(before: int | None, after: int | None, seconds: float) -> float | None:

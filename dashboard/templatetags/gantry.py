@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import units
-from dashboard.figures import Figure, Figures
+from dashboard.figure import Figure, Figures
 
 register = template.Library()
 

@@ -1,0 +1,123 @@
+"""What a broker says of its services in request 28: keys that only our brokers have. Of any other all is None.
+
+Pure: a table of texts in, values out. Counts run since the broker's start unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+REFUSALS_REMEMBERED_S = 60.0  # a lane that refused a request this long ago still counts as refusing
+
+
+@dataclass(frozen=True, slots=True)
+class LaneCounts:
+    """What became of a lane's requests. rejected: a full lane refused them; expired: they waited too long in it."""
+
+    name: str
+    rejected: int
+    expired: int
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The figures of one broker's services; None or "" is what it does not say."""
+
+    name_servers_known: int | None = None  # that have it registered
+    name_servers_all: int | None = None
+    connections: int | None = None
+    connections_parked: int | None = None
+    held_pulls: int | None = None
+    transactions_pending: int | None = None
+    transactions_checked_ms: int | None = None  # when producers were last asked; 0 never
+    timers_pending: int | None = None
+    timer_next_due_ms: int | None = None  # 0: none waits
+    timer_behind_ms: int | None = None
+    tables_not_saved: tuple[str, ...] = ()
+    disagreements: int | None = None
+    disagreeing_groups: tuple[str, ...] = ()  # the first of them
+    suspensions: int | None = None
+    suspended_groups: tuple[str, ...] = ()
+    consumer_behind_bytes: int | None = None
+    retention_expired: int | None = None
+    topics_not_shared: int | None = None
+    accounts: str = ""
+    tls: str = ""
+    settings_ignored: str = ""
+    lanes: tuple[LaneCounts, ...] = ()
+
+    @property
+    def rejected(self) -> int | None:
+        return sum(lane.rejected for lane in self.lanes) if self.lanes else None
+
+    @property
+    def expired(self) -> int | None:
+        return sum(lane.expired for lane in self.lanes) if self.lanes else None
+
+
+def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, str]]) -> Services:
+    """A broker's services from its table. lane_prefixes: lane to what its keys begin with."""
+    known, _, all_ = info.get("nameServersRegistered", "").partition("/")
+    return Services(
+        name_servers_known=_number(known),
+        name_servers_all=_number(all_),
+        connections=_number(info.get("connections")),
+        connections_parked=_number(info.get("connectionsParked")),
+        held_pulls=_number(info.get("heldPullRequests")),
+        transactions_pending=_number(info.get("transactionPending")),
+        transactions_checked_ms=_number(info.get("transactionLastCheckTimestamp")),
+        timers_pending=_number(info.get("timerPending")),
+        timer_next_due_ms=_number(info.get("timerNextDueMs")),
+        timer_behind_ms=_number(info.get("timerBehindMs")),
+        tables_not_saved=tuple(name for name in info.get("tablesNotSaved", "").split() if name != "none"),
+        disagreements=_number(info.get("subscriptionDisagreements")),
+        disagreeing_groups=_names(info.get("subscriptionDisagreementGroups")),
+        suspensions=_number(info.get("suspendedGroups")),
+        suspended_groups=_names(info.get("suspendedGroupNames")),
+        consumer_behind_bytes=_number(info.get("consumerBehindBytesMax")),
+        retention_expired=_number(info.get("topicRetentionExpired")),
+        topics_not_shared=_number(info.get("topicsNotShared")),
+        accounts=_accounts(info),
+        tls=info.get("tlsMode", ""),
+        settings_ignored=info.get("settingsIgnored", ""),
+        lanes=tuple(
+            LaneCounts(name, _number(info.get(f"{prefix}Rejected")) or 0, _number(info.get(f"{prefix}Expired")) or 0)
+            for name, prefix in lane_prefixes
+            if f"{prefix}Rejected" in info
+        ),
+    )
+
+
+def refusing_lanes(before: Services | None, now: Services) -> tuple[LaneCounts, ...]:
+    """The lanes that refused something between two readings, with how much of it."""
+    if before is None:
+        return ()
+    old = {lane.name: lane for lane in before.lanes}
+    grown = []
+    for lane in now.lanes:
+        was = old.get(lane.name)
+        if was is None:
+            continue
+        rejected, expired = lane.rejected - was.rejected, lane.expired - was.expired
+        if rejected > 0 or expired > 0:
+            grown.append(LaneCounts(lane.name, max(rejected, 0), max(expired, 0)))
+    return tuple(grown)
+
+
+def _accounts(info: Mapping[str, str]) -> str:
+    enabled = info.get("aclEnable")
+    if enabled is None:
+        return ""
+    return f"{info.get('aclAccounts', '?')} accounts" if enabled == "true" else "not asked for"
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name for name in (text or "").split(",") if name)
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return int(text) if text is not None else None
+    except ValueError:
+        return None
