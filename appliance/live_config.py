@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 _NEVER_FROM_AFAR = re.compile(r"path|dir$|home|addr|filterServerNums|acl|tls", re.IGNORECASE)
 _SECRET = re.compile(r"password|secretKey|accessKey", re.IGNORECASE)
 MASK = "******"
+REMARK_CHARS_MAX = 2048  # it names keys that the peer made up
 REQUEST_BYTES_MAX = 1 << 20  # a whole configuration has some 10 KiB
 
 
@@ -81,7 +82,7 @@ class LiveConfig:
             plan.apply()
             if text.strip():  # RocketMQ counts each update, whether it changed something or not
                 self.version.bump(int(time.time() * 1000))
-            return ConfigUpdate(plan.changes, "; ".join(remarks) or None)
+            return ConfigUpdate(plan.changes, "; ".join(remarks)[:REMARK_CHARS_MAX] or None)
 
     async def _keep(self, values: dict[str, str]) -> str | None:
         """Write the values to the file; why they are not there, if so.
@@ -136,7 +137,7 @@ def plan_update(configs: Sequence[Any], text: bytes, *, changeable: Set[str]) ->
             parsed = {settings[key].name: parse_value(type(config), settings[key], mine[key]) for key in mine}
             dataclasses.replace(config, **parsed)  # runs the checks of a new configuration
         except ConfigError as exc:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, str(exc)) from exc
         values += [(config, name, value) for name, value in parsed.items()]
         changes += [ConfigChange(key, current[key], value) for key, value in mine.items()]
     return UpdatePlan(values, changes, sorted(key for key in wanted if key not in current))
@@ -160,11 +161,11 @@ def shown_text(configs: Sequence[Any]) -> str:
 def _read_lines(text: bytes) -> dict[str, str]:
     """Java properties as the tools send them. A line without "=" is a key without a value, as Java reads it."""
     if len(text) > REQUEST_BYTES_MAX:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"more than {REQUEST_BYTES_MAX} bytes of settings")
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"more than {REQUEST_BYTES_MAX} bytes of settings")
     try:
         lines = [line.strip() for line in text.decode().splitlines()]
     except UnicodeDecodeError as exc:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"string2Properties error: {exc}") from exc
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"string2Properties error: {exc}") from exc
     pairs = [line.partition("=") for line in lines if line and line[0] not in "#!"]
     wanted = {key.strip(): value.strip() for key, _, value in pairs}
     renamed = {OTHER_NAMES[key]: value for key, value in wanted.items() if key in OTHER_NAMES}

@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 
 from appliance.acl.account import ANY, PUB, SUB
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import long_field
+from appliance.remoting.request_body import read_body
 from gantrymq.message.properties import INNER_MULTI_DISPATCH
 from gantrymq.remoting.bodies import CheckClientRequestBody, HeartbeatData, LockBatchRequest
 from gantrymq.remoting.codes import ResponseCode
@@ -112,14 +114,8 @@ def stored(permission: int, *names: str, remark: str) -> Reader:
 
     def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
         for name in names:
-            text = fields.get(name, "")
-            try:
-                offset = int(text)
-            except ValueError:
-                raise BrokerError(
-                    ResponseCode.SYSTEM_ERROR, f"header field missing or malformed: {name}={text!r}"
-                ) from None
-            topic = lookup.topic_at(offset) if 0 <= offset < 1 << 63 else None
+            offset = long_field(fields, name)
+            topic = lookup.topic_at(offset) if offset >= 0 else None
             if topic is None:
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, remark.format(offset))
             yield Need(topic, permission)
@@ -129,7 +125,7 @@ def stored(permission: int, *names: str, remark: str) -> Reader:
 
 def heartbeat(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
     """Membership of every consumer group of a heartbeat, SUB on every topic it subscribes to."""
-    for consumer in HeartbeatData.from_json(body).consumer_data_set:
+    for consumer in read_body(HeartbeatData, body).consumer_data_set:
         yield Need(str(consumer.group_name), 0)
         for subscription in consumer.subscription_data_set:
             yield Need(str(subscription.topic), SUB)
@@ -137,14 +133,14 @@ def heartbeat(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
 
 def checked_subscription(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
     """Group and topic of a subscription that a client wants to have checked (46)."""
-    wanted = CheckClientRequestBody.from_json(body)
+    wanted = read_body(CheckClientRequestBody, body)
     yield Need(str(wanted.group), 0)
     yield Need(str(wanted.subscription_data.topic), SUB)
 
 
 def locked_queues(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
     """Group and topics of the queues to lock or unlock (41, 42)."""
-    wanted = LockBatchRequest.from_json(body)
+    wanted = read_body(LockBatchRequest, body)
     yield Need(str(wanted.consumer_group), 0)
     for topic in {str(queue.topic) for queue in wanted.mq_set}:
         yield Need(topic, SUB)

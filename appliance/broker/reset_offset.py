@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import FieldError, int_field, long_field
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import ResponseCode
@@ -29,14 +30,14 @@ class ResetOrder(NamedTuple):
 
     @classmethod
     def of(cls, fields: dict[str, str]) -> ResetOrder:
-        """Read the ext fields. Raises KeyError or ValueError for what is missing or no number."""
+        """Read the ext fields. Raises KeyError or FieldError for what is missing or no number."""
         return cls(
             fields["topic"],
             fields["group"],
-            int(fields["timestamp"]),
+            long_field(fields, "timestamp"),
             fields.get("isForce", "").lower() == "true",
-            int(fields.get("queueId", ALL_QUEUES)),
-            int(fields.get("offset", BY_TIME)),
+            int_field(fields, "queueId", ALL_QUEUES),
+            long_field(fields, "offset", BY_TIME),
         )
 
 
@@ -57,11 +58,10 @@ def reset_targets(broker: BrokerController, order: ResetOrder) -> dict[MessageQu
 def _queue_ids(order: ResetOrder, config: TopicConfig) -> range:
     if order.queue_id == ALL_QUEUES:
         if order.offset != BY_TIME:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"offset {order.offset} is given without its queueId")
+            raise FieldError(f"offset {order.offset} is given without its queueId")
         return range(config.write_queue_nums)
     if not 0 <= order.queue_id < config.write_queue_nums:
-        raise BrokerError(
-            ResponseCode.SYSTEM_ERROR,
+        raise FieldError(
             f"queueId[{order.queue_id}] is illegal, topic:[{order.topic}] "
             f"topicConfig.writeQueueNums:[{config.write_queue_nums}]",
         )
@@ -86,7 +86,5 @@ def _target(broker: BrokerController, order: ResetOrder, queue_id: int) -> int:
 def _checked_offset(broker: BrokerController, order: ResetOrder, queue_id: int) -> int:
     low, high = broker.store.min_offset(order.topic, queue_id), broker.store.max_offset(order.topic, queue_id)
     if not low <= order.offset <= high:
-        raise BrokerError(
-            ResponseCode.SYSTEM_ERROR, f"offset {order.offset} is outside of queue {queue_id}: {low} to {high}"
-        )
+        raise FieldError(f"offset {order.offset} is outside of queue {queue_id}: {low} to {high}")
     return order.offset

@@ -117,7 +117,7 @@ def read_attributes(text: str) -> dict[str, str]:
     for part in filter(None, text.split(",")):
         name, separator, value = part.partition("=")
         if part[0] not in "+-" or (part[0] == "+") != bool(separator) or not name[1:].strip():
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"attributes: {part!r} is neither +name=value nor -name")
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"attributes: {part!r} is neither +name=value nor -name")
         changes[name] = value
     return changes
 
@@ -132,13 +132,15 @@ def merged_attributes(known: Mapping[str, str] | None, changes: Mapping[str, str
             continue
         if plain in ATTRIBUTES:
             if not (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= NUMBER_DIGITS_MAX):
-                raise BrokerError(ResponseCode.SYSTEM_ERROR, f"attribute {plain}={value}: use a whole number")
+                raise BrokerError(ResponseCode.INVALID_PARAMETER, f"attribute {plain}={value}: use a whole number")
         elif plain not in attributes:
             known_here = ", ".join(sorted(ATTRIBUTES))
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"attribute {plain} is not known here; known are {known_here}")
+            raise BrokerError(
+                ResponseCode.INVALID_PARAMETER, f"attribute {plain} is not known here; known are {known_here}"
+            )
         attributes[plain] = value
     if len(attributes) > ATTRIBUTES_MAX:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{len(attributes)} attributes: use up to {ATTRIBUTES_MAX}")
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"{len(attributes)} attributes: use up to {ATTRIBUTES_MAX}")
     return attributes or None
 
 

@@ -1,7 +1,7 @@
 """Who answers which request at the name server: the table HANDLERS, then its functions.
 
 Handlers read the header, ask route_info or kv_config, and write the answer. A missing header field raises KeyError, a
-malformed number ValueError; the lanes turn both into SYSTEM_ERROR. Codes that are not in the table are answered with
+malformed one FieldError; the lanes turn both into INVALID_PARAMETER. Codes that are not in the table are answered with
 REQUEST_CODE_NOT_SUPPORTED by the server (RocketMQ's name server stays silent, which costs clients their connection).
 """
 
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from appliance.errors import BrokerError
 from appliance.namesrv.kv_config import ORDER_TOPIC_NAMESPACE
 from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity
+from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.remoting.lanes import Route
+from appliance.remoting.request_body import read_body
 from gantrymq.errors import BodyError
 from gantrymq.remoting.bodies import DataVersion, KVTable, TopicList
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LANE = "namesrv"
+NAME_CHARS_MAX = 255  # of what a remark quotes
 
 _FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
@@ -39,7 +42,7 @@ def register_broker(
 ) -> RemotingCommand:
     """103: a broker says who it is and which topics it has. The answer holds the order-topic table, if there is one."""
     fields = request.ext_fields
-    expected_crc = int(fields.get("bodyCrc32") or 0)
+    expected_crc = int_field(fields, "bodyCrc32", 0)
     if expected_crc and expected_crc != body_crc32(request.body):
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     compressed = fields.get("compressed", "").lower() == "true"
@@ -84,7 +87,7 @@ def query_data_version(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """322: must this broker register, or does the name server know its topics already?"""
-    offered = DataVersion.from_json(request.body)
+    offered = read_body(DataVersion, request.body)
     changed, known = namesrv.routes.query_data_version(_broker_identity(request.ext_fields), offered, namesrv.clock())
     return request.reply(
         ext_fields={"changed": "true" if changed else "false"}, body=b"" if known is None else known.to_json()
@@ -123,10 +126,10 @@ def get_cluster_info(
 
 def get_route(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """105: where a topic lives. Numeric keys are always quoted, which every client reads."""
-    topic = request.ext_fields.get("topic", "null")
+    topic = text_field(request.ext_fields, "topic")
     route = namesrv.routes.pickup_topic_route(topic)
     if route is None:
-        remark = f"No topic route info in name server for the topic: {topic}{_FAQ}"
+        remark = f"No topic route info in name server for the topic: {topic[:NAME_CHARS_MAX]}{_FAQ}"
         return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark)
     if namesrv.config.order_message_enable:
         route.order_topic_conf = namesrv.kv_config.get(ORDER_TOPIC_NAMESPACE, topic)
@@ -189,9 +192,7 @@ def delete_topic(namesrv: NamesrvController, connection: ServerConnection, reque
 async def put_kv(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """100: answered when the file is on disk."""
     fields = request.ext_fields
-    if "namespace" not in fields or "key" not in fields:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "namespace or key is null")
-    namesrv.kv_config.put(fields["namespace"], fields["key"], fields.get("value", ""))
+    namesrv.kv_config.put(text_field(fields, "namespace"), text_field(fields, "key"), text_field(fields, "value"))
     await namesrv.persist_kv_config()
     _log_change("kv config put", connection, namespace=fields["namespace"], key=fields["key"])
     return request.reply()
@@ -210,10 +211,13 @@ async def delete_kv(
 
 def get_kv(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """101."""
-    namespace, key = request.ext_fields.get("namespace", "null"), request.ext_fields.get("key", "null")
+    namespace, key = text_field(request.ext_fields, "namespace"), text_field(request.ext_fields, "key")
     value = namesrv.kv_config.get(namespace, key)
     if value is None:
-        return request.reply(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {namespace} Key: {key}")
+        return request.reply(
+            ResponseCode.QUERY_NOT_FOUND,
+            f"No config item, Namespace: {namespace[:NAME_CHARS_MAX]} Key: {key[:NAME_CHARS_MAX]}",
+        )
     return request.reply(ext_fields={"value": value})
 
 
@@ -221,10 +225,10 @@ def get_kv_namespace(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """219: an emptied namespace is an empty table, one that never was is not found."""
-    namespace = request.ext_fields.get("namespace", "null")
+    namespace = text_field(request.ext_fields, "namespace")
     entries = namesrv.kv_config.namespace(namespace)
     if entries is None:
-        return request.reply(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {namespace}")
+        return request.reply(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {namespace[:NAME_CHARS_MAX]}")
     return request.reply(body=KVTable(entries).to_json())
 
 
@@ -249,7 +253,9 @@ def get_config(namesrv: NamesrvController, connection: ServerConnection, request
 
 
 def _broker_identity(fields: dict[str, str]) -> BrokerIdentity:
-    return BrokerIdentity(fields["clusterName"], fields["brokerName"], int(fields["brokerId"]), fields["brokerAddr"])
+    return BrokerIdentity(
+        fields["clusterName"], fields["brokerName"], long_field(fields, "brokerId", low=0), fields["brokerAddr"]
+    )
 
 
 def _topic_list(request: RemotingCommand, topics: list[str], broker_address: str | None = None) -> RemotingCommand:

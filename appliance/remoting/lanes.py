@@ -41,6 +41,7 @@ SHARE = 64  # requests of one lane before the next lane has its turn
 BACKLOG_WANTED = 1024  # queued requests from which on connections are parked: some 10 ms of sends
 READ_SHARE = 16  # requests that a connection may always bring when it was not parked
 PARKED_SHARE = 64  # requests of a parked connection before the next one's turn
+REMARK_CHARS_MAX = 2048
 QUEUED_BYTES_MAX = 256 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
 
 Answer = RemotingCommand | bytes | None
@@ -283,18 +284,27 @@ class Lanes:
 def failure_answer(request: RemotingCommand, exc: Exception) -> RemotingCommand:
     """The only place where an exception becomes an answer."""
     if isinstance(exc, BrokerError):  # expected: the client is told which and why
-        return request.reply(exc.code, str(exc))
+        return request.reply(exc.code, _clipped(str(exc)))
     if isinstance(exc, BodyError | MessageRejected):
-        return request.reply(ResponseCode.SYSTEM_ERROR, str(exc))
-    if isinstance(exc, KeyError | ValueError) and _is_about_a_field(exc, request):
-        return request.reply(ResponseCode.SYSTEM_ERROR, f"header field missing or malformed: {exc}")
+        return request.reply(ResponseCode.INVALID_PARAMETER, _clipped(str(exc)))
+    if isinstance(exc, KeyError | ValueError) and (remark := _about_a_field(exc, request)) is not None:
+        return request.reply(ResponseCode.INVALID_PARAMETER, remark)
     # a bug: told to us in full, to the client in a word
     logger.error("handler failed", exc_info=exc, extra={"event": "handler_failed", "code": request.code})
     return request.reply(ResponseCode.SYSTEM_ERROR, "system error")
 
 
-def _is_about_a_field(exc: Exception, request: RemotingCommand) -> bool:
+def _about_a_field(exc: KeyError | ValueError, request: RemotingCommand) -> str | None:
     """A missing ext field raises KeyError with its name; a malformed one raises ValueError that quotes its text."""
     if isinstance(exc, KeyError):
-        return bool(exc.args) and isinstance(exc.args[0], str) and exc.args[0] not in request.ext_fields
-    return any(repr(value) in str(exc) for value in request.ext_fields.values())
+        name = exc.args[0] if exc.args else None
+        is_field = isinstance(name, str) and name not in request.ext_fields
+        return f"header field {name} is missing" if is_field else None
+    text = str(exc)
+    named = [name for name, value in request.ext_fields.items() if repr(value) in text]
+    return f"header field {' or '.join(named)} is malformed: {_clipped(text)}" if named else None
+
+
+def _clipped(remark: str) -> str:
+    """Remarks quote what peers wrote; nobody shall be sent much more than he asked."""
+    return remark if len(remark) <= REMARK_CHARS_MAX else f"{remark[:REMARK_CHARS_MAX]}…"

@@ -8,69 +8,73 @@ RemotingCommand, and `SendFields.of` makes the same fields of that.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
+from appliance.remoting.header_fields import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, FieldError, quoted
 from gantrymq.remoting.command import JSON, ONEWAY_FLAG, RemotingCommand
 
 _SEND_V2 = b'{"code":310,'  # Java's fastjson and everybody else write the code first
 _SEND_BATCH = b'{"code":320,'
 _HEADER_LENGTH_MASK = 0xFFFFFF
 
+_Int = Annotated[int, msgspec.Meta(ge=INT_MIN, le=INT_MAX)]
+_Long = Annotated[int, msgspec.Meta(ge=LONG_MIN, le=LONG_MAX)]
+
 
 class SendFields(msgspec.Struct, gc=False):
     """Ext fields of 310 and 320 (10 has the same under long names); see the spec's codes.csv."""
 
     topic: str = msgspec.field(name="b")
-    queue_id: int = msgspec.field(name="e")
-    sys_flag: int = msgspec.field(name="f")
-    born_timestamp: int = msgspec.field(name="g")
-    flag: int = msgspec.field(name="h")
+    queue_id: _Int = msgspec.field(name="e")
+    sys_flag: _Int = msgspec.field(name="f")
+    born_timestamp: _Long = msgspec.field(name="g")
+    flag: _Int = msgspec.field(name="h")
     properties: str = msgspec.field(name="i", default="")
-    reconsume_times: int = msgspec.field(name="j", default=0)
+    reconsume_times: _Int = msgspec.field(name="j", default=0)
     batch: str = msgspec.field(name="m", default="false")
     default_topic: str = msgspec.field(name="c", default="")
-    default_topic_queue_nums: int = msgspec.field(name="d", default=4)
-    max_reconsume_times: int | None = msgspec.field(name="l", default=None)
+    default_topic_queue_nums: _Int = msgspec.field(name="d", default=4)
+    max_reconsume_times: _Int | None = msgspec.field(name="l", default=None)
 
     @classmethod
     def of(cls, fields: dict[str, str]) -> SendFields:
-        """The same from ext fields as texts. Raises KeyError or ValueError for what is missing or no number."""
-        if "b" in fields:
-            names = _SHORT_NAMES
-        else:
-            names = _LONG_NAMES
-        tries = fields.get(names["max_reconsume_times"])
-        return cls(
-            fields[names["topic"]],
-            int(fields[names["queue_id"]]),
-            int(fields[names["sys_flag"]]),
-            int(fields[names["born_timestamp"]]),
-            int(fields[names["flag"]]),
-            fields.get(names["properties"], ""),
-            int(fields.get(names["reconsume_times"], 0)),
-            fields.get(names["batch"], "false"),
-            fields.get(names["default_topic"], ""),
-            int(fields.get(names["default_topic_queue_nums"], 4)),
-            None if tries is None else int(tries),
-        )
+        """The same from ext fields as texts. Raises FieldError, which names what is missing or no number."""
+        is_short = "b" in fields or "e" in fields
+        texts = fields if is_short else {short: fields[name] for name, short in _SHORT_OF.items() if name in fields}
+        try:
+            return _convert(texts, SendFields, strict=False)
+        except msgspec.ValidationError as exc:
+            raise _field_error(texts, is_short, exc) from exc
 
 
-_LONG_NAMES = {
-    "topic": "topic",
-    "queue_id": "queueId",
-    "sys_flag": "sysFlag",
-    "born_timestamp": "bornTimestamp",
-    "flag": "flag",
-    "properties": "properties",
-    "reconsume_times": "reconsumeTimes",
-    "batch": "batch",
-    "default_topic": "defaultTopic",
-    "default_topic_queue_nums": "defaultTopicQueueNums",
-    "max_reconsume_times": "maxReconsumeTimes",
+_SHORT_OF = {
+    "topic": "b",
+    "defaultTopic": "c",
+    "defaultTopicQueueNums": "d",
+    "queueId": "e",
+    "sysFlag": "f",
+    "bornTimestamp": "g",
+    "flag": "h",
+    "properties": "i",
+    "reconsumeTimes": "j",
+    "maxReconsumeTimes": "l",
+    "batch": "m",
 }
-_SHORT_NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(SendFields)}
+_LONG_OF = {short: name for name, short in _SHORT_OF.items()}
+_REQUIRED = ("b", "e", "f", "g", "h")
+
+
+def _field_error(texts: dict[str, str], is_short: bool, exc: msgspec.ValidationError) -> FieldError:
+    """What msgspec says is about `$.e`; what the client wrote may have been queueId."""
+    absent = [short for short in _REQUIRED if short not in texts]
+    what, _, place = str(exc).partition(" - at `$.")
+    short = absent[0] if absent else place.rstrip("`")
+    name = short if is_short else _LONG_OF.get(short, short)
+    if absent:
+        return FieldError(f"header field {name} is missing")
+    return FieldError(f"header field {name}={quoted(texts.get(short, ''))}: {what}")
 
 
 class SendRequest(msgspec.Struct, gc=False):

@@ -20,6 +20,9 @@ PERM_READ = 4
 PERM_WRITE = 2
 PERM_INHERIT = 1
 
+DIGITS_MAX = 20  # of a 64-bit number as text
+REAL_CHARS_MAX = 40
+
 
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
@@ -46,7 +49,11 @@ def _plan(body: type[Body]) -> _Plan:
     if body.__qualname__ in _plans:
         return _plans[body.__qualname__]
     plan = [
-        (item.name, item.metadata.get("name") or _camel(item.name), item.metadata.get("read"))
+        (
+            item.name,
+            item.metadata.get("name") or _camel(item.name),
+            item.metadata.get("read") or _READERS.get(str(item.type)),
+        )
         for item in dataclasses.fields(body)  # type: ignore[arg-type]  # every Body is a dataclass
     ]
     return _plans.setdefault(body.__qualname__, tuple(sorted(plan, key=lambda entry: entry[1])))
@@ -73,18 +80,20 @@ class Body:
         if not isinstance(members, Mapping):
             raise BodyError(f"{cls.__name__}: expected an object, got {type(members).__name__}")
         values: dict[str, Any] = {}
+        name = ""
         try:
             for attribute, name, read in _plan(cls):
                 value = members.get(name)
                 if value is not None:
                     values[attribute] = read(value) if read else value
             return cls(**values)
-        except (TypeError, ValueError, AttributeError, KeyError) as exc:
-            raise BodyError(f"{cls.__name__}: {exc}") from exc
+        except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as exc:
+            raise BodyError(f"{cls.__name__}.{name}: {exc}") from exc
 
     @classmethod
-    def from_json(cls, data: bytes) -> Self:
-        return cls.from_dict(fastjson.loads(data))
+    def from_json(cls, data: bytes, *, dialect_bytes_max: int | None = None) -> Self:
+        """Raises BodyError. dialect_bytes_max: see fastjson.loads."""
+        return cls.from_dict(fastjson.loads(data, dialect_bytes_max=dialect_bytes_max))
 
 
 def _plain(value: Any) -> Any:
@@ -100,24 +109,92 @@ def _plain(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, got {type(value).__name__}")
-    return value
+    """Text, or what fastjson makes of a number or a boolean where a bean has text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    raise TypeError(f"expected text, got {type(value).__name__}")
 
 
 def _long(value: Any) -> int:
+    """A whole number of 64 bits; as fastjson does, also from its text."""
+    if not isinstance(value, int | float | str) or (isinstance(value, str) and len(value) > DIGITS_MAX):
+        raise TypeError(f"expected a number, got {type(value).__name__}")
     number = int(value)
     if not -(1 << 63) <= number < 1 << 63:
         raise ValueError("a number of more than 64 bits")
     return number
 
 
+def _real(value: Any) -> float:
+    if not isinstance(value, int | float | str) or (isinstance(value, str) and len(value) > REAL_CHARS_MAX):
+        raise TypeError(f"expected a number, got {type(value).__name__}")
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    """A boolean; as fastjson does, also from its text or from 0 and 1."""
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    raise TypeError(f"expected true or false, got {type(value).__name__}")
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, got {type(value).__name__}")
+    return value
+
+
+def _longs(value: Any) -> list[int]:
+    return [_long(item) for item in _list(value)]  # Go sends them as texts
+
+
+def _text_list(value: Any) -> list[str]:
+    return [_text(item) for item in _list(value)]
+
+
+def _text_table(value: Any) -> dict[str, str]:
+    return {_key_text(key): _text(item) for key, item in _table(value).items() if item is not None}
+
+
+def _text_lists(value: Any) -> dict[str, list[str]]:
+    return {_key_text(key): _text_list(item) for key, item in _table(value).items()}
+
+
+def _table(value: Any) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"expected an object, got {type(value).__name__}")
+    return value
+
+
+def _key_text(key: Any) -> str:
+    return key if isinstance(key, str) else str(key)
+
+
+# By the annotation of a field that says no reader of its own.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "str": _text,
+    "str | None": _text,
+    "int": _long,
+    "float": _real,
+    "bool": _flag,
+    "list[str]": _text_list,
+    "dict[str, str]": _text_table,
+    "dict[str, list[str]]": _text_lists,
+}
+
+
 def _list_of(body: type[Body]) -> Callable[[Any], list[Any]]:
-    return lambda items: [body.from_dict(item) for item in items]
+    return lambda items: [body.from_dict(item) for item in _list(items)]
 
 
 def _map_of(body: type[Body]) -> Callable[[Any], dict[Any, Any]]:
-    return lambda items: {key: body.from_dict(item) for key, item in items.items()}
+    return lambda items: {_key_text(key): body.from_dict(item) for key, item in _table(items).items()}
 
 
 def _texts(items: Mapping[Any, Any]) -> dict[str, str] | None:
@@ -125,16 +202,17 @@ def _texts(items: Mapping[Any, Any]) -> dict[str, str] | None:
 
 
 def _int_keys(items: Mapping[Any, Any]) -> dict[int, Any]:
-    return {int(key): value for key, value in items.items()}
+    return {_long(key): _text(value) for key, value in _table(items).items()}
 
 
 def read_message_queue(members: Any) -> MessageQueue:
     """{"topic", "brokerName", "queueId"} to MessageQueue."""
-    return MessageQueue(str(members["topic"]), str(members["brokerName"]), int(members["queueId"]))
+    members = _table(members)
+    return MessageQueue(_text(members["topic"]), _text(members["brokerName"]), _long(members["queueId"]))
 
 
 def _queue_list(items: Any) -> list[MessageQueue]:
-    return [read_message_queue(item) for item in items]
+    return [read_message_queue(item) for item in _list(items)]
 
 
 def _queue_keys(read: Callable[[Any], Any]) -> Callable[[Any], dict[MessageQueue, Any]]:
@@ -272,7 +350,7 @@ class SubscriptionData(Body):
     topic: str = json_field(read=_text, default="")
     sub_string: str = json_field(read=_text, default=SUB_ALL)
     tags_set: list[str] = field(default_factory=list)
-    code_set: list[int] = json_field(read=lambda codes: [int(code) for code in codes], default=list)  # Go sends text
+    code_set: list[int] = json_field(read=_longs, default=list)
     sub_version: int = json_field(read=_long, default=0)
     expression_type: str = json_field(read=_text, default=TAG)
     class_filter_mode: bool = False
@@ -472,7 +550,7 @@ class ConsumeStats(Body):
 class ResetOffsetBody(Body):
     """Answer to 222 and body of the pushed 220: the new offset of each queue."""
 
-    offset_table: dict[MessageQueue, int] = json_field(read=_queue_keys(int), default=dict)
+    offset_table: dict[MessageQueue, int] = json_field(read=_queue_keys(_long), default=dict)
 
 
 @dataclass
@@ -480,7 +558,10 @@ class ConsumerOffsetTable(Body):
     """Body of 43, content of consumerOffset.json: "topic@group" to queue id to the next offset to consume."""
 
     offset_table: dict[str, dict[int, int]] = json_field(
-        read=lambda table: {key: {int(q): int(o) for q, o in queues.items()} for key, queues in table.items()},
+        read=lambda table: {
+            _key_text(key): {_long(queue): _long(offset) for queue, offset in _table(queues).items()}
+            for key, queues in _table(table).items()
+        },
         default=dict,
     )
 
@@ -490,7 +571,7 @@ class DelayOffsetTable(Body):
     """Body of 45, content of delayOffset.json: delay level to the next index in its queue."""
 
     offset_table: dict[int, int] = json_field(
-        read=lambda table: {int(level): int(offset) for level, offset in table.items()}, default=dict
+        read=lambda table: {_long(level): _long(offset) for level, offset in _table(table).items()}, default=dict
     )
 
 

@@ -8,6 +8,7 @@ keys, which every reader takes. Output is always compact: the Go client splits i
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -16,19 +17,24 @@ from gantrymq.errors import BodyError
 from gantrymq.message.model import MessageQueue
 
 _DEPTH_MAX = 64  # deeper than any body of the protocol; keeps hostile nesting off the interpreter's stack
-_SPACE = " \t\r\n"
+_SPACES = frozenset(" \t\r\n")
+_SPACE_RUN = re.compile(r"[ \t\r\n]*")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_WORD = re.compile(r'[^,:{}\[\]" \t\r\n]+')
 _LITERALS = {"true": True, "false": False, "null": None}
 
 
-def loads(data: bytes | str) -> Any:
+def loads(data: bytes | str, *, dialect_bytes_max: int | None = None) -> Any:
     """Parse JSON or fastjson's dialect. Integer keys become text; MessageQueue keys become MessageQueue.
 
-    Raises BodyError. Other object keys become their compact JSON text.
+    Raises BodyError. Other object keys become their compact JSON text. dialect_bytes_max: what is longer has to be
+    plain JSON; the tolerant reader takes a second for a few MiB.
     """
     try:
         return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        pass  # perhaps the dialect: the tolerant reader decides
+    except orjson.JSONDecodeError as exc:
+        if dialect_bytes_max is not None and len(data) > dialect_bytes_max:
+            raise BodyError(f"body is not JSON: {exc}") from exc
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as exc:
@@ -80,8 +86,9 @@ class _Reader:
         return BodyError(f"body is neither JSON nor fastjson's dialect: {why} at character {self._position}")
 
     def _skip_space(self) -> None:
-        while self._position < len(self._text) and self._text[self._position] in _SPACE:
-            self._position += 1
+        if self._text[self._position : self._position + 1] in _SPACES:
+            found = _SPACE_RUN.match(self._text, self._position)
+            self._position = found.end() if found else self._position
 
     def _peek(self) -> str:
         self._skip_space()
@@ -126,8 +133,11 @@ class _Reader:
         if not isinstance(key, dict):
             return key
         if {"brokerName", "queueId", "topic"} <= key.keys():
-            return MessageQueue(str(key["topic"]), str(key["brokerName"]), int(key["queueId"]))
-        return orjson.dumps(key).decode()
+            try:
+                return MessageQueue(str(key["topic"]), str(key["brokerName"]), int(key["queueId"]))
+            except (TypeError, ValueError, OverflowError) as exc:
+                raise self._error(f"queueId {str(key['queueId'])[:20]!r} is no number") from exc
+        return _dumps(key)
 
     def _array(self, depth: int) -> list[Any]:
         self._expect("[")
@@ -142,29 +152,24 @@ class _Reader:
         return items
 
     def _string(self) -> str:
-        start = self._position
-        self._position += 1
-        while self._position < len(self._text):
-            character = self._text[self._position]
-            self._position += 1
-            if character == "\\":
-                self._position += 1
-            elif character == '"':
-                try:
-                    return str(orjson.loads(self._text[start : self._position]))
-                except orjson.JSONDecodeError as exc:
-                    raise self._error(f"bad string: {exc}") from exc
-        raise self._error("unterminated string")
+        found = _STRING.match(self._text, self._position)
+        if found is None:
+            raise self._error("unterminated string")
+        self._position = found.end()
+        try:
+            return str(orjson.loads(found.group()))
+        except orjson.JSONDecodeError as exc:
+            raise self._error(f"bad string: {exc}") from exc
 
     def _word(self) -> str:
         """The bare run of characters up to the next delimiter."""
         self._skip_space()
         start = self._position
-        while self._position < len(self._text) and self._text[self._position] not in ',:{}[]"' + _SPACE:
-            self._position += 1
-        if start == self._position:
+        found = _WORD.match(self._text, start)
+        if found is None:
             raise self._error("expected a value")
-        return self._text[start : self._position]
+        self._position = found.end()
+        return found.group()
 
     def _bare(self) -> Any:
         word = self._word()

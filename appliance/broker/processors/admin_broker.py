@@ -9,6 +9,7 @@ from appliance.broker.runtime_info import runtime_info
 from appliance.broker.stats import StatsItem as Counter
 from appliance.broker.stats import StatsWindow, window_of
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import quoted, text_field
 from appliance.remoting.lanes import Route
 from gantrymq.remoting.bodies import BrokerStatsData, KVTable, StatsItem
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from appliance.remoting.server import ServerConnection
 
 logger = logging.getLogger(__name__)
+
+MASTER_ID = "0"
 
 
 # -- settings ---------------------------------------------------------------------------------------------------------
@@ -111,7 +114,23 @@ def delete_expired_log(
     return request.reply()
 
 
+def register_filter_server(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """301: a class-filter server of RocketMQ 3 says it is there. Answered, but not believed.
+
+    RocketMQ gives the address to every consumer of the broker as a place to pull from, whoever named it.
+    """
+    address = text_field(request.ext_fields, "filterServerAddr")
+    logger.info(
+        "filter server not used",
+        extra={"event": "filter_server_not_used", "peer": connection.remote_text, "address": quoted(address)},
+    )
+    return request.reply(ext_fields={"brokerName": broker.config.broker_name, "brokerId": MASTER_ID})
+
+
 HANDLERS: dict[int, Route] = {
+    RequestCode.REGISTER_FILTER_SERVER: Route(register_filter_server, "admin"),
     RequestCode.UPDATE_BROKER_CONFIG: Route(update_config, "admin"),
     RequestCode.GET_BROKER_CONFIG: Route(get_config, "admin"),
     RequestCode.GET_BROKER_RUNTIME_INFO: Route(get_runtime_info, "admin"),

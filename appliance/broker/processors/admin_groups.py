@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.broker.subscription_agreement import parties_of
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError
 from appliance.remoting.lanes import Route
+from appliance.remoting.request_body import read_body, read_document
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ConsumerConnection, ProducerConnection, SubscriptionGroupConfig, TopicList
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+QUEUES_MAX = 16_384  # of a retry topic
+
 
 # -- settings ---------------------------------------------------------------------------------------------------------
 
@@ -30,7 +34,7 @@ async def update_group(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """200: create or replace a consumer group's settings; answered when they are on disk."""
-    await _put_groups(broker, connection, [SubscriptionGroupConfig.from_json(request.body)])
+    await _put_groups(broker, connection, [read_body(SubscriptionGroupConfig, request.body)])
     return request.reply()
 
 
@@ -38,7 +42,7 @@ async def update_group_list(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """225: several at once (5.x tools)."""
-    document = fastjson.loads(request.body)
+    document = read_document(request.body)
     entries = document.get("groupConfigList") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise BodyError("expected groupConfigList")
@@ -50,15 +54,25 @@ async def _put_groups(
     broker: BrokerController, connection: ServerConnection, configs: list[SubscriptionGroupConfig]
 ) -> None:
     for config in configs:
+        _check_config(config)
+    for config in configs:
         try:
             broker.groups.update(config)
         except MessageRejected as exc:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, str(exc)) from exc
         logger.info(
             "group set by request",
             extra={"event": "admin_group_set", "peer": connection.remote_text, "group": config.group_name},
         )
     await broker.groups.saved()
+
+
+def _check_config(config: SubscriptionGroupConfig) -> None:
+    """Raise FieldError for numbers that no group can have."""
+    if config.retry_queue_nums > QUEUES_MAX or config.retry_queue_nums < INT_MIN:
+        raise FieldError(f"retryQueueNums: {config.retry_queue_nums} queues: use 0 to {QUEUES_MAX}")
+    if not INT_MIN <= config.retry_max_times <= INT_MAX:
+        raise FieldError(f"retryMaxTimes: {config.retry_max_times} is no 32-bit number")
 
 
 async def delete_group(

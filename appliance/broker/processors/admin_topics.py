@@ -11,7 +11,9 @@ from appliance.broker.queue_view import unit_view
 from appliance.broker.topic_retention import merged_attributes, read_attributes
 from appliance.broker.topic_sharing import CREATED_ON_SEND
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError, int_field, long_field, text_field
 from appliance.remoting.lanes import Route
+from appliance.remoting.request_body import read_document
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.message.model import MessageQueue
@@ -41,12 +43,12 @@ async def update_topic(
     """17: create or replace a topic. Answered when it is on disk and the name servers that are up know it."""
     fields = request.ext_fields
     config = TopicConfig(
-        fields["topic"],
-        int(fields["readQueueNums"]),
-        int(fields["writeQueueNums"]),
-        int(fields["perm"]),
-        fields.get("topicFilterType", ""),
-        int(fields.get("topicSysFlag") or 0),
+        text_field(fields, "topic"),
+        int_field(fields, "readQueueNums"),
+        int_field(fields, "writeQueueNums"),
+        int_field(fields, "perm"),
+        text_field(fields, "topicFilterType"),
+        int_field(fields, "topicSysFlag", 0),
         attributes=read_attributes(fields.get("attributes", "")),
     )
     if fields.get(CREATED_ON_SEND) == "true":
@@ -62,7 +64,7 @@ async def update_topic_list(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """18: several at once, all or none (5.x tools)."""
-    document = fastjson.loads(request.body)
+    document = read_document(request.body)
     entries = document.get("topicConfigList") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise BodyError("expected topicConfigList")
@@ -92,21 +94,23 @@ def _check_config(broker: BrokerController, config: TopicConfig) -> None:
     """Raise BrokerError for what can't be a topic of an operator's."""
     _check_name(broker, config.topic_name)
     if config.topic_filter_type not in FILTER_TYPES:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"topicFilterType = [{config.topic_filter_type}] value invalid")
-    for count in (config.read_queue_nums, config.write_queue_nums):
+        raise FieldError(f"topicFilterType = [{config.topic_filter_type}] value invalid")
+    for name, count in (("readQueueNums", config.read_queue_nums), ("writeQueueNums", config.write_queue_nums)):
         if not 0 <= count <= QUEUES_MAX:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{count} queues: use 0 to {QUEUES_MAX}")
+            raise FieldError(f"{name}: {count} queues: use 0 to {QUEUES_MAX}")
+    if not INT_MIN <= config.topic_sys_flag <= INT_MAX:
+        raise FieldError(f"topicSysFlag={config.topic_sys_flag} is no 32-bit number")
     if not 0 <= config.perm <= PERM_MAX:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"perm={config.perm}: use 2 (write), 4 (read) or 6 (both)")
+        raise FieldError(f"perm={config.perm}: use 2 (write), 4 (read) or 6 (both)")
 
 
 def _check_name(broker: BrokerController, topic: str) -> None:
     try:
         names.check_topic(topic)
     except MessageRejected as exc:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+        raise FieldError(str(exc)) from exc
     if broker.topics.is_system_topic(topic):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The topic[{topic}] is conflict with system topic.")
+        raise FieldError(f"The topic[{topic}] is conflict with system topic.")
 
 
 async def delete_topic(
@@ -201,7 +205,7 @@ def known_topic(broker: BrokerController, topic: str) -> TopicConfig:
 def search_offset(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """29: the offset of the message stored nearest to a time; 0 for an unknown queue."""
     topic, queue_id = _queue(request)
-    offset = broker.store.offset_by_time(topic, queue_id, int(request.ext_fields["timestamp"]))
+    offset = broker.store.offset_by_time(topic, queue_id, long_field(request.ext_fields, "timestamp"))
     return request.reply(ext_fields={"offset": str(offset)})
 
 
@@ -227,7 +231,7 @@ def query_consume_queue(
 ) -> RemotingCommand:
     """321: units of a consume queue as they are stored, and what a group subscribes to there."""
     topic, queue_id = _queue(request)
-    index, count = int(request.ext_fields["index"]), int(request.ext_fields["count"])
+    index, count = long_field(request.ext_fields, "index"), int_field(request.ext_fields, "count", low=0)
     config, high = broker.topics.get(topic), max(broker.store.max_offset(topic, queue_id), 0)
     queues = max(config.read_queue_nums, config.write_queue_nums) if config is not None else 0
     if not high and not 0 <= queue_id < queues:
@@ -262,7 +266,7 @@ def query_consume_queue(
 
 
 def _queue(request: RemotingCommand) -> tuple[str, int]:
-    return request.ext_fields["topic"], int(request.ext_fields["queueId"])
+    return text_field(request.ext_fields, "topic"), int_field(request.ext_fields, "queueId")
 
 
 HANDLERS: dict[int, Route] = {

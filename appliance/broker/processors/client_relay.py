@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import FieldError, quoted
 from appliance.remoting.lanes import Route
 from gantrymq.errors import BodyError, ConnectError, RequestTimeout
 from gantrymq.message.ids import decode_offset_message_id
@@ -84,7 +85,7 @@ async def consume_directly(
     try:
         *_, physical_offset = decode_offset_message_id(message_id)
     except ValueError as exc:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+        raise FieldError(f"header field msgId={quoted(message_id)} is no offset message id") from exc
     message = broker.store.message_bytes(physical_offset) if physical_offset >= 0 else None
     if message is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the id, {message_id}")

@@ -9,6 +9,7 @@ from appliance.broker.filter import is_by_tag
 from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
+from appliance.remoting.request_body import read_body
 from appliance.remoting.server import ServerConnection
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
@@ -26,10 +27,10 @@ UNIT_SUB_FLAG = 2  # topicSysFlag of a retry topic whose consumers run in unit m
 def heartbeat(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Register the connection in every group its body names. A bad name spoils that group only, and is reported."""
     if not request.body:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "a heartbeat has a body")
-    beat = HeartbeatData.from_json(request.body)
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, "a heartbeat has a body")
+    beat = read_body(HeartbeatData, request.body)
     if not isinstance(beat.client_id, str) or not beat.client_id:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "a heartbeat has a clientID")
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, "a heartbeat has a clientID")
     if connection.is_closing:  # it left while this waited: registered now, it would stay a member for two minutes
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
     refused: list[str] = []
@@ -47,7 +48,7 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
         except MessageRejected as exc:
             refused.append(str(exc))
     if refused:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "; ".join(refused))
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, "; ".join(refused))
     return request.reply(remark=_quarrels(context, beat))
 
 
@@ -98,7 +99,7 @@ def check_client_config(
     """Say whether this broker can filter as the subscription wants: by tag it can, and by SQL92 that compiles."""
     if not request.body:
         return request.reply()
-    wanted = CheckClientRequestBody.from_json(request.body).subscription_data
+    wanted = read_body(CheckClientRequestBody, request.body).subscription_data
     if is_by_tag(wanted.expression_type):
         return request.reply()
     if not context.config.enable_property_filter:

@@ -9,7 +9,9 @@ import os
 from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import int_field, long_field
 from appliance.remoting.lanes import Route
+from appliance.remoting.request_body import read_body
 from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.bodies import LockBatchRequest, LockBatchResponse
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -17,9 +19,6 @@ from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
-
-OFFSET_MAX = (1 << 63) - 1
-QUEUE_ID_MAX = (1 << 31) - 1
 
 
 def query_consumer_offset(
@@ -31,7 +30,7 @@ def query_consumer_offset(
     absence may be answered with one.
     """
     fields = request.ext_fields
-    topic, queue_id = fields["topic"], int(fields["queueId"])
+    topic, queue_id = fields["topic"], int_field(fields, "queueId")
     offset = context.offsets.query(fields["consumerGroup"], topic, queue_id)
     if offset < 0:
         if not _is_young(context, topic, queue_id):
@@ -63,9 +62,7 @@ def update_consumer_offset(
 ) -> RemotingCommand:
     """Commit an offset; smaller than before is fine, that is a rewind."""
     fields = request.ext_fields
-    queue_id, offset = int(fields["queueId"]), int(fields["commitOffset"])
-    if not (0 <= queue_id <= QUEUE_ID_MAX and -1 <= offset <= OFFSET_MAX):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"queue id {queue_id} or offset {offset} is out of range")
+    queue_id, offset = int_field(fields, "queueId", low=0), long_field(fields, "commitOffset", low=-1)
     context.offsets.commit(fields["consumerGroup"], fields["topic"], queue_id, offset)
     return request.reply()
 
@@ -83,14 +80,14 @@ def get_consumer_list(
 
 def lock_queues(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Lock queues for one client of a group; the answer lists those it holds."""
-    wanted = LockBatchRequest.from_json(request.body)
+    wanted = read_body(LockBatchRequest, request.body)
     held = context.locks.lock(wanted.consumer_group, wanted.client_id, wanted.mq_set)
     return request.reply(body=LockBatchResponse(held).to_json())
 
 
 def unlock_queues(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Release those of the queues that the client holds."""
-    released = LockBatchRequest.from_json(request.body)
+    released = read_body(LockBatchRequest, request.body)
     context.locks.unlock(released.consumer_group, released.client_id, released.mq_set)
     return request.reply()
 

@@ -14,11 +14,12 @@ from appliance.broker.filter import RetryFilter, SqlFilter, Wanted, filter_of, i
 from appliance.broker.long_polling import HeldPull
 from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, int_field, long_field
 from appliance.remoting.lanes import Route
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import PERM_READ
 from gantrymq.remoting.codes import RequestCode, ResponseCode
-from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from store.results import GetMessageResult, GetMessageStatus
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ SUSPEND = 2
 HAS_SUBSCRIPTION = 4
 
 MASTER_ID = 0
+HELD_MS_MAX = 600_000  # RocketMQ's clients ask for 15 s; no connection is waited for without end
 
 TOOLS_GROUP = "TOOLS_CONSUMER"  # people looking at messages: that is not consuming, and is not counted as it
 
@@ -46,7 +48,9 @@ _CODES = {
 
 
 def pull(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> None:
-    """11 PULL_MESSAGE, for the first time: it may wait."""
+    """11 PULL_MESSAGE, for the first time: it may wait. One that wants no answer wants nothing."""
+    if request.flag & ONEWAY_FLAG:
+        return
     _pull(broker, connection, request, may_wait=True)
 
 
@@ -61,15 +65,21 @@ def pull_again(broker: BrokerController, connection: ServerConnection, request: 
 def _pull(broker: BrokerController, connection: ServerConnection, request: RemotingCommand, *, may_wait: bool) -> None:
     fields = request.ext_fields
     group, topic = fields["consumerGroup"], fields["topic"]
-    queue_id, offset = int(fields["queueId"]), int(fields["queueOffset"])
-    sys_flag = int(fields["sysFlag"])
+    try:
+        queue_id, offset = int(fields["queueId"]), int(fields["queueOffset"])
+        sys_flag, count_max = int(fields["sysFlag"]), int(fields["maxMsgNums"])
+    except ValueError:
+        queue_id = offset = sys_flag = count_max = LONG_MAX + 1
+    is_int = INT_MIN <= queue_id <= INT_MAX and INT_MIN <= sys_flag <= INT_MAX and INT_MIN <= count_max <= INT_MAX
+    if not (is_int and LONG_MIN <= offset <= LONG_MAX):
+        _name_the_wrong(fields)
     wanted = _checked_filter(broker, fields, group, topic, queue_id, sys_flag)
     if may_wait and sys_flag & COMMIT_OFFSET:
-        broker.offsets.commit(group, topic, queue_id, int(fields["commitOffset"]))
+        broker.offsets.commit(group, topic, queue_id, long_field(fields, "commitOffset", low=-1))
     if wanted is None or isinstance(wanted, frozenset):
-        result = broker.store.get_message(group, topic, queue_id, offset, int(fields["maxMsgNums"]), wanted)
+        result = broker.store.get_message(group, topic, queue_id, offset, count_max, wanted)
     else:
-        result = broker.store.get_message(group, topic, queue_id, offset, int(fields["maxMsgNums"]), None, wanted)
+        result = broker.store.get_message(group, topic, queue_id, offset, count_max, None, wanted)
     if result is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "store getMessage return null")
     code = _CODES.get(result.status)
@@ -117,9 +127,22 @@ def _park(
     wanted: Wanted,
 ) -> None:
     config = broker.config
-    wait_ms = int(request.ext_fields["suspendTimeoutMillis"]) if config.long_polling_enable else config.short_polling_ms
+    wait_ms = config.short_polling_ms
+    if config.long_polling_enable:
+        wait_ms = min(long_field(request.ext_fields, "suspendTimeoutMillis"), HELD_MS_MAX)
     deadline = time.monotonic() + wait_ms / 1000
     broker.hold.park(topic, queue_id, HeldPull(connection, request, offset, wanted, deadline))
+
+
+def _name_the_wrong(fields: dict[str, str]) -> None:
+    """Raise FieldError for a number that no Java client could have sent."""
+    for name, read in (
+        ("queueId", int_field),
+        ("queueOffset", long_field),
+        ("sysFlag", int_field),
+        ("maxMsgNums", int_field),
+    ):
+        read(fields, name)
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
@@ -167,7 +190,7 @@ def _filter_from_heartbeat(
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
             f"the consumer's subscription not exist: {topic}{f'; {quarrel}' if quarrel else ''}",
         )
-    if subscription.sub_version < int(fields["subVersion"]):
+    if subscription.sub_version < long_field(fields, "subVersion"):
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_by_tag(subscription.expression_type):
         wanted = filter_of(subscription)
@@ -178,7 +201,7 @@ def _filter_from_heartbeat(
             ResponseCode.FILTER_DATA_NOT_EXIST,
             "The broker's consumer filter data is not exist!Your expression may be wrong!",
         )
-    if found.client_version < int(fields["subVersion"]):
+    if found.client_version < long_field(fields, "subVersion"):
         raise BrokerError(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
     _check_enabled(broker, subscription.expression_type)
     return found.content_filter

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import int_field, long_field
 from appliance.remoting.lanes import Route
+from gantrymq.message.record import split_record
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -15,29 +17,34 @@ if TYPE_CHECKING:
 
 
 def query_message(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """12: messages of a topic under a key, by store time. Hits are by hash: the client drops the false ones."""
+    """12: messages of a topic under a key, by store time. Hits are by hash of topic and key.
+
+    Those of another topic are dropped here, for who asks may not see it; those of another key the client drops.
+    """
     fields = request.ext_fields
     is_unique = fields.get("_UNIQUE_KEY_QUERY", "").lower() == "true"
     found = broker.store.query_message(
         fields["topic"],
         fields["key"],
-        broker.config.unique_key_messages_max if is_unique else int(fields["maxNum"]),
-        int(fields["beginTimestamp"]),
-        int(fields["endTimestamp"]),
+        broker.config.unique_key_messages_max if is_unique else int_field(fields, "maxNum", low=0),
+        long_field(fields, "beginTimestamp"),
+        long_field(fields, "endTimestamp"),
     )
     index_state = {
         "indexLastUpdateTimestamp": str(found.index_last_update_timestamp),
         "indexLastUpdatePhyoffset": str(found.index_last_update_physical_offset),
     }
-    if not found.buffers:
+    topic = fields["topic"].encode()
+    buffers = [buffer for buffer in found.buffers if split_record(buffer).topic == topic]
+    if not buffers:
         remark = "can not find message, maybe time range not correct"
         return request.reply(ResponseCode.QUERY_NOT_FOUND, remark, index_state)
-    return request.reply(ext_fields=index_state, body=b"".join(found.buffers))
+    return request.reply(ext_fields=index_state, body=b"".join(buffers))
 
 
 def view_message(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """33: the message stored at a physical offset, as its offset message id says."""
-    physical_offset = int(request.ext_fields["offset"])
+    physical_offset = long_field(request.ext_fields, "offset")
     message = broker.store.message_bytes(physical_offset) if physical_offset >= 0 else None
     if message is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical_offset}")

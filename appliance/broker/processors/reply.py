@@ -85,7 +85,7 @@ async def send_reply(broker: BrokerController, connection: ServerConnection, req
             placed |= await _stored(broker, connection, request, fields, queue_id)
         return broker.send_answers.told(request, outcome.code, outcome.remark, placed)
     except (BrokerError, MessageRejected) as exc:
-        code = exc.code if isinstance(exc, BrokerError) else ResponseCode.SYSTEM_ERROR
+        code = exc.code if isinstance(exc, BrokerError) else ResponseCode.MESSAGE_ILLEGAL
         return broker.send_answers.refused(request, code, str(exc))
 
 

@@ -86,7 +86,7 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
         if queue_id < 0:
             queue_id = random.randrange(config.write_queue_nums)
         elif queue_id >= config.write_queue_nums and queue_id >= config.read_queue_nums:
-            raise BrokerError(
+            raise BrokerError(  # a topic that shrank: clients try another queue on this code only
                 ResponseCode.SYSTEM_ERROR,
                 f"request queueId[{queue_id}] is illegal, {config.to_json().decode()} "
                 f"Producer: {connection.remote_text}",
@@ -271,7 +271,7 @@ def _unusual_target(
     try:
         check_topic(topic)
     except MessageRejected as exc:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+        raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, str(exc)) from exc
     if not may_clients_send_to(topic):
         raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     if topic.startswith(RETRY_PREFIX):

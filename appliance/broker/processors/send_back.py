@@ -10,6 +10,7 @@ import random
 from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import int_field, long_field
 from appliance.remoting.lanes import Route
 from appliance.remoting.server import ServerConnection
 from gantrymq.errors import RecordError
@@ -33,7 +34,7 @@ UNIT_FLAG = 1
 def send_back(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Store a failed message again. BrokerError: 26 unknown group, 16 not writable, 1 not found or not stored."""
     fields = request.ext_fields
-    group, physical_offset = fields["group"], int(fields["offset"])
+    group, physical_offset = fields["group"], long_field(fields, "offset")
     config = context.groups.get(group)
     if config is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
@@ -44,7 +45,7 @@ def send_back(context: BrokerController, connection: ServerConnection, request: 
     retry_topic = _retry_topic(context, config, is_unit=fields.get("unitMode", "").lower() == "true")
     message = _read_message(context, physical_offset)
     origin_topic = message.properties.setdefault(keys.RETRY_TOPIC, message.topic)
-    level = int(fields.get("delayLevel", "0"))
+    level = int_field(fields, "delayLevel", 0)
     if level < 0 or message.reconsume_times >= _max_reconsume_times(config, request):
         target, level = context.topics.create_dlq_topic(group), 0
     else:
@@ -78,7 +79,7 @@ def _read_message(context: BrokerController, physical_offset: int) -> MessageExt
 def _max_reconsume_times(config: SubscriptionGroupConfig, request: RemotingCommand) -> int:
     text = request.ext_fields.get("maxReconsumeTimes")
     if text is not None and request.version >= HEADER_MAX_RECONSUME_VERSION:
-        return int(text)
+        return int_field(request.ext_fields, "maxReconsumeTimes")
     return config.retry_max_times
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from appliance.broker.transaction import half as halves
 from appliance.errors import BrokerError
+from appliance.remoting.header_fields import FieldError, int_field, long_field, quoted
 from appliance.remoting.lanes import Route
 from appliance.remoting.typed import SendFields
 from gantrymq.errors import RecordError
@@ -103,10 +104,10 @@ def end_transaction(
 ) -> RemotingCommand | None:
     """37: commit or roll back. "Unknown" gets no answer, as in RocketMQ; with SYNC_FLUSH others wait for the disk."""
     fields = request.ext_fields
-    group, outcome = fields["producerGroup"], int(fields["commitOrRollback"])
-    half_offset, physical_offset = int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"])
+    group, outcome = fields["producerGroup"], int_field(fields, "commitOrRollback")
+    half_offset, physical_offset = long_field(fields, "tranStateTableOffset"), long_field(fields, "commitLogOffset")
     if outcome not in OUTCOMES:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "commitOrRollback field wrong")
+        raise FieldError(f"commitOrRollback={outcome}: use 8 (commit), 12 (roll back) or 0 (unknown)")
     transactions = context.transactions
     if outcome == sysflag.TRANSACTION_NONE:
         transactions.figures.left_open += 1
@@ -142,7 +143,7 @@ def resume_check(context: BrokerController, connection: ServerConnection, reques
     try:
         _, _, physical_offset = decode_offset_message_id(message_id)
     except ValueError as exc:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId {message_id!r} is no offset message id") from exc
+        raise FieldError(f"header field msgId={quoted(message_id)} is no offset message id") from exc
     record = context.store.message_bytes(physical_offset) if physical_offset >= 0 else None
     try:
         if record is None:

@@ -160,10 +160,10 @@ async def test_a_batch_that_is_none_is_refused_and_nothing_is_stored(tmp_path: P
     ("topic", "changes", "code"),
     [
         ("SCHEDULE_TOPIC_XXXX", {}, ResponseCode.NO_PERMISSION),
-        ("../../etc/passwd", {}, ResponseCode.SYSTEM_ERROR),
-        ("with space", {}, ResponseCode.SYSTEM_ERROR),
+        ("../../etc/passwd", {}, ResponseCode.MESSAGE_ILLEGAL),
+        ("with space", {}, ResponseCode.MESSAGE_ILLEGAL),
         ("orders", {"e": "99"}, ResponseCode.SYSTEM_ERROR),
-        ("orders", {"e": "many"}, ResponseCode.SYSTEM_ERROR),
+        ("orders", {"e": "many"}, ResponseCode.INVALID_PARAMETER),
         ("unknown", {"c": "no_template"}, ResponseCode.TOPIC_NOT_EXIST),
         ("orders", {"i": "TRAN_MSG\x01true"}, ResponseCode.MESSAGE_ILLEGAL),
         ("orders", {"i": "big\x01" + "x" * 40_000}, ResponseCode.MESSAGE_ILLEGAL),

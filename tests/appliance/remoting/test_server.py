@@ -142,7 +142,7 @@ async def test_a_missing_or_malformed_field_is_named(fields: dict[str, str]) -> 
     async with connected() as (peer, _, _):
         answer = await peer.ask(RemotingCommand.request(NUMBER, fields))
         assert answer is not None
-        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert answer.code == ResponseCode.INVALID_PARAMETER
         assert answer.remark is not None and "header field" in answer.remark
 
 

@@ -46,7 +46,7 @@ async def test_a_group_is_set_listed_and_deleted_with_its_offsets(tmp_path: Path
 async def test_what_can_not_be_a_group_is_refused(tmp_path: Path, body: bytes) -> None:
     async with tool_at(tmp_path) as tool:
         answer = await tool.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
-        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert answer.code == ResponseCode.INVALID_PARAMETER
         assert answer.remark
         assert answer.remark != "system error"
 

@@ -120,7 +120,7 @@ async def test_5x_tools_reset_one_queue_to_an_exact_offset(tmp_path: Path) -> No
             assert (await consumer.read()).body == answer.body
             for wrong in ({"offset": "4"}, {"queueId": "7"}, {"queueId": "x"}):
                 refused = await tool.ask(code, exact | wrong)
-                assert refused.code == ResponseCode.SYSTEM_ERROR
+                assert refused.code == ResponseCode.INVALID_PARAMETER
                 assert next(iter(wrong.values())) in (refused.remark or "")
             both = await tool.ask(code, RESET | {"queueId": "-1", "offset": "-1"})  # what they send by default
             assert len(ResetOffsetBody.from_json(both.body).offset_table) == 2

@@ -48,7 +48,7 @@ async def test_what_can_not_be_a_topic_is_refused(
     async with tool_at(tmp_path) as tool:
         before = dict(tool.broker.topics.configs)
         answer = await tool.create_topic(topic, **changes)
-        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert answer.code == ResponseCode.INVALID_PARAMETER
         assert remark in (answer.remark or "")
         assert tool.broker.topics.configs == before
 
@@ -105,7 +105,7 @@ async def test_a_missing_or_malformed_field_is_named(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool:
         missing = await tool.ask(RequestCode.GET_MAX_OFFSET, {"topic": "T"})
         malformed = await tool.ask(RequestCode.GET_MAX_OFFSET, {"topic": "T", "queueId": "zero"})
-        assert (missing.code, malformed.code) == (1, 1)
+        assert (missing.code, malformed.code) == (29, 29)
         assert "queueId" in (missing.remark or "")
         assert "zero" in (malformed.remark or "")
 
@@ -158,7 +158,7 @@ async def test_5x_tools_get_one_topic_and_set_several(tmp_path: Path) -> None:
         one = await tool.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": "B"})
         assert TopicConfig.from_json(one.body) == TopicConfig("B", 1, 1)
         assert (await tool.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": "C"})).code == ResponseCode.TOPIC_NOT_EXIST
-        assert (await tool.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=b"{}")).code == ResponseCode.SYSTEM_ERROR
+        assert (await tool.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=b"{}")).code == ResponseCode.INVALID_PARAMETER
 
 
 async def test_queues_without_a_topic_are_cleaned_on_demand(tmp_path: Path) -> None:

@@ -73,7 +73,8 @@ async def test_a_relay_without_a_fit_consumer_fails_with_a_reason(
         async with tool.consumer("G", "T"):
             silent = await tool.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
             assert silent.code == ResponseCode.CONSUME_MSG_TIMEOUT
-        for message_id in ("", "xyz", "7F00000100006D090000000000FFFFFF"):
+        illegal, unknown = ResponseCode.INVALID_PARAMETER, ResponseCode.SYSTEM_ERROR
+        for message_id, code in (("", illegal), ("xyz", illegal), ("7F00000100006D090000000000FFFFFF", unknown)):
             bad = await tool.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, fields | {"msgId": message_id})
-            assert bad.code == ResponseCode.SYSTEM_ERROR
+            assert bad.code == code
             assert bad.remark != "system error"

@@ -76,7 +76,7 @@ def test_a_new_group_decides_itself_when_the_queues_start_was_deleted(
     ],
 )
 def test_what_would_spoil_the_table_is_refused(broker: BrokerController, fields: dict[str, Any]) -> None:
-    assert ask(broker, UPDATE, PLACE | fields).code == 1
+    assert ask(broker, UPDATE, PLACE | fields).code == 29
     assert broker.offsets.table == {}
 
 

@@ -83,7 +83,7 @@ async def test_a_pull_is_answered_as_the_original_answered_it(tmp_path: Path, sc
     async with _as_it_was(tmp_path, scenario) as (tool, peer):
         peer.write(request)
         answer = await peer.read()
-        assert answer.code == expected.code
+        assert answer.code == (29 if "no-ext" in scenario else expected.code)
         if expected.code in (0, 19, 20, 21):
             assert answer.ext_fields == expected.ext_fields
         if "no-ext" in scenario:  # a NullPointerException there, a word about the field here

@@ -133,11 +133,11 @@ async def test_with_storing_off_a_pushed_reply_has_the_id_zero(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"b": "a topic"}, ResponseCode.SYSTEM_ERROR),
+        ({"b": "a topic"}, ResponseCode.MESSAGE_ILLEGAL),
         ({"b": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION),
         ({"b": "Unknown", "c": "NoTemplate"}, ResponseCode.TOPIC_NOT_EXIST),
         ({"e": "7"}, ResponseCode.SYSTEM_ERROR),
-        ({"f": "many"}, ResponseCode.SYSTEM_ERROR),
+        ({"f": "many"}, ResponseCode.INVALID_PARAMETER),
     ],
 )
 async def test_what_no_message_may_be_no_reply_is(tmp_path: Path, changes: dict[str, str], code: int) -> None:

@@ -58,7 +58,7 @@ def ask(
     except BrokerError as exc:
         return request.reply(exc.code, str(exc))
     except (BodyError, MessageRejected) as exc:
-        return request.reply(ResponseCode.SYSTEM_ERROR, str(exc))
+        return request.reply(ResponseCode.INVALID_PARAMETER, str(exc))
     assert isinstance(answer, RemotingCommand)
     assert answer.opaque == request.opaque
     return answer

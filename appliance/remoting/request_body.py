@@ -1,0 +1,29 @@
+"""Bodies of requests: read as what their code promises, within bounds that no honest client comes near.
+
+A loop that serves everybody must not spend a second on one body. Sends and registrations have limits of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from gantrymq.errors import BodyError
+from gantrymq.remoting import fastjson
+from gantrymq.remoting.bodies import Body
+
+BODY_BYTES_MAX = 2 * 1024 * 1024  # a heartbeat with a thousand topics takes a tenth
+DIALECT_BYTES_MAX = 256 * 1024  # fastjson's dialect is read by ourselves, twenty times slower
+
+_Body = TypeVar("_Body", bound=Body)
+
+
+def read_body(kind: type[_Body], data: bytes) -> _Body:
+    """The body as one of its kind. Raises BodyError."""
+    return kind.from_dict(read_document(data))
+
+
+def read_document(data: bytes) -> Any:
+    """The body as plain lists and dictionaries. Raises BodyError."""
+    if len(data) > BODY_BYTES_MAX:
+        raise BodyError(f"a body of {len(data)} bytes: at most {BODY_BYTES_MAX} are read")
+    return fastjson.loads(data, dialect_bytes_max=DIALECT_BYTES_MAX)
