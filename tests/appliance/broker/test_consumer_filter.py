@@ -134,7 +134,9 @@ def test_what_could_not_stand_in_the_file_is_not_taken(tmp_path: Path, clock: Cl
     assert len(manager(tmp_path, clock)) == 1
 
 
-@pytest.mark.parametrize("change", [{"subString": [5]}, {"topic": [1]}, {"expressionType": {}}, {"subVersion": 1 << 63}])
+@pytest.mark.parametrize(
+    "change", [{"subString": [5]}, {"topic": [1]}, {"expressionType": {}}, {"subVersion": 1 << 63}]
+)
 def test_a_subscription_of_other_types_is_no_subscription(change: dict[str, Any]) -> None:
     with pytest.raises(BodyError):
         SubscriptionData.from_dict(sql("a = 1").to_dict() | change)

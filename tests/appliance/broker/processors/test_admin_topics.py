@@ -158,7 +158,9 @@ async def test_5x_tools_get_one_topic_and_set_several(tmp_path: Path) -> None:
         one = await tool.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": "B"})
         assert TopicConfig.from_json(one.body) == TopicConfig("B", 1, 1)
         assert (await tool.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": "C"})).code == ResponseCode.TOPIC_NOT_EXIST
-        assert (await tool.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=b"{}")).code == ResponseCode.INVALID_PARAMETER
+        assert (
+            await tool.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=b"{}")
+        ).code == ResponseCode.INVALID_PARAMETER
 
 
 async def test_queues_without_a_topic_are_cleaned_on_demand(tmp_path: Path) -> None:
