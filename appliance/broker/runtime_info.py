@@ -54,7 +54,8 @@ def runtime_info(broker: BrokerController, *, now_s: float | None = None) -> dic
         **_consumer_groups(broker),
         **service_figures(broker),
         **access_figures(broker.access, broker.accounts),
-        "settingsIgnored": explain_ignored(broker.live_config.ignored),  # ours, as the log says it at the start
+        # ours, as the log says it at the start; tools expect a text in every row
+        "settingsIgnored": explain_ignored(broker.live_config.ignored) or "none",
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_timestamp),
     }
 

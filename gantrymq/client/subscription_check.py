@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from gantrymq.client.session import ClientSession
 from gantrymq.client.subscription import SQL92
+from gantrymq.errors import RouteNotFound
 from gantrymq.remoting.bodies import CheckClientRequestBody, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 
@@ -13,12 +14,16 @@ from gantrymq.remoting.codes import RequestCode
 async def check_conditions(session: ClientSession, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
     """Have the conditions compiled: a mistake should show now, not as a pull that fails for ever.
 
-    Raises ResponseError when a broker refuses one.
+    Raises ResponseError when a broker refuses one. A topic that nobody knows yet is left out, as in Java's client: there
+    is no broker to ask, and a topic's first message may be on its way to the name server.
     """
     for subscription in subscriptions:
         if subscription.expression_type != SQL92:
             continue
-        route = await session.routes.to_read(subscription.topic)
+        try:
+            route = await session.routes.to_read(subscription.topic)
+        except RouteNotFound:
+            continue
         found = session.routes.address_to_read(route.readable[0].broker_name) if route.readable else None
         if found is not None:
             body = CheckClientRequestBody(session.client_id, group, subscription).to_json()

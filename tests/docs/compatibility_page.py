@@ -1,0 +1,35 @@
+"""The table of request codes in docs/compatibility.md: `python -m tests.docs.compatibility_page` renews it.
+
+What stands around the table is written by hand.
+"""
+
+from __future__ import annotations
+
+from appliance.broker.processors import HANDLERS as BROKER
+from appliance.namesrv.processors import HANDLERS as NAMESRV
+from gantrymq.remoting.codes import RequestCode
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs" / "compatibility.md"
+BEGIN, END = "<!-- written by tests/docs/compatibility_page.py -->\n", "<!-- end -->\n"
+
+
+def page(old: str) -> str:
+    """The page with the table as it has to be."""
+    head, _, rest = old.partition(BEGIN)
+    return head + BEGIN + _table() + END + rest.partition(END)[2]
+
+
+def _table() -> str:
+    rows = ["| code | name | answered by |", "|---|---|---|"]
+    rows += [f"| {code.value} | {code.name} | {_who(code)} |" for code in sorted(RequestCode)]
+    return "\n".join(rows) + "\n"
+
+
+def _who(code: RequestCode) -> str:
+    servers = [name for name, table in (("broker", BROKER), ("name server", NAMESRV)) if code in table]
+    return " and ".join(servers) or "client"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
