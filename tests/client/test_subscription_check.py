@@ -31,5 +31,5 @@ async def test_a_condition_that_no_broker_understands_fails_at_the_start(tmp_pat
         await cluster.broker.outer_api.register_all()
         consumer = PushConsumer(cluster.namesrv_address, group="wrong", listener=listener)
         consumer.subscribe("there", sql="a >")
-        with pytest.raises(ResponseError, match="found the end"):
+        with pytest.raises(ResponseError, match="found end of the condition"):
             await consumer.start()

@@ -24,8 +24,8 @@ HEAD = """\
 
 Written from the code by `python -m tests.docs.settings_page`; don't edit it by hand.
 
-- **The appliance** (`gantry up`): an option (`--http-port 8081`), an environment variable (`GANTRY_HTTP_PORT=8081`), or a
-  line in `gantry.toml` (`http_port = 8081`). An option wins over the environment, the environment over the file.
+- **The appliance** (`gantry up`): an option (`--http-port 8081`), an environment variable (`GANTRY_HTTP_PORT=8081`), or
+  a line in `gantry.toml` (`http_port = 8081`). An option wins over the environment, the environment over the file.
 - **A broker**: RocketMQ's own keys in `data/brokers/broker-a/broker.properties`, or in the file that
   `gantry broker -c` names. `gantry up` renews its own lines, between two comments that mark them; the others stay.
 - **The name server**: the same in `data/namesrv/namesrv.properties`, or in the file of `gantry namesrv -c`.
