@@ -57,6 +57,9 @@ class Memberships:
             if not groups:
                 del self._groups[connection]
 
+    def count(self, connection: ServerConnection) -> int:
+        return len(self._groups.get(connection, ()))
+
     def of(self, connection: ServerConnection) -> list[str]:
         return list(self._groups.get(connection, ()))
 
@@ -119,6 +122,10 @@ class ProducerManager:
         for group, member in expired(self.groups, now):
             self.unregister(group, member.connection)
             member.connection.close("producer sent no heartbeat")
+
+    def group_count(self, connection: ServerConnection) -> int:
+        """How many groups the connection is a member of."""
+        return self._memberships.count(connection)
 
     def channels(self, group: str) -> list[ClientChannel]:
         return list(self.groups.get(group, {}).values())

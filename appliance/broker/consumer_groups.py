@@ -203,6 +203,10 @@ class ConsumerManager:
         """Return the group if it has members online."""
         return self.groups.get(group)
 
+    def group_count(self, connection: ServerConnection) -> int:
+        """How many groups the connection is a member of."""
+        return self._memberships.count(connection)
+
     def channels(self, group: str) -> list[ClientChannel]:
         info = self.groups.get(group)
         return list(info.channels.values()) if info is not None else []

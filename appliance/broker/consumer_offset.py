@@ -11,12 +11,14 @@ from pathlib import Path
 
 from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
-from gantrymq.errors import BodyError
+from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import ConsumerOffsetTable
 
 NO_OFFSET = -1
 KEYS_A_SLICE = 256  # rendered before others have a turn: about a millisecond
+KEYS_MAX = 1_000_000  # a client may commit for topics and queues that don't exist
+QUEUES_MAX = 16_384  # of a topic, as many as it may have
 SEPARATOR = "@"  # of topic and group in the file's keys
 
 
@@ -60,12 +62,16 @@ class ConsumerOffsetManager(SavedTable):
         key = f"{topic}{SEPARATOR}{group}"
         queues = self.table.get(key)
         if queues is None:
+            if len(self.table) >= KEYS_MAX:
+                raise MessageRejected(f"{KEYS_MAX} pairs of topic and group have offsets already")
             names.check_topic(topic)
             names.check_group(group)
             self._add(topic, group, key, {queue_id: offset})
         elif queues.get(queue_id) == offset:
             return
         else:
+            if len(queues) >= QUEUES_MAX and queue_id not in queues:
+                raise MessageRejected(f"{QUEUES_MAX} queues of topic {topic} have an offset already")
             queues[queue_id] = offset
             self._unrendered.add(key)
         self._writer.changed()

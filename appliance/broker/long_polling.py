@@ -12,12 +12,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from appliance.broker.filter import Wanted, is_wanted
+from appliance.errors import BrokerError
 from appliance.remoting.server import ServerConnection
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.content_filter import ContentFilter
 
 PropertiesOf = Callable[[str, int, int, int], list[bytes]]
 
+HELD_MAX = 100_000  # pulls waiting at once
+HELD_PER_CONNECTION_MAX = 20_000  # a consumer holds one a queue
 SWEEP_SECONDS = 1.0  # RocketMQ looks every 5 s, so there 15 s mean up to 20
 
 
@@ -44,13 +48,16 @@ class PullRequestHold:
         self._properties_of = properties_of
         self._held: dict[tuple[str, int], list[HeldPull]] = {}
         self._woken: list[HeldPull] = []
-
-    @property
-    def held_count(self) -> int:
-        return sum(map(len, self._held.values()))
+        self._counts: dict[ServerConnection, int] = {}
+        self.held_count = 0
 
     def park(self, topic: str, queue_id: int, pull: HeldPull) -> None:
-        """Let a pull wait."""
+        """Let a pull wait. BrokerError SYSTEM_BUSY when too many do: consumers come again after a second."""
+        count = self._counts.get(pull.connection, 0)
+        if count >= HELD_PER_CONNECTION_MAX or self.held_count >= HELD_MAX:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]too many pulls wait already")
+        self._counts[pull.connection] = count + 1
+        self.held_count += 1
         self._held.setdefault((topic, queue_id), []).append(pull)
 
     def messages_arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:
@@ -85,7 +92,17 @@ class PullRequestHold:
             wanted.matches(properties) for properties in self._properties_of(topic, queue_id, offset, count)
         )
 
+    def _release(self, connection: ServerConnection) -> None:
+        """One pull of the connection waits no longer."""
+        self.held_count -= 1
+        count = self._counts[connection] - 1
+        if count:
+            self._counts[connection] = count
+        else:
+            del self._counts[connection]
+
     def _wake(self, pull: HeldPull) -> None:
+        self._release(pull.connection)
         if not self._woken:
             asyncio.get_running_loop().call_soon(self._answer_woken)
         self._woken.append(pull)
@@ -108,6 +125,7 @@ class PullRequestHold:
             kept = []
             for pull in waiting:
                 if pull.connection.is_closing:
+                    self._release(pull.connection)
                     continue
                 if now >= pull.deadline:
                     self._wake(pull)

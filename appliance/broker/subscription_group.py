@@ -20,6 +20,8 @@ from gantrymq.remoting.bodies import DataVersion, SubscriptionGroupConfig, Subsc
 
 logger = logging.getLogger(__name__)
 
+GROUPS_MAX = 250_000  # created by themselves; an operator may go on
+
 BUILT_IN_GROUPS = (
     "TOOLS_CONSUMER",
     "FILTERSRV_CONSUMER",
@@ -70,6 +72,8 @@ class SubscriptionGroupManager(SavedTable):
             return None
         try:
             names.check_group(group)
+            if len(self.configs) >= GROUPS_MAX:
+                raise MessageRejected(f"{GROUPS_MAX} groups exist already")
         except MessageRejected as exc:
             logger.warning("group not created", extra={"event": "group_not_created", "reason": str(exc)})
             return None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
-from gantrymq.errors import BodyError
+from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import (
     PERM_INHERIT,
@@ -33,6 +33,7 @@ SCHEDULE_QUEUES = 18  # fixed in RocketMQ, whatever messageDelayLevel says
 BENCHMARK_QUEUES = 1024
 CLUSTER_QUEUES = 16
 DLQ_QUEUES = 1
+CREATED_TOPICS_MAX = 250_000  # by sends and heartbeats; an operator may go on
 WRITE_DELAY_S = 0.02  # a burst of new topics is one write, yet an operator's topic is on disk at once
 
 
@@ -100,6 +101,7 @@ class TopicConfigManager(SavedTable):
         if existing is not None:
             return existing
         names.check_topic(topic)
+        _check_room(self.configs)
         template = self.configs.get(default_topic)
         if template is None or not template.perm & PERM_INHERIT:
             logger.warning(
@@ -157,6 +159,7 @@ class TopicConfigManager(SavedTable):
         if existing is not None:
             return existing
         names.check_topic(topic)
+        _check_room(self.configs)
         config = TopicConfig(topic, queue_nums, queue_nums, perm, topic_sys_flag=topic_sys_flag)
         return self._create(config, "broker")
 
@@ -231,6 +234,12 @@ class TopicConfigManager(SavedTable):
 
     def _render(self) -> bytes:
         return document_text({"topicConfigTable": self._lines.values()}, data_version=self.data_version.to_json())
+
+
+def _check_room(configs: Collection[str]) -> None:
+    """Raise MessageRejected when no more topics shall come into being by themselves."""
+    if len(configs) >= CREATED_TOPICS_MAX:
+        raise MessageRejected(f"this broker has {len(configs)} topics: no more are created by themselves")
 
 
 def built_in_topics(config: BrokerConfig) -> list[TopicConfig]:

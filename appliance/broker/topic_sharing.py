@@ -30,7 +30,14 @@ WAITING_MAX = 1000  # topics; more at a time are created where they are sent to,
 GATHER_S = 0.05
 RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 TIMEOUT_S = 3.0
-HOPELESS = frozenset({ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_ERROR, ResponseCode.REQUEST_CODE_NOT_SUPPORTED})
+HOPELESS = frozenset(
+    {
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        ResponseCode.INVALID_PARAMETER,
+    }
+)
 
 
 class TopicSharing:

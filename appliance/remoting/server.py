@@ -17,10 +17,12 @@ import contextlib
 import logging
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from appliance.remoting.lanes import Lanes, Route, failure_answer
+from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
 from appliance.remoting.typed import decode_request, decode_request_with_fields
@@ -37,6 +39,11 @@ IDLE_SCAN_SECONDS = 10
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # unless settings say otherwise
 WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
 CONNECTIONS_MAX = 10_000
+CONNECTIONS_PER_ADDRESS_MAX = CONNECTIONS_MAX // 2  # one machine, or all behind one gateway, leave room for others
+FRAME_SECONDS_MAX = 120.0  # from a frame's first byte to its last
+HELD_BYTES_MAX = 512 * 1024 * 1024  # read from all connections and not served yet: incomplete frames above all
+CROWD = 1000  # connections from which on a new one's socket takes in less at once: a flood from each is held in memory
+CROWD_RECEIVE_BUFFER_BYTES = 32 * 1024
 DEFAULT_SOCKETS = SocketSettings()
 COPIED_BYTES_MAX = 8 * 1024  # answers below it are joined, larger ones go to the socket from where they lie
 INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
@@ -78,6 +85,10 @@ class ServerConnection(asyncio.Protocol):
         self.client: Any = None
         self.access: Any = None
         self.local_host = ""
+        self.frame_count = 0
+        self.held_bytes = 0  # read and not served yet; may be part of a frame
+        self.frame_count_seen = 0  # at the server's last look
+        self.stuck_since = 0.0  # monotonic: since when no frame was completed, though bytes are held
         self._is_parked = False
         self._is_writing_paused = False
         self._close_reason = "closed by the peer"
@@ -91,12 +102,13 @@ class ServerConnection(asyncio.Protocol):
         self.remote_text = f"{host}:{port}"
         self.local_host = transport.get_extra_info("sockname")[0]
         self.born_host = encode_host(host, port)
-        self.last_seen = time.monotonic()
+        self.last_seen = self.stuck_since = time.monotonic()
         self._server.tune(self._transport)
         if not self._server.admit(self):
             self.close("too many connections")
             return
-        logger.info("connection opened", extra={"event": "connection_opened", "peer": self.remote_text})
+        if self._server.log_limit.allows("connection_opened", host):
+            logger.info("connection opened", extra={"event": "connection_opened", "peer": self.remote_text})
 
     def data_received(self, data: bytes) -> None:
         self.last_seen = time.monotonic()
@@ -123,9 +135,13 @@ class ServerConnection(asyncio.Protocol):
                 if count >= count_max:
                     break
         except FrameError as exc:
-            logger.warning("bad frame", extra={"event": "bad_frame", "peer": self.remote_text, "why": str(exc)})
+            self._server.warn("bad frame", self, why=str(exc))
             self.close(f"bad frame: {exc}")
         lanes.backlog += count
+        self.frame_count += count
+        held_bytes = self._protocol.pending_bytes
+        if held_bytes != self.held_bytes:
+            self._server.hold_bytes(self, held_bytes)
         has_more = count >= count_max
         if has_more and not self.is_closing:
             lanes.park(self)
@@ -159,9 +175,16 @@ class ServerConnection(asyncio.Protocol):
         self._out.clear()
         self._transport = None
         self._server.forget(self)
-        logger.info("connection closed", extra={"event": "connection_closed", "peer": self.remote_text, "why": reason})
+        if self._server.log_limit.allows("connection_closed", self.remote_address[0]):
+            facts = {"event": "connection_closed", "peer": self.remote_text, "why": reason}
+            logger.info("connection closed", extra=facts)
 
     # -- for handlers -------------------------------------------------------------------------------------------------
+
+    @property
+    def waits_for_bytes(self) -> bool:
+        """Whether only the peer can make the frame complete that has begun."""
+        return self.held_bytes > 0 and not self._is_parked and not self._is_writing_paused
 
     @property
     def is_closing(self) -> bool:
@@ -263,6 +286,10 @@ class ServerConnection(asyncio.Protocol):
             future.set_result(response)
 
 
+def _held_bytes(connection: ServerConnection) -> int:
+    return connection.held_bytes
+
+
 def _coalesced(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
     """Runs of small parts joined, large ones left as they are: copying a few KiB is cheaper than one more buffer."""
     joined: list[bytes | memoryview] = []
@@ -308,6 +335,9 @@ class RemotingServer:
         self._requested_port = port
         self._on_close = on_close
         self._connections: set[ServerConnection] = set()
+        self._per_address: Counter[str] = Counter()
+        self.held_bytes = 0  # of all connections
+        self.log_limit = LogLimit()
         self._tls = tls
         self._server: asyncio.Server | None = None
         self._tls_listener: TlsListener | None = None
@@ -338,13 +368,23 @@ class RemotingServer:
         return self.port
 
     async def run(self) -> None:
-        """Close connections that were silent for idle_seconds_max."""
-        idle_seconds_max = self.sockets.idle_seconds_max
+        """Close connections that were silent for idle_seconds_max, or bring a frame byte by byte."""
         while True:
-            await asyncio.sleep(min(IDLE_SCAN_SECONDS, idle_seconds_max / 4))
-            oldest_allowed = time.monotonic() - idle_seconds_max
-            for connection in [item for item in self._connections if item.last_seen < oldest_allowed]:
+            await asyncio.sleep(min(IDLE_SCAN_SECONDS, self.sockets.idle_seconds_max / 4, FRAME_SECONDS_MAX / 4))
+            self.close_the_lost(time.monotonic())
+
+    def close_the_lost(self, now: float) -> None:
+        """One look at every connection."""
+        idle_seconds_max = self.sockets.idle_seconds_max
+        for connection in list(self._connections):
+            if now - connection.last_seen > idle_seconds_max:
                 connection.close(f"silent for {idle_seconds_max} s")
+            elif not connection.waits_for_bytes or connection.frame_count != connection.frame_count_seen:
+                connection.frame_count_seen = connection.frame_count
+                connection.stuck_since = now
+            elif now - connection.stuck_since > FRAME_SECONDS_MAX:
+                self.warn("frame too slow", connection, seconds=FRAME_SECONDS_MAX, held_bytes=connection.held_bytes)
+                connection.close(f"a frame took longer than {FRAME_SECONDS_MAX:g} s")
 
     async def close(self) -> None:
         """Stop accepting and close every connection."""
@@ -370,25 +410,55 @@ class RemotingServer:
     def tune(self, transport: asyncio.Transport) -> None:
         """Give a new connection's socket and write buffer the sizes that the settings ask for."""
         sockets = self.sockets
+        receive_buffer_bytes = sockets.receive_buffer_bytes
+        if len(self._connections) >= CROWD:
+            receive_buffer_bytes = min(receive_buffer_bytes or CROWD_RECEIVE_BUFFER_BYTES, CROWD_RECEIVE_BUFFER_BYTES)
         transport.set_write_buffer_limits(
             high=sockets.write_high_bytes or WRITE_BUFFER_HIGH_BYTES, low=sockets.write_low_bytes or None
         )
-        sizes = ((socket.SO_SNDBUF, sockets.send_buffer_bytes), (socket.SO_RCVBUF, sockets.receive_buffer_bytes))
+        sizes = ((socket.SO_SNDBUF, sockets.send_buffer_bytes), (socket.SO_RCVBUF, receive_buffer_bytes))
         for which, size_bytes in sizes:
             if size_bytes:
                 transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, which, size_bytes)
 
     def admit(self, connection: ServerConnection) -> bool:
         """Whether one more connection may stay."""
-        if len(self._connections) >= CONNECTIONS_MAX:
+        address = connection.remote_address[0]
+        if len(self._connections) >= CONNECTIONS_MAX or self._per_address[address] >= CONNECTIONS_PER_ADDRESS_MAX:
+            self.warn("too many connections", connection, all=len(self._connections), here=self._per_address[address])
             return False
         self._connections.add(connection)
+        self._per_address[address] += 1
         return True
+
+    def hold_bytes(self, connection: ServerConnection, held_bytes: int) -> None:
+        """Note how much of a connection waits in memory. When all hold too much, the worst incomplete frame goes."""
+        self.held_bytes += held_bytes - connection.held_bytes
+        connection.held_bytes = held_bytes
+        if self.held_bytes <= HELD_BYTES_MAX:
+            return
+        worst = max((item for item in self._connections if not item.is_closing), key=_held_bytes, default=connection)
+        self.warn("too much is held", worst, held_bytes=worst.held_bytes, all_bytes=self.held_bytes)
+        worst.close("incomplete frames of all connections take too much memory")
+
+    def warn(self, what: str, connection: ServerConnection, **facts: Any) -> None:
+        """A warning about a peer, a few of a kind only."""
+        event = what.replace(" ", "_")
+        left_out = self.log_limit.left_out(event, connection.remote_address[0])
+        if left_out is not None:
+            known = {"event": event, "peer": connection.remote_text}
+            logger.warning("connection misused", extra=known | facts | ({"left_out": left_out} if left_out else {}))
 
     def forget(self, connection: ServerConnection) -> None:
         """A connection is gone."""
+        self.held_bytes -= connection.held_bytes
+        connection.held_bytes = 0
         if connection in self._connections:
             self._connections.discard(connection)
+            address = connection.remote_address[0]
+            self._per_address[address] -= 1
+            if not self._per_address[address]:
+                del self._per_address[address]
             if not self._connections:
                 self._all_gone.set()
             if self._on_close is not None:

@@ -26,7 +26,7 @@ class RemotingProtocol:
     some.
     """
 
-    __slots__ = ("_buffer", "_chunks", "_decode", "_frame_bytes_max", "_missing", "_position")
+    __slots__ = ("_buffer", "_chunk_bytes", "_chunks", "_decode", "_frame_bytes_max", "_missing", "_position")
 
     def __init__(
         self,
@@ -38,24 +38,27 @@ class RemotingProtocol:
         self._decode = decode
         self._buffer = b""
         self._position = 0  # of the next unread byte in _buffer
+        self._chunk_bytes = 0  # in
         self._chunks: list[bytes] = []  # arrived after _buffer; joined when the frame they belong to is whole
         self._missing = 0  # bytes still to come before it is worth looking again
 
     @property
     def pending_bytes(self) -> int:
         """Bytes received but not yet returned as commands."""
-        return len(self._buffer) - self._position + sum(map(len, self._chunks))
+        return len(self._buffer) - self._position + self._chunk_bytes
 
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the peer; then call next_command until it returns None."""
         if self._missing > len(data):
             self._missing -= len(data)
             self._chunks.append(data)
+            self._chunk_bytes += len(data)
             return
         self._missing = 0
         if self._chunks:
             self._buffer = b"".join((self._buffer[self._position :], *self._chunks, data))
             self._chunks.clear()
+            self._chunk_bytes = 0
         elif self._position < len(self._buffer):
             self._buffer = self._buffer[self._position :] + data
         else:

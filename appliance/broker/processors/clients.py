@@ -18,9 +18,15 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
+    from appliance.broker.clients import ProducerManager
+    from appliance.broker.consumer_groups import ConsumerManager
     from appliance.broker.controller import BrokerController
 
 QUARRELS_TOLD_MAX = 5  # groups of one client
+GROUPS_MAX = 1024  # of one client
+GROUPS_ONLINE_MAX = 100_000  # of all, producers and consumers each
+SUBSCRIPTIONS_MAX = 4096  # of one group
+CLIENT_ID_CHARS_MAX = 1024
 UNIT_SUB_FLAG = 2  # topicSysFlag of a retry topic whose consumers run in unit mode
 
 
@@ -31,6 +37,13 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
     beat = read_body(HeartbeatData, request.body)
     if not isinstance(beat.client_id, str) or not beat.client_id:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "a heartbeat has a clientID")
+    groups = len(beat.producer_data_set) + len(beat.consumer_data_set)
+    if groups > GROUPS_MAX or len(beat.client_id) > CLIENT_ID_CHARS_MAX:
+        raise BrokerError(
+            ResponseCode.INVALID_PARAMETER,
+            f"{groups} groups, clientID of {len(beat.client_id)} characters: at most {GROUPS_MAX} and "
+            f"{CLIENT_ID_CHARS_MAX}",
+        )
     if connection.is_closing:  # it left while this waited: registered now, it would stay a member for two minutes
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
     refused: list[str] = []
@@ -38,6 +51,7 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
         group = str(producer.group_name)
         try:
             names.check_group(group)
+            _check_room(context.producers, connection, group)
         except MessageRejected as exc:
             refused.append(str(exc))
             continue
@@ -69,6 +83,9 @@ def _register_consumer(
     """Raises MessageRejected when the group, or the retry topic made of it, can't have that name."""
     group = consumer.group_name = str(consumer.group_name)
     names.check_group(group)
+    if len(consumer.subscription_data_set) > SUBSCRIPTIONS_MAX:
+        raise MessageRejected(f"group {group} subscribes to more than {SUBSCRIPTIONS_MAX} topics")
+    _check_room(context.consumers, connection, group)
     config = context.groups.get(group)
     if config is not None:
         sys_flag = UNIT_SUB_FLAG if consumer.unit_mode else 0
@@ -78,6 +95,16 @@ def _register_consumer(
         consumer, connection, client_id, request.language, request.version, is_notifying=is_notifying
     )
     context.filters.register(group, consumer.subscription_data_set)
+
+
+def _check_room(members: ProducerManager | ConsumerManager, connection: ServerConnection, group: str) -> None:
+    """Raise MessageRejected for a group too many, of one connection or of all."""
+    if group in members.groups:
+        return
+    if members.group_count(connection) >= GROUPS_MAX:
+        raise MessageRejected(f"this connection is a member of {GROUPS_MAX} groups already")
+    if len(members.groups) >= GROUPS_ONLINE_MAX:
+        raise MessageRejected(f"{GROUPS_ONLINE_MAX} groups are online already")
 
 
 def unregister_client(

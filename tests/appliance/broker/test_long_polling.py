@@ -10,7 +10,7 @@ from appliance.broker.long_polling import HeldPull, PullRequestHold
 from gantrymq.remoting.command import RemotingCommand
 
 
-@dataclass
+@dataclass(eq=False)
 class Client:
     """What the hold looks at of a connection."""
 

@@ -1,0 +1,113 @@
+"""What clients can make grow: members, subscriptions, groups, topics, offsets, waiting pulls. Each has an end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from appliance.broker import consumer_offset, long_polling, subscription_group, topic_config
+from appliance.broker.processors import clients
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.appliance.broker.processors.tool import Tool, tool_at
+
+
+async def beat(tool: Tool, producers: list[str], consumers: dict[str, int], client_id: str = "c") -> RemotingCommand:
+    """A heartbeat; consumers: group to the number of topics it subscribes to."""
+    data = [
+        ConsumerData(group, subscription_data_set=[SubscriptionData(f"T{number}") for number in range(count)])
+        for group, count in consumers.items()
+    ]
+    body = HeartbeatData(client_id, [ProducerData(group) for group in producers], data).to_json()
+    request = RemotingCommand.request(RequestCode.HEART_BEAT, body=body)
+    tool.peer.write(request.encode())
+    while True:
+        answer = await tool.peer.read()
+        if answer.is_response:
+            return answer
+
+
+async def test_one_client_can_not_be_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "GROUPS_MAX", 5)
+    monkeypatch.setattr(clients, "SUBSCRIPTIONS_MAX", 3)
+    async with tool_at(tmp_path) as tool:
+        for number in range(10):
+            answer = await beat(tool, [f"P{number}"], {f"C{number}": 1})
+            assert answer.code == (0 if number < 5 else ResponseCode.INVALID_PARAMETER), number
+        assert "5 groups already" in (answer.remark or "")
+        assert len(tool.broker.producers.groups) == len(tool.broker.consumers.groups) == 5
+        assert (await beat(tool, ["P0"], {"C0": 1})).code == 0, "what was let in is refreshed"
+        too_much = await beat(tool, [], {"C0": 4})
+        assert (too_much.code, "3 topics" in (too_much.remark or "")) == (ResponseCode.INVALID_PARAMETER, True)
+        assert (await beat(tool, [f"P{n}" for n in range(6)], {})).code == ResponseCode.INVALID_PARAMETER
+        assert (await beat(tool, [], {}, "c" * 2000)).code == ResponseCode.INVALID_PARAMETER
+
+
+async def test_groups_topics_and_offsets_do_not_come_into_being_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with tool_at(tmp_path) as tool:
+        broker = tool.broker
+        await tool.create_topic("T")
+        monkeypatch.setattr(subscription_group, "GROUPS_MAX", len(broker.groups.configs) + 2)
+        for number in range(6):
+            await beat(tool, [], {f"C{number}": 1})
+        assert sum(group.startswith("C") and group[1:].isdigit() for group in broker.groups.configs) == 2
+        monkeypatch.setattr(topic_config, "CREATED_TOPICS_MAX", len(broker.topics.configs) + 1)
+        await tool.send("New0", b"x")
+        with pytest.raises(AssertionError, match="no more are created"):
+            await tool.send("New1", b"x")
+        await tool.create_topic("ByHand")
+        await tool.send("ByHand", b"x")
+        monkeypatch.setattr(consumer_offset, "KEYS_MAX", 2)
+        monkeypatch.setattr(consumer_offset, "QUEUES_MAX", 3)
+        codes = [await commit(tool, f"G{number}", 0) for number in range(4)]
+        assert codes == [0, 0, 29, 29]
+        assert [await commit(tool, "G0", queue_id) for queue_id in range(5)] == [0, 0, 0, 29, 29]
+        assert await commit(tool, "G0", 1) == 0
+
+
+async def commit(tool: Tool, group: str, queue_id: int) -> int:
+    fields = {"consumerGroup": group, "topic": "T", "queueId": str(queue_id), "commitOffset": "1"}
+    return (await tool.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code
+
+
+async def test_looking_makes_nothing(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        before = tables(tool)
+        for number in range(50):
+            queue = {"topic": f"Probed{number}", "queueId": str(number), "timestamp": "0"}
+            for code in (29, 30, 31, 32):
+                await tool.ask(code, queue)
+            for code, fields in (
+                (202, {"topic": "Probed"}), (300, {"topic": "Probed"}), (351, {"topic": "Probed"}),
+                (352, {"group": f"CG{number}"}), (38, {"consumerGroup": f"CG{number}"}),
+                (14, queue | {"consumerGroup": f"CG{number}"}), (208, {"consumerGroup": f"CG{number}"}),
+                (315, {"statsName": f"N{number}", "statsKey": "K"}),
+            ):  # fmt: skip
+                await tool.ask(code, fields)
+        assert tables(tool) == before
+
+
+def tables(tool: Tool) -> tuple[object, ...]:
+    broker = tool.broker
+    return set(broker.topics.configs), set(broker.groups.configs), broker.store.topics(), set(broker.stats._items)
+
+
+async def test_pulls_that_wait_are_bounded_in_number_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_polling, "HELD_PER_CONNECTION_MAX", 10)
+    monkeypatch.setattr("appliance.broker.processors.pull.HELD_MS_MAX", 100)
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        fields = {
+            "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "6",
+            "commitOffset": "0", "suspendTimeoutMillis": str((1 << 63) - 1), "subscription": "*", "subVersion": "0",
+        }  # fmt: skip
+        for _ in range(15):
+            tool.peer.write(RemotingCommand.request(RequestCode.PULL_MESSAGE, fields).encode())
+        codes = [(await tool.peer.read()).code for _ in range(15)]
+        assert codes == [ResponseCode.SYSTEM_BUSY] * 5 + [ResponseCode.PULL_NOT_FOUND] * 10
+        assert tool.broker.hold.held_count == 0
+        assert tool.broker.hold._counts == {}

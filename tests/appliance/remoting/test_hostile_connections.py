@@ -1,0 +1,172 @@
+"""appliance/remoting: what connections may cost: their number, incomplete frames, time, memory, lines in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.remoting import server as limits
+from appliance.remoting.log_limit import LINES_MAX, WINDOW_S, LogLimit
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.appliance.peer import Peer, connected
+from tests.harness import serving
+
+ASK = RemotingCommand.request(RequestCode.GET_BROKER_RUNTIME_INFO)
+PROBE_S_MAX = 3.0  # a busy machine
+
+
+@pytest.fixture
+def blocking() -> Iterator[list[socket.socket]]:
+    """Sockets that the test opened; closed at its end."""
+    opened: list[socket.socket] = []
+    yield opened
+    for sock in opened:
+        sock.close()
+
+
+async def probe(peer: Peer) -> None:
+    started = time.monotonic()
+    assert (await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).code == 0
+    assert time.monotonic() - started < PROBE_S_MAX
+
+
+async def until_closed(reader: asyncio.StreamReader) -> None:
+    async with asyncio.timeout(10):
+        while await reader.read(65536):
+            pass
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"\x7f\xff\xff\xff",  # 2 GiB
+        b"\xff\xff\xff\xff\0\0\0\0",  # negative
+        b"\0\0\0\0\0\0\0\0",  # too short for its header word
+        b"\0\0\0\x08\0\xff\xff\xff1234",  # a header longer than its frame
+        b"\0\0\0\x08\x07\0\0\x041234",  # an encoding that nobody knows
+        b"\0\0\0\x08\0\0\0\x04}{}{",  # no JSON
+        b"\0\0\x27\x14\0\0\x27\x10" + b"[" * 10_000,  # a bomb for readers that recurse
+        b"\0\0\x27\x14\0\0\x27\x10" + b'{"a":' * 2_000,
+        b"\0\0\0\x0e\0\0\0\x0a" + b'{"code":"}',
+        b"\0\0\0\x18\x01\0\0\x14" + b"\xff" * 20,  # binary: lengths that are negative
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+)
+async def test_a_stream_that_is_no_protocol_is_closed_and_others_go_on(tmp_path: Path, start: bytes) -> None:
+    async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
+        reader, writer = await asyncio.open_connection("127.0.0.1", cluster.broker.port)
+        writer.write(start)
+        await until_closed(reader)
+        writer.close()
+        await probe(other)
+
+
+async def test_a_frame_that_trickles_in_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FRAME_SECONDS_MAX", 0.4)
+    async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
+        reader, writer = await asyncio.open_connection("127.0.0.1", cluster.broker.port)
+        closed = asyncio.create_task(until_closed(reader))
+        writer.write(b"\0\0\xff\xff\0\0\0\x10")
+        while not closed.done():
+            writer.write(b"x")
+            await asyncio.sleep(0.02)
+        await closed
+        writer.close()
+        await probe(other)
+
+
+async def test_frames_that_take_long_but_come_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FRAME_SECONDS_MAX", 0.4)
+    async with serving(tmp_path) as cluster, connected(cluster.broker.port) as peer:
+        frame = ASK.encode()
+        for _ in range(6):  # always in the middle of a frame when somebody looks, never for long
+            peer.write(frame[:30])
+            await asyncio.sleep(0.15)
+            peer.write(frame[30:])
+            assert (await peer.read()).code == 0
+
+
+async def test_one_address_can_not_take_all_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocking: list[socket.socket], caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(limits, "CONNECTIONS_PER_ADDRESS_MAX", 30)
+    caplog.set_level(logging.INFO)
+    async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
+        server = cluster.broker.server
+        for _ in range(100):
+            blocking.append(socket.create_connection(("127.0.0.1", cluster.broker.port)))
+        await asyncio.sleep(0.2)
+        assert server.connection_count == 30
+        blocking.append(socket.create_connection(("127.0.0.1", cluster.broker.port), source_address=("127.0.0.2", 0)))
+        await asyncio.sleep(0.1)
+        assert server.connection_count == 31, "another address has room"
+        await probe(other)
+        for sock in blocking:
+            sock.close()
+        async with asyncio.timeout(5):
+            while server.connection_count > 1:
+                await asyncio.sleep(0.02)
+    refused = [record for record in caplog.records if getattr(record, "event", "") == "too_many_connections"]
+    assert 0 < len(refused) <= LINES_MAX
+
+
+async def test_incomplete_frames_of_all_together_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocking: list[socket.socket]
+) -> None:
+    monkeypatch.setattr(limits, "HELD_BYTES_MAX", 4 << 20)
+    async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
+        server = cluster.broker.server
+        streams = [await asyncio.open_connection("127.0.0.1", cluster.broker.port) for _ in range(12)]
+        for _, writer in streams:
+            writer.write((8 << 20).to_bytes(4) + bytes(1 << 20))
+        for _ in range(100):
+            await asyncio.sleep(0.02)
+            assert server.held_bytes <= (5 << 20)
+            await probe(other)
+        assert 2 <= server.connection_count <= 6
+        for _, writer in streams:
+            writer.close()
+        async with asyncio.timeout(5):
+            while server.held_bytes or server.connection_count > 1:
+                await asyncio.sleep(0.02)
+
+
+async def test_bad_frames_are_logged_a_few_times_and_then_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with serving(tmp_path) as cluster:
+        for _ in range(3 * LINES_MAX):
+            reader, writer = await asyncio.open_connection("127.0.0.1", cluster.broker.port)
+            writer.write(b"\xff\xff\xff\xff")
+            await until_closed(reader)
+            writer.close()
+    lines = [record for record in caplog.records if getattr(record, "event", "") == "bad_frame"]
+    assert 1 <= len(lines) <= 2 * LINES_MAX
+    assert vars(lines[0])["peer"].startswith("127.0.0.1:")
+
+
+def test_what_was_left_out_is_told_with_the_next_line() -> None:
+    now: list[Any] = [100.0]
+    limit = LogLimit(clock=lambda: now[0])
+    told = [limit.left_out("e", "a") for _ in range(LINES_MAX + 7)]
+    assert told == [0] * LINES_MAX + [None] * 7
+    assert limit.allows("e", "b")
+    assert limit.allows("other", "a")
+    now[0] += WINDOW_S
+    assert limit.left_out("e", "a") == 7
+
+
+def test_the_limit_itself_is_bounded() -> None:
+    limit = LogLimit()
+    for number in range(20_000):
+        assert limit.allows("e", str(number))
+    assert len(limit._counts) <= 4096
