@@ -42,6 +42,8 @@ class Permission(StrEnum):
     CLUSTER_READ = "cluster.read"
     TOPICS_READ = "topics.read"
     TOPICS_WRITE = "topics.write"
+    GROUPS_READ = "groups.read"
+    GROUPS_WRITE = "groups.write"
     MESSAGES_READ = "messages.read"
     MESSAGES_SEND = "messages.send"
     REPORTS_READ = "reports.read"
@@ -54,11 +56,17 @@ _READER = frozenset(
         Permission.ACCOUNT,
         Permission.CLUSTER_READ,
         Permission.TOPICS_READ,
+        Permission.GROUPS_READ,
         Permission.MESSAGES_READ,
         Permission.REPORTS_READ,
     }
 )
-_OPERATOR = _READER | {Permission.TOPICS_WRITE, Permission.MESSAGES_SEND, Permission.REPORTS_RUN}
+_OPERATOR = _READER | {
+    Permission.TOPICS_WRITE,
+    Permission.GROUPS_WRITE,
+    Permission.MESSAGES_SEND,
+    Permission.REPORTS_RUN,
+}
 ROLE_PERMISSIONS: dict[str, frozenset[Permission]] = {
     Role.READER: _READER,
     Role.OPERATOR: _OPERATOR,

@@ -27,6 +27,7 @@ class NavEntry:
 _ENTRIES = (
     ("", "Overview", "overview", "overview", Permission.CLUSTER_READ),
     ("topics", "Topics", "topics", "topics", Permission.TOPICS_READ),
+    ("groups", "Groups", "groups", "groups", Permission.GROUPS_READ),
     ("reports", "Reports", "reports:index", "reports", Permission.REPORTS_READ),
     ("tokens", "API tokens", "tokens", "tokens", Permission.ACCOUNT),
 )
@@ -39,7 +40,7 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     return {
         "principal": principal,
-        "section": "topics" if section == "topic" else section,
+        "section": {"topic": "topics", "group": "groups"}.get(section, section),
         "theme": theme if theme in THEMES else "auto",
         "navigation": [
             NavEntry(key, label, reverse(name), icon)

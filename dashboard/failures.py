@@ -4,6 +4,7 @@ GatewayError
 ├─ ClusterUnreachable     the name server does not answer, and nothing is known from before
 ├─ BrokerUnreachable      one broker did not answer (in time)
 ├─ TopicNotFound          no broker has the topic
+├─ GroupNotFound          no broker knows the consumer group
 ├─ TopicExists            it can't be created twice
 ├─ NotAllowed             a system topic would be changed
 └─ Refused                the broker answered no; the text is its remark
@@ -40,6 +41,13 @@ class TopicNotFound(GatewayError):
 
     status = 404
     advice = "It may have been deleted. The list of topics shows what exists."
+
+
+class GroupNotFound(GatewayError):
+    """Nobody knows this consumer group."""
+
+    status = 404
+    advice = "A group is known from the moment a consumer of it connects. The list of groups shows what exists."
 
 
 class TopicExists(GatewayError):

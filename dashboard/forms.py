@@ -88,13 +88,14 @@ class TypedNameForm(CalmForm):
 
     typed_name = forms.CharField(label="Name", strip=True, widget=forms.TextInput(attrs={"spellcheck": "false"}))
 
-    def __init__(self, *args: Any, name: str, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, name: str, undone: str = "deleted", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.name = name
+        self.undone = undone
 
     def clean_typed_name(self) -> str:
         if self.cleaned_data["typed_name"] != self.name:
-            raise forms.ValidationError("That is not the name. Nothing was deleted.")
+            raise forms.ValidationError("That is not the name. Nothing was " + self.undone + ".")
         return self.name
 
 

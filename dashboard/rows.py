@@ -132,17 +132,6 @@ class QueueRow:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRow:
-    """A consumer group that reads the topic. lag: messages not yet consumed; members None means not known."""
-
-    name: str
-    lag: int | None
-    last_consumed_ms: int  # store time of the newest message it confirmed; 0 none
-    members: int | None
-    why: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TopicDetail:
     """All of one topic."""
 

@@ -1,9 +1,8 @@
-"""The gateway's topics: list, one whole, groups that read it; create, change, delete."""
+"""The gateway's topics: list, one whole; create, change, delete."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -14,7 +13,6 @@ from dashboard.failures import BrokerUnreachable, NotAllowed, Refused, TopicExis
 from dashboard.rows import (
     BrokerRef,
     ClusterView,
-    GroupRow,
     QueueRow,
     Reading,
     TopicDetail,
@@ -25,13 +23,11 @@ from dashboard.rows import (
     Trouble,
     topic_kind,
 )
-from gantrymq.errors import ResponseError
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig, TopicStatsTable
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 FIGURES_MAX_AGE_S = 4.0
-GROUPS_SHOWN_MAX = 100
 
 
 class TopicCalls(ClusterCalls):
@@ -115,22 +111,6 @@ class TopicCalls(ClusterCalls):
         if troubles:
             raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
         return tuple(row for broker, table in stats for row in _queue_rows(broker.name, table))
-
-    async def topic_groups(self, detail: TopicDetail) -> tuple[list[GroupRow], list[Trouble]]:
-        """The consumer groups that have offsets of this topic or read it now, the furthest behind first."""
-        brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
-        answers, troubles = await self.ask_brokers(
-            brokers, lambda admin, broker: admin.topic_groups(broker.address, detail.name)
-        )
-        names = sorted({name for _, groups in answers for name in groups})[:GROUPS_SHOWN_MAX]
-        gate = asyncio.Semaphore(CALLS_AT_ONCE)
-
-        async def one(name: str) -> GroupRow:
-            async with gate:
-                return await self._group_row(name, detail.name, brokers)
-
-        rows = await asyncio.gather(*(one(name) for name in names))
-        return sorted(rows, key=lambda row: (-(row.lag if row.lag is not None else -1), row.name)), troubles
 
     # ---- writing
 
@@ -225,26 +205,6 @@ class TopicCalls(ClusterCalls):
         living = set(names)
         for name in [known for known in self._figures if known not in living]:
             del self._figures[name]
-
-    async def _group_row(self, group: str, topic: str, brokers: Sequence[BrokerRef]) -> GroupRow:
-        stats, troubles = await self.ask_brokers(
-            brokers, lambda admin, broker: admin.consume_stats(broker.address, group, topic)
-        )
-        members: int | None = 0
-        for broker in brokers:
-            with contextlib.suppress(ResponseError):  # "not online": nobody is connected there
-                try:
-                    connection = await self.call(lambda admin, b=broker: admin.consumer_connections(b.address, group))  # type: ignore[misc]
-                    members = None if members is None else members + len(connection.connection_set)
-                except ResponseError:
-                    raise
-                except Failure:
-                    members = None
-        if troubles:
-            return GroupRow(group, None, 0, members, f"{troubles[0].what}: {troubles[0].reason}")
-        places = [place for _, table in stats for place in table.offset_table.values()]
-        lag = sum(max(0, place.broker_offset - max(place.consumer_offset, 0)) for place in places)
-        return GroupRow(group, lag, max((place.last_timestamp for place in places), default=0), members)
 
 
 def _settings(broker_name: str, config: TopicConfig) -> TopicSettings:

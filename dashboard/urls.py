@@ -7,9 +7,11 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from dashboard import api, static_files
 from dashboard.api import document
 from dashboard.live.sockets import LiveSocket
-from dashboard.views import errors, first_run, health, messages, overview, preferences, session, tokens, topics
+from dashboard.views import errors, first_run, groups, health, messages, overview, preferences, session, tokens, topics
 
 TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"
+
+GROUP = r"^group/(?P<name>[%|a-zA-Z0-9_-]{1,255})"
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", overview.overview, name="overview"),
@@ -24,6 +26,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(TOPIC + r"/groups$", topics.groups, name="topic-groups"),
     re_path(TOPIC + r"/settings$", topics.settings, name="topic-settings"),
     re_path(TOPIC + r"/delete$", topics.delete, name="topic-delete"),
+    # consumer groups
+    path("groups", groups.groups, name="groups"),
+    re_path(GROUP + r"$", groups.group, name="group"),
+    re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
     path("reports/", include("dashboard.report_urls")),
     # accounts
     path("first-run", first_run.first_run, name="first-run"),

@@ -15,7 +15,7 @@ from dashboard.figure import Figure, Figures
 
 register = template.Library()
 
-for _name in ("count", "rate", "size", "percent", "duration", "moment"):
+for _name in ("count", "rate", "size", "percent", "duration", "milliseconds", "moment"):
     register.filter(_name, getattr(units, _name))
 
 _NOT_THERE = Figure(units.UNKNOWN, None, "not known yet")
@@ -66,6 +66,8 @@ def bar_level(ratio: float | None, marks: list[int]) -> str:
 _ICONS = {
     "overview": '<path d="M3 13a9 9 0 0 1 18 0M12 13l4-4M5.5 18.5h13"/>',
     "topics": '<path d="M4 6h16M4 12h16M4 18h10"/>',
+    "groups": '<circle cx="9" cy="8" r="3.2"/><path d="M3 19c0-3.3 2.7-5.5 6-5.5s6 2.2 6 5.5M15.5 5.4a3 3 0 0 1 0 5.5'
+    'M17.5 14c2.1.7 3.5 2.5 3.5 5"/>',
     "reports": '<path d="M5 20V10M12 20V4M19 20v-7"/>',
     "tokens": '<circle cx="8" cy="15" r="4"/><path d="m11 12 8-8M16 7l3 3"/>',
     "api": '<path d="m8 7-5 5 5 5M16 7l5 5-5 5M13.5 5l-3 14"/>',
@@ -128,6 +130,12 @@ def may(principal: Any, permission: str) -> bool:
 def pairs(text: str) -> list[list[str]]:
     """ "a:A,b:B" → [[a, A], [b, B]], for loops over what a template itself names."""
     return [part.split(":", 1) for part in text.split(",")]
+
+
+@register.filter
+def split(text: str) -> list[str]:
+    """ "a,b" → [a, b], for loops over what a template itself names."""
+    return text.split(",")
 
 
 @register.filter

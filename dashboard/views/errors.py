@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.shortcuts import render
 from django.urls import is_valid_path
 
-from dashboard.failures import GatewayError, TopicNotFound
+from dashboard.failures import GatewayError, GroupNotFound, TopicNotFound
 
 TITLES = {404: "Not found", 409: "Not possible", 502: "The broker said no", 503: "The cluster does not answer"}
 
@@ -24,7 +24,9 @@ def error_card(request: HttpRequest, status: int, title: str, reason: str, advic
 
 def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
     """What the cluster could not do, as a page."""
-    title = "No such topic" if isinstance(exc, TopicNotFound) else TITLES.get(exc.status, "It did not work")
+    title = TITLES.get(exc.status, "It did not work")
+    if isinstance(exc, TopicNotFound | GroupNotFound):
+        title = "No such topic" if isinstance(exc, TopicNotFound) else "No such group"
     return error_card(request, exc.status, title, str(exc), exc.advice)
 
 

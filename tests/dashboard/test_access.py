@@ -107,6 +107,10 @@ ALLOWED = {
     ("post", "/topic/{topic}/delete"): {"operator", "admin"},
     ("post", "/topic/{topic}/send"): {"operator", "admin"},
     ("get", "/topic/{topic}/messages/broker-a.0.0"): {"reader", "operator", "admin"},
+    ("get", "/groups"): {"reader", "operator", "admin"},
+    ("get", "/group/{group}"): {"reader", "operator", "admin"},
+    ("get", "/group/{group}/reset"): {"operator", "admin"},
+    ("post", "/group/{group}/reset"): {"operator", "admin"},
     ("get", "/tokens"): {"reader", "operator", "admin"},
     ("get", "/api/v1/docs"): {"reader", "operator", "admin"},
     ("get", "/api/v1/openapi.json"): {"reader", "operator", "admin"},
@@ -118,7 +122,7 @@ async def test_each_role_may_what_the_table_says(role: str, log_in: Client, make
     topic = await make_topic(f"roles-{role}")
     client = await log_in(role)
     for (method, address), roles in ALLOWED.items():
-        response = await getattr(client, method)(address.format(topic=topic))
+        response = await getattr(client, method)(address.format(topic=topic, group="TOOLS_CONSUMER"))
         assert (response.status_code == 403) is (role not in roles), (method, address, response.status_code)
 
 

@@ -126,12 +126,8 @@ async def test_the_cluster_says_what_the_overview_says(users: dict[str, User], g
     status, seen = await api.call("get", "/cluster")
     assert (status, seen["level"]) == (200, "good")
     [broker] = seen["brokers"]
-    assert broker["is_answering"] and {lane["name"] for lane in broker["lanes"]} == {
-        "send",
-        "pull",
-        "query",
-        "transaction",
-    }
+    assert broker["is_answering"]
+    assert {"send", "pull", "query", "transaction"} < {lane["name"] for lane in broker["lanes"]}
     assert seen["in_rate"] is not None
 
 
