@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import os
 import re
 import time
 from collections.abc import Sequence, Set
@@ -146,9 +147,12 @@ def plan_update(configs: Sequence[Any], text: bytes, *, changeable: Set[str]) ->
 def shown(configs: Sequence[Any]) -> dict[str, str]:
     """The settings in force as anybody may see them who may see settings: secrets are masked.
 
-    Settings that have but one value here are among them: tools look for some of these (mqadmin exportConfigs).
+    Settings that have but one value here are among them: tools look for some of these (mqadmin exportConfigs), and for
+    the number of processors, which by RocketMQ's default is that of these threads (mqadmin exportMetrics).
     """
     values = dict(line.split("=", 1) for line in write_properties(*configs).splitlines())
+    if "brokerName" in values:
+        values["clientCallbackExecutorThreads"] = str(os.cpu_count() or 1)
     fixed = {key: fixed.value for key, fixed in FIXED.items() if "brokerName" in values and "." not in key}
     return fixed | {key: MASK if value and _SECRET.search(key) else value for key, value in values.items()}
 
