@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,9 +19,11 @@ from tests.peers.fixtures import make_apache_peer
 PEER = os.environ.get("GANTRY_INTEROP_PEER", "gantry")
 
 
-def make_cluster(home: Path) -> Peer:
+def make_cluster(home: Path, *, broker_properties: Mapping[str, str] | None = None) -> Peer:
     """Our processes, or Apache's when GANTRY_INTEROP_PEER says so; not started yet."""
-    return make_apache_peer(home, heap="1g") if PEER == "apache" else GantryPeer(home)
+    if PEER == "apache":
+        return make_apache_peer(home, heap="1g", broker_properties=broker_properties)
+    return GantryPeer(home, broker_properties=broker_properties)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +50,13 @@ class MqAdminSession:
     def logs(self) -> str:
         """What client and tools have written into their log files."""
         return "".join(path.read_text(errors="replace") for path in self.home.rglob("*.log"))
+
+    def wait_for_log(self, words: str, timeout_s: float) -> None:
+        """Wait until the words stand in a log file."""
+        deadline = time.monotonic() + timeout_s
+        while words not in self.logs():
+            assert time.monotonic() < deadline, f"no {words!r} in {timeout_s:g} s"
+            time.sleep(0.2)
 
     def sign_with(self, access_key: str, secret_key: str) -> None:
         """From now on commands sign what they send: the file is read by each of them."""

@@ -31,9 +31,9 @@ public final class RunCommands {
         System.setErr(byCommand);
         BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = questions.readLine(); line != null; line = questions.readLine()) {
-            String[] fields = line.split("\t");
+            String[] fields = line.split("\t", -1);
             String[] arguments = Arrays.copyOfRange(fields, 1, fields.length);
-            ThreadGroup group = new ThreadGroup(arguments[0]);
+            ThreadGroup group = new ThreadGroup(String.join(" ", arguments));
             PRINTED.put(group, new ByteArrayOutputStream());
             Thread thread = new Thread(group, () -> run(arguments));
             thread.setDaemon(true);

@@ -1,0 +1,123 @@
+"""Where what mqadmin prints about us may differ from what it prints about Apache RocketMQ 4.9.7, and why.
+
+A line of a shape that only one of them has must be found by an expression here. An entry that finds nothing any more
+is an error, too: the list says what is so.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Difference(NamedTuple):
+    """Lines of some commands that only one side prints."""
+
+    commands: str  # an expression for the command with its arguments
+    ours: str  # lines that only we print; "" for none
+    theirs: str
+    reason: str
+
+
+FIGURE = r"^(<address> )?"
+
+DIFFERENCES = (
+    Difference(
+        "^brokerStatus",
+        ours=FIGURE + r"(getFoundTps|getMissTps|getTransferedTps|putTps) ?: <n> <n> <n>$",
+        theirs=FIGURE + r"(getFoundTps|getMissTps|getTransferedTps|putTps) ?:( <n>){0,2}$",
+        reason="rates over 10, 60 and 600 s: RocketMQ leaves those out for which it has not run long enough yet",
+    ),
+    Difference(
+        "^brokerStatus",
+        ours=FIGURE + r"\w+(Queue|ThreadPoolQueue)(Capacity|Size|HeadWaitTimeMills|Served|Rejected|Expired) ?: <n>$",
+        theirs="",
+        reason="we tell of every lane of requests, and what it served and refused",
+    ),
+    Difference(
+        "^brokerStatus",
+        ours=FIGURE + r"(transaction|timer)\w+ ?: <n>$",
+        theirs="",
+        reason="figures of ours about transactions and waiting messages",
+    ),
+    Difference(
+        "^brokerStatus",
+        ours=FIGURE
+        + r"(aclEnable|connections|connectionsParked|consumerBehindBytesMax|consumerFilters|diskNextMarkRatio"
+        r"|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|subscriptionDisagreements"
+        r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",
+        theirs="",
+        reason="figures of ours: the dashboard shows them",
+    ),
+    Difference(
+        "^get(Broker|Namesrv)Config",
+        ours="",
+        theirs=r"^\w+(ThreadPoolNums|Threads|SemaphoreValue|AllocatorEnable|NativeSelector|ThreadPoolQueueCapacity) = \S+$",
+        reason="there are no thread pools, semaphores and buffer pools of Netty here",
+    ),
+    Difference(
+        "^getBrokerConfig",
+        ours="",
+        theirs=r"^(client|commercial|ha|flush|commit|scheduleAsync|enableSchedule)[\w<>]+ = \S+$",
+        reason="the pace of RocketMQ's own threads, its client part, replication and billing: without a meaning here",
+    ),
+    Difference(
+        "^getBrokerConfig",
+        ours="",
+        theirs=r"^(autoDeleteUnusedStats|bitMapLengthConsumeQueueExt|channelNotActiveInterval|debugLockEnable"
+        r"|destroyMapedFileIntervalForcibly|diskFallRecorded|enableDetailStat|fastFailIfNoBufferInStorePool|highSpeedMode"
+        r"|isEnableBatchPush|isolateLogEnable|maxDelayTime|maxLmqConsumeQueueNum|messageIndexSafe|offsetCheckInSlave"
+        r"|putMsgIndexHightWater|redeleteHangedFileInterval|slaveTimeout|transferMsgByHeap|transientStorePoolSize"
+        r"|useReentrantLockWhenPutMessage) = \S+$",
+        reason="settings that are accepted and listed as ignored: each with its reason in appliance/ignored_settings.py",
+    ),
+    Difference(
+        "^getNamesrvConfig",
+        ours="",
+        theirs=r"^(clusterTest|configStorePath|productEnvName) = \S*$",
+        reason="there is no cluster test, and where its file lies is nobody's business",
+    ),
+    Difference(
+        "^get(Broker|Namesrv)Config",
+        ours=r"^(tls\.|rocketmq\.|com\.rocketmq\.|aclRequireStamp|aclStampWindowMs|bindAddress|writeAccess|useTLS)\S* ?=.*$",
+        theirs=r"^useTLS = false$",
+        reason="what Java takes from -D and from its own TLS file are settings here; so are the ways to bind and to guard",
+    ),
+    Difference(
+        "^get(Broker|Namesrv)Config",
+        ours=r"^rocketmqHome =$",
+        theirs=r"^rocketmqHome = <home>$",
+        reason="no home is needed here but for accounts",
+    ),
+    Difference(
+        "^getNamesrvConfig",
+        ours=r"^(brokerChannelExpiredTime|connectTimeoutMillis|scanNotActiveBrokerInterval) = <n>$",
+        theirs="",
+        reason="constants of RocketMQ that are settings here",
+    ),
+    Difference(
+        "^getBrokerConfig",
+        ours=r"^(adminBrokerThreadPoolQueueCapacity|clusterTest|credentialsFile|maxStoreBytes|protectBrokerInterval"
+        r"|readOnlyCommitLogStorePaths|shareCreatedTopicsEnable|timerMaxDelaySec|timerWheelEnable"
+        r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",
+        theirs="",
+        reason="settings of ours, and constants and empty values of RocketMQ that it does not list",
+    ),
+    Difference(
+        "^getBrokerConfig",
+        ours=r"^enablePropertyFilter = true$",
+        theirs=r"^enablePropertyFilter = false$",
+        reason="SQL subscriptions work without having to be switched on",
+    ),
+    Difference(
+        "^statsAll -a",
+        ours=r"^\S+ <n> <n> <n> NO_CONSUMER$",
+        theirs=r"^\S+ <n> <n> <n> NO_CONSUMER$",
+        reason="counters are taken each ten seconds: which topics were active is a matter of the moment",
+    ),
+    Difference(
+        "^exportConfigs",
+        ours=r"useTLS $",
+        theirs=r"useTLS false$",
+        reason="empty: as tls.server.mode has it",
+    ),
+)

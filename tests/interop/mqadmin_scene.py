@@ -1,0 +1,110 @@
+"""What the table of mqadmin's commands needs: topics, messages, a consumer and a producer that are online."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.bench import wire
+from appliance.bench.peer import CLUSTER_NAME, Peer
+from gantrymq.remoting import fastjson
+from gantrymq.remoting.bodies import ConsumerConnection
+from gantrymq.remoting.codes import RequestCode
+from tests.interop.clients import ClientProgram, JavaClient
+from tests.interop.mqadmin_commands import Case
+from tests.interop.mqadmin_session import MqAdminSession
+
+SENT = 20
+HOUR_MS = 3_600_000
+LIMIT_S = 30.0
+BODIES = re.compile(r"^Message Body Path: +(/tmp/rocketmq/msgbodys/\w+)$", re.MULTILINE)
+
+
+@dataclass
+class Scene:
+    """Runs cases; `values` are what their words in braces stand for."""
+
+    session: MqAdminSession
+    values: dict[str, str]
+    names: dict[str, str]  # texts that differ from run to run, with what stands for them in a shape
+
+    def fill(self, text: str) -> str:
+        return text.format(**self.values)
+
+    def pattern(self, text: str) -> str:
+        """An expression with values in it that are taken as they are."""
+        return text.format(**{name: re.escape(value) for name, value in self.values.items()})
+
+    def run(self, case: Case) -> str:
+        """What the command printed or wrote. Raises AssertionError when it didn't end, or ended before its limit."""
+        arguments = self.fill(case.arguments).split()
+        if case.names_server:
+            arguments += ["-n", self.values["namesrv"]]
+        started = self.session.run(*arguments, limit_s=case.limit_s or LIMIT_S)
+        assert started.was_cut == (case.limit_s is not None), (case.arguments, started)
+        text = started.text
+        if case.file:
+            assert "success" in text, (case.arguments, text)
+            text = (Path(self.values["folder"]) / case.file).read_text()
+        for path in BODIES.findall(text):
+            Path(path).unlink(missing_ok=True)  # where they are written can't be chosen
+        for name, pattern in case.keeps.items():
+            found = re.search(pattern, text)
+            assert found, (case.arguments, text)
+            self.values[name] = found[1]
+        return text
+
+
+@contextlib.contextmanager
+def scene(peer: Peer, java: JavaClient, session: MqAdminSession, folder: Path) -> Iterator[Scene]:
+    """The scene while the block runs; `folder` takes what is exported."""
+    wire.create_topic(peer.broker_address, "AdminTopic", 4)
+    wire.create_topic(peer.broker_address, "AdminLive", 4)
+    wire.create_topic(peer.broker_address, "AdminTraced", 1)
+    with (
+        java.run("Traced", peer.namesrv_address, "AdminTraced", "AdminTraced", "") as traced,
+        java.consume(peer.namesrv_address, "AdminTopic", "AdminGroup") as consumer,
+        java.run("Produce", peer.namesrv_address, "AdminLive", "AdminProducers", 100_000, 2) as producer,
+    ):
+        try:
+            consumer.wait_started()
+            sent = _messages(peer, java, consumer)
+            producer.wait_started()
+            traced.wait_done(60)
+            values = _values(peer, folder, sent) | {"traced_id": traced.lines("SENT")[0][0]}
+            yield Scene(session, values, {str(folder): "<folder>"})
+        finally:
+            producer.kill()  # it would go on for hours
+            consumer.kill()  # saying good-bye takes it ten seconds
+
+
+def _messages(peer: Peer, java: JavaClient, consumer: ClientProgram) -> ClientProgram:
+    with java.produce(peer.namesrv_address, "AdminTopic", SENT) as producer:
+        producer.wait_done(60)
+    consumer.wait_for(lambda: consumer.count("GOT") >= SENT, 60, "every message")
+    return producer
+
+
+def _values(peer: Peer, folder: Path, producer: ClientProgram) -> dict[str, str]:
+    message = producer.sent()[3]
+    now = time.time_ns() // 1_000_000
+    fields = {"consumerGroup": "AdminGroup"}
+    online = wire.ask(peer.broker_address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields)
+    (member,) = ConsumerConnection.from_json(online.body).connection_set
+    return {
+        "namesrv": peer.namesrv_address,
+        "broker": peer.broker_address,
+        "broker_name": peer.broker_name,
+        "cluster": CLUSTER_NAME,
+        "client_id": member.client_id,
+        "unique_id": message.unique_id,
+        "offset_id": message.offset_id,
+        "wrong_id": f"{message.offset_id[:16]}{1 << 40:016X}",
+        "folder": str(folder),
+        "begin": str(now - HOUR_MS),
+        "now": str(now),
+    }
