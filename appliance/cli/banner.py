@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from appliance.appliance_config import ApplianceConfig
+from appliance.tls_settings import PERMISSIVE
 
-SNIPPET = """\
-from gantrymq import Message, SyncProducer
-
-with SyncProducer("{namesrv}") as producer:
-    result = producer.send(Message("demo", b"hello", tags="first"))
-    print(result.status.name, result.msg_id)
-"""
 REPORTS = {
     "ready": "ready",
     "installing": "Spark is being installed in the background; everything else is ready",
@@ -35,13 +29,38 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
     rows += [("Advertised", f"{config.advertise}   {_reach(config)}")]
     if config.accounts:
         rows += [("Accounts", f"{config.accounts_folder / 'conf' / 'plain_acl.yml'}   (clients need one)")]
+    if config.client_tls is not None:
+        rows += [("TLS", f"{config.tls_mode or PERMISSIVE}   (clients trust {config.tls_trust or config.tls_cert})")]
     rows += [("Data", f"{config.data}   (logs: {config.logs_folder.name}/)")]
     rows += [("Reports", REPORTS.get(reports, reports))]
     lines = [f"GantryMQ {version} serves after {started_s:.1f} s. Ctrl-C stops it.", ""]
     lines += [f"{label:<13}{text}" for label, text in rows]
     lines += ["", "Send a message from Python:", ""]
-    lines += [f"    {line}" for line in SNIPPET.format(namesrv=config.namesrv_address).splitlines()]
+    lines += [f"    {line}" for line in snippet(config).splitlines()]
     return "\n" + "\n".join(f"  {line}".rstrip() for line in lines) + "\n"
+
+
+def snippet(config: ApplianceConfig) -> str:
+    """A program that sends a message here as it is printed: over TLS and with an account where it takes that."""
+    names, arguments, comment = ["Message", "SyncProducer"], [f'"{config.namesrv_address}"'], ""
+    if config.accounts:
+        names.append("Credentials")
+        arguments.append(f'credentials=Credentials.from_file("{config.own_account_file}")')
+        comment = "# the appliance's own account will do for a first try; make one for each application\n"
+    if config.client_tls is not None:
+        names.append("TlsConfig")
+        files = {"trust_cert": config.tls_trust or config.tls_cert}
+        if config.tls_client_auth == "require":
+            files |= {"cert": config.tls_cert, "key": config.tls_key or config.tls_cert}
+        shown = ", ".join(f'{name}="{path}"' for name, path in files.items())
+        arguments.append(f"tls=TlsConfig({shown})")
+    return f"""\
+from gantrymq import {", ".join(sorted(names))}
+
+{comment}with SyncProducer({", ".join(arguments)}) as producer:
+    result = producer.send(Message("demo", b"hello", tags="first"))
+    print(result.status.name, result.msg_id)
+"""
 
 
 def ready_line(config: ApplianceConfig) -> str:

@@ -98,13 +98,13 @@ class Credentials:
         object.__setattr__(self, "_key", SigningKey(self.secret_key))
 
     @classmethod
-    def from_file(cls, path: Path) -> Credentials:
+    def from_file(cls, path: Path | str) -> Credentials:
         """An account from a file of `accessKey: ...` and `secretKey: ...` lines (RocketMQ's tools.yml is one).
 
         Raises ConfigError, which names what is missing and never shows a value.
         """
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as exc:
             reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
             raise ConfigError(f"credentials file {path}: {reason}") from exc
