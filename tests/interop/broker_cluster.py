@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from appliance.bench.apache import ApachePeer
 from appliance.bench.gantry import GantryPeer
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, Credentials
@@ -176,15 +175,11 @@ class BrokerCluster:
 
 
 class _OurMember(GantryPeer):
-    """Its name server has the broker's TLS settings."""
+    """Its name server has the broker's TLS settings, and tells the layout of ordered topics."""
 
     def namesrv_properties(self) -> dict[str, str]:
         tls = {key: value for key, value in self._extra_properties.items() if key.startswith("tls.")}
-        return {**super().namesrv_properties(), **tls}
-
-
-def is_apache(peer: Peer) -> bool:
-    return isinstance(peer, ApachePeer)
+        return {**super().namesrv_properties(), "orderMessageEnable": "true", **tls}
 
 
 def _tls_properties() -> dict[str, str]:
