@@ -20,6 +20,7 @@ from typing import Any
 
 from appliance.acl_settings import AclSettings
 from appliance.ignored_settings import FIXED, IGNORED, OTHER_NAMES, is_fixed_at
+from appliance.properties_file import lines_of
 from appliance.setting_ranges import check_number
 from appliance.socket_settings import SocketSettings
 from appliance.tls_settings import NOT_FROM_TLS_FILE, TlsSettings
@@ -237,7 +238,7 @@ def read_properties(text: str) -> dict[str, str]:
     Raises ConfigError with the line's number when a line has no key.
     """
     properties: dict[str, str] = {}
-    for number, raw in enumerate(text.splitlines(), start=1):
+    for number, raw in enumerate(lines_of(text), start=1):
         line = raw.strip()
         if not line or line[0] in "#!":
             continue

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 NEW_FILE_MODE = 0o600
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 class PropertiesFile:
@@ -32,7 +34,7 @@ class PropertiesFile:
 
 def with_values(text: str, values: Mapping[str, str]) -> str:
     """The text of a properties file with other values for some keys."""
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     line_of = {key: number for number, line in enumerate(lines) if (key := key_of(line)) is not None}
     ending = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     for key, value in values.items():
@@ -45,6 +47,11 @@ def with_values(text: str, values: Mapping[str, str]) -> str:
             lines[-1] += ending
         lines.append(f"{key}={value}{ending}")
     return "".join(lines)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines with their ends, as Java reads them: str.splitlines would end lines at form feeds and the like."""
+    return _LINE.findall(text)
 
 
 def key_of(line: str) -> str | None:

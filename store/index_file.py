@@ -167,6 +167,8 @@ class IndexFile:
         if self.count <= 1:
             return offsets  # there may be no disk blocks to look at
         number = _unpack_slot(self._map, HEADER_BYTES + 4 * (key_hash % self.slots))[0]
+        if self.count > self.entries:
+            raise IndexDamaged(self.path, self.count - 1)
         while 0 < number < self.count and len(offsets) < limit:
             entry_hash, physical_offset, seconds, previous = self.entry(number)
             if entry_hash % self.slots != key_hash % self.slots or previous >= number:
