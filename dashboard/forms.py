@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.password_validation import validate_password
 
+from dashboard.form_fields import DurationField, parse_duration, parse_moment
 from dashboard.models import ApiToken, User
 from dashboard.tokens import TOKEN_LIFE_DAYS
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX, TOPIC_CHARS_MAX, is_system_topic
@@ -18,6 +19,9 @@ BODY_BYTES_MAX = 4 * 1024 * 1024  # what a broker takes (maxMessageSize)
 PROPERTY_LINES_MAX = 64
 PERMS = {"read-write": PERM_READ | PERM_WRITE, "read": PERM_READ, "write": PERM_WRITE}
 PERM_CHOICES = [("read-write", "Read and write"), ("read", "Read only"), ("write", "Write only")]
+_DELAYS = ("1 s", "5 s", "10 s", "30 s", *(f"{minutes} min" for minutes in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30)),
+           "1 h", "2 h")  # fmt: skip
+DELAY_LEVELS = [(0, "None"), *((level, f"{level} · {delay}") for level, delay in enumerate(_DELAYS, start=1))]
 # What the properties text must not hold: the separators of the stored form, and names the protocol uses itself.
 _SEPARATORS = re.compile("[\x00-\x08\x0b-\x1f]")
 _RESERVED_PROPERTIES = frozenset(
@@ -54,6 +58,15 @@ class TopicSettingsForm(CalmForm):
         label="Access", choices=PERM_CHOICES, initial="read-write", help_text="What clients may do with it."
     )
 
+    keep_for = DurationField(
+        label="Keep for", required=False, help_text="Like 12 h or 7 d. Empty: as long as the brokers keep messages.",
+        widget=forms.TextInput(attrs={"placeholder": "7 d", "spellcheck": "false"}),
+    )  # fmt: skip
+    keep_messages = forms.IntegerField(
+        label="Keep at most", required=False, min_value=1, max_value=(1 << 53),
+        help_text="Messages of each queue. Empty: no limit.",
+    )  # fmt: skip
+
     def clean_perm(self) -> int:
         return PERMS[self.cleaned_data["perm"]]
 
@@ -70,7 +83,7 @@ class TopicForm(TopicSettingsForm):
         label="Ordered", required=False,
         help_text="Keep the set of queues steady while a broker is away, so that order by key holds.",
     )  # fmt: skip
-    field_order = ("name", "queues", "perm", "order")
+    field_order = ("name", "queues", "perm", "keep_for", "keep_messages", "order")
 
     def clean_name(self) -> str:
         name = self.cleaned_data["name"]
@@ -114,7 +127,34 @@ class TestMessageForm(CalmForm):
         label="Body", required=False, strip=False,
         widget=forms.Textarea(attrs={"rows": 5, "placeholder": '{"hello": "world"}', "spellcheck": "false"}),
     )  # fmt: skip
-    field_order = ("tag", "key", "body", "properties")
+    delay_level = forms.ChoiceField(
+        label="Delay level", required=False, choices=DELAY_LEVELS, initial=0,
+        help_text="RocketMQ's own; the times are those of a broker that was not told others.",
+    )  # fmt: skip
+    deliver = forms.CharField(
+        label="Or deliver in / at", required=False, max_length=40,
+        help_text="90 s, 2 h, or 2026-11-21 07:30 (UTC). Empty: at once.",
+        widget=forms.TextInput(attrs={"placeholder": "90 s", "spellcheck": "false"}),
+    )  # fmt: skip
+    field_order = ("tag", "key", "body", "properties", "delay_level", "deliver")
+
+    def clean_delay_level(self) -> int:
+        return int(self.cleaned_data["delay_level"] or 0)
+
+    def clean_deliver(self) -> dict[str, float]:
+        """{} at once, {"delay_seconds": s} or {"deliver_at": epoch seconds}: what a Message takes."""
+        text = self.cleaned_data["deliver"].strip()
+        if not text:
+            return {}
+        if "-" in text:
+            return {"deliver_at": parse_moment(text) / 1000}
+        return {"delay_seconds": parse_duration(text) / 1000}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("delay_level") and cleaned.get("deliver"):
+            self.add_error("deliver", "Give a delay level or a time, not both.")
+        return cleaned
 
     def clean_tag(self) -> str:
         tag = self.cleaned_data["tag"]
@@ -138,7 +178,7 @@ class TestMessageForm(CalmForm):
             name = name.strip()
             if not equals or not name:
                 raise forms.ValidationError(f"“{line.strip()}” is not name=value.")
-            if name.upper() in _RESERVED_PROPERTIES:
+            if name.upper() in _RESERVED_PROPERTIES or name.upper().startswith("TIMER_"):
                 raise forms.ValidationError(f"{name} is a property of the protocol itself.")
             if _SEPARATORS.search(name + value):
                 raise forms.ValidationError("Control characters can't be part of a property.")

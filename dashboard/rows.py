@@ -70,6 +70,8 @@ class TopicSettings:
     write_queues: int
     perm: int
     order: bool
+    retention_ms: int | None = None  # how long a message can be read; None: as long as the commit log keeps it
+    retention_messages: int | None = None  # how many of each queue; None: no limit of the topic's own
 
     @property
     def perm_text(self) -> str:
@@ -154,6 +156,10 @@ class TopicDetail:
     @property
     def last_write_ms(self) -> int:
         return max((queue.last_write_ms for queue in self.queues), default=0)
+
+    @property
+    def retention_differs(self) -> bool:
+        return len({(item.retention_ms, item.retention_messages) for item in self.settings}) > 1
 
     @property
     def first_settings(self) -> TopicSettings:

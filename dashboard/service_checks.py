@@ -115,7 +115,7 @@ def _disagreeing(name: str, services: Services) -> Problem | None:
         Level.WARN,
         f"Members of {units.count(services.disagreements)} consumer {_groups(services.disagreements)} disagree",
         f"{_named(services.disagreeing_groups, services.disagreements)} (at {name})",
-        "They subscribe to different topics or expressions, so some are skipped. Give each kind a group of its own.",
+        "Queues are shared among all members, so what only some of them want is skipped. Give each kind its own group.",
     )
 
 

@@ -28,6 +28,7 @@ from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 FIGURES_MAX_AGE_S = 4.0
+RETENTION_MS, RETENTION_MESSAGES = "retention.ms", "retention.messages"  # attributes that our brokers know
 
 
 class TopicCalls(ClusterCalls):
@@ -115,6 +116,7 @@ class TopicCalls(ClusterCalls):
     # ---- writing
 
     async def create_topic(self, name: str, *, queues: int, perm: int = PERM_READ | PERM_WRITE, order: bool = False,
+                           retention_ms: int | None = None, retention_messages: int | None = None,
                            broker_names: Iterable[str] = ()) -> None:  # fmt: skip
         """Create on the named brokers, on all when none is named. Raises TopicExists, NotAllowed, Refused."""
         cluster = await self.cluster()
@@ -126,12 +128,22 @@ class TopicCalls(ClusterCalls):
         targets = [broker for broker in cluster.brokers if not wanted or broker.name in wanted]
         if not targets:
             raise Refused("No broker is registered, so there is nowhere to create a topic.")
-        config = TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm, order=order)
+        kept = {RETENTION_MS: retention_ms, RETENTION_MESSAGES: retention_messages}
+        config = TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+            order=order,
+            attributes={key: str(value) for key, value in kept.items() if value} or None,
+        )
         await self.tell_brokers(targets, lambda admin, broker: admin.create_topic(broker.address, config))
 
     async def update_topic(self, name: str, *, read_queues: int | None = None, write_queues: int | None = None,
-                           perm: int | None = None, order: bool | None = None) -> None:  # fmt: skip
-        """Change what is given on every broker that holds the topic; the rest stays as it is there."""
+                           perm: int | None = None, order: bool | None = None, retention_ms: int | None = None,
+                           retention_messages: int | None = None) -> None:  # fmt: skip
+        """Change what is given on every broker that holds the topic; the rest stays as it is there. A retention of 0
+        takes the topic's own away."""
         cluster = await self.cluster()
         if topic_kind(name, own_names(cluster)) == "system":
             raise NotAllowed(f"{name} is a topic of the cluster itself.")
@@ -145,6 +157,7 @@ class TopicCalls(ClusterCalls):
                 write_queue_nums=now.write_queues if write_queues is None else write_queues,
                 perm=now.perm if perm is None else perm,
                 order=now.order if order is None else order,
+                attributes=_retention_changes(now, retention_ms, retention_messages),
             )
 
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
@@ -208,7 +221,32 @@ class TopicCalls(ClusterCalls):
 
 
 def _settings(broker_name: str, config: TopicConfig) -> TopicSettings:
-    return TopicSettings(broker_name, config.read_queue_nums, config.write_queue_nums, config.perm, bool(config.order))
+    return TopicSettings(
+        broker_name,
+        config.read_queue_nums,
+        config.write_queue_nums,
+        config.perm,
+        bool(config.order),
+        _limit(config, RETENTION_MS),
+        _limit(config, RETENTION_MESSAGES),
+    )
+
+
+def _limit(config: TopicConfig, name: str) -> int | None:
+    text = (config.attributes or {}).get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+def _retention_changes(now: TopicSettings, retention_ms: int | None, messages: int | None) -> dict[str, str] | None:
+    """The attributes to send: a name with "-" before it takes the topic's own away. None: nothing changes."""
+    wanted = ((RETENTION_MS, now.retention_ms, retention_ms), (RETENTION_MESSAGES, now.retention_messages, messages))
+    changes: dict[str, str] = {}
+    for name, known, value in wanted:
+        if value:
+            changes[name] = str(value)
+        elif value == 0 and known is not None:
+            changes[f"-{name}"] = ""
+    return changes or None
 
 
 def _queue_rows(broker_name: str, table: TopicStatsTable) -> list[QueueRow]:

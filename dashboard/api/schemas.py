@@ -25,6 +25,8 @@ class TopicIn(Schema):
     queues: int = Field(8, description="queues on each broker, 1 to 256")
     perm: str = Field("read-write", description="read-write, read or write")
     order: bool = False
+    retention_ms: int | None = Field(None, description="how long a message can be read; absent: as long as it is kept")
+    retention_messages: int | None = Field(None, description="how many of the newest of each queue can be read")
 
 
 class TopicChange(Schema):
@@ -32,6 +34,8 @@ class TopicChange(Schema):
 
     queues: int | None = None
     perm: str | None = None
+    retention_ms: int | None = Field(None, ge=0, description="0 takes the topic's own away")
+    retention_messages: int | None = Field(None, ge=0, description="0 takes the topic's own away")
 
 
 class TopicOut(Schema):
@@ -101,6 +105,8 @@ class TopicDetailOut(Schema):
     write_queues: int
     perm: str
     order: bool
+    retention_ms: int | None
+    retention_messages: int | None
     stored_messages: int | None
     queues: list[QueueOut]
     troubles: list[str]
@@ -115,6 +121,8 @@ class TopicDetailOut(Schema):
             write_queues=sum(item.write_queues for item in detail.settings),
             perm=detail.first_settings.perm_text,
             order=detail.first_settings.order,
+            retention_ms=detail.first_settings.retention_ms,
+            retention_messages=detail.first_settings.retention_messages,
             stored_messages=None if detail.troubles else detail.stored,
             queues=[QueueOut.of(row) for row in detail.queues],
             troubles=[f"{trouble.what}: {trouble.reason}" for trouble in detail.troubles],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from django.http import HttpRequest
 from ninja import Query, Router, Status
@@ -54,11 +55,18 @@ async def list_topics(
 @router.post("", response={201: TopicDetailOut} | REFUSALS, auth=WRITE, summary="Create a topic",
              operation_id="create_topic")  # fmt: skip
 async def create_topic(request: HttpRequest, body: TopicIn) -> Status[TopicDetailOut]:
-    form = TopicForm(body.dict())
+    form = TopicForm(_form_data(body.dict(exclude_none=True)))
     if not form.is_valid():
         raise FormProblem(form)
     wanted = form.cleaned_data
-    await gateway().create_topic(wanted["name"], queues=wanted["queues"], perm=wanted["perm"], order=wanted["order"])
+    await gateway().create_topic(
+        wanted["name"],
+        queues=wanted["queues"],
+        perm=wanted["perm"],
+        order=wanted["order"],
+        retention_ms=wanted["keep_for"],
+        retention_messages=wanted["keep_messages"],
+    )
     _log(request, "topic created", "topic_created", wanted["name"])
     return Status(201, TopicDetailOut.of(await gateway().topic(wanted["name"])))
 
@@ -73,12 +81,19 @@ async def get_topic(request: HttpRequest, name: str) -> TopicDetailOut:
             operation_id="update_topic")  # fmt: skip
 async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> TopicDetailOut:
     given = body.dict(exclude_none=True)
-    form = TopicSettingsForm({"queues": 1, "perm": "read-write"} | given)
+    form = TopicSettingsForm({"queues": 1, "perm": "read-write"} | _form_data(given))
     if not form.is_valid():
         raise FormProblem(form)
     queues = form.cleaned_data["queues"] if "queues" in given else None
     perm = form.cleaned_data["perm"] if "perm" in given else None
-    await gateway().update_topic(name, read_queues=queues, write_queues=queues, perm=perm)
+    await gateway().update_topic(
+        name,
+        read_queues=queues,
+        write_queues=queues,
+        perm=perm,
+        retention_ms=form.cleaned_data["keep_for"] or body.retention_ms,
+        retention_messages=form.cleaned_data["keep_messages"] or body.retention_messages,
+    )
     _log(request, "topic changed", "topic_changed", name)
     return TopicDetailOut.of(await gateway().topic(name))
 
@@ -89,6 +104,12 @@ async def delete_topic(request: HttpRequest, name: str) -> Status[None]:
     await gateway().delete_topic(name)
     _log(request, "topic deleted", "topic_deleted", name)
     return Status(204, None)
+
+
+def _form_data(given: dict[str, Any]) -> dict[str, Any]:
+    """A body as the pages' form takes it; 0 takes a retention away, which the form says by nothing."""
+    kept_ms, kept = given.pop("retention_ms", None), given.pop("retention_messages", None)
+    return given | {"keep_for": f"{kept_ms} ms" if kept_ms else "", "keep_messages": kept or ""}
 
 
 def _log(request: HttpRequest, text: str, event: str, topic: str) -> None:

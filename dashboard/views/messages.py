@@ -66,8 +66,15 @@ async def send(request: HttpRequest, name: str) -> HttpResponse:
     if form.is_valid():
         wanted = form.cleaned_data
         to_send = Message(
-            name, wanted["body"], tags=wanted["tag"] or None, keys=wanted["key"], properties=wanted["properties"]
+            name,
+            wanted["body"],
+            tags=wanted["tag"] or None,
+            keys=wanted["key"],
+            properties=wanted["properties"],
+            delay_level=wanted["delay_level"],
+            **wanted["deliver"],
         )
+        context["is_delayed"] = bool(wanted["delay_level"] or wanted["deliver"])
         try:
             context["sent"] = await gateway().send(to_send)
             status = 200

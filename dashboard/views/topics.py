@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dashboard.access import Permission, requires
 from dashboard.failures import GatewayError, NotAllowed, TopicExists
 from dashboard.figures import list_figures, topic_figures
+from dashboard.form_fields import duration_text
 from dashboard.forms import PERMS, TopicForm, TopicSettingsForm, TypedNameForm
 from dashboard.gateway import gateway
 from dashboard.rows import TopicDetail, TopicRow
@@ -49,6 +50,8 @@ async def create(request: HttpRequest) -> HttpResponse:
                 queues=form.cleaned_data["queues"],
                 perm=form.cleaned_data["perm"],
                 order=form.cleaned_data["order"],
+                retention_ms=form.cleaned_data["keep_for"],
+                retention_messages=form.cleaned_data["keep_messages"],
             )
         except (TopicExists, NotAllowed) as exc:
             form.add_error("name", str(exc))
@@ -97,7 +100,12 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
             wanted = form.cleaned_data
             try:
                 await gateway().update_topic(
-                    name, read_queues=wanted["queues"], write_queues=wanted["queues"], perm=wanted["perm"]
+                    name,
+                    read_queues=wanted["queues"],
+                    write_queues=wanted["queues"],
+                    perm=wanted["perm"],
+                    retention_ms=wanted["keep_for"] or 0,
+                    retention_messages=wanted["keep_messages"] or 0,
                 )
             except GatewayError as exc:
                 form.add_error(None, str(exc))
@@ -109,7 +117,14 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
     else:
         now = detail.first_settings
         perm = next((key for key, bits in PERMS.items() if bits == now.perm & 6), "read-write")
-        form = TopicSettingsForm(initial={"queues": now.write_queues, "perm": perm})
+        form = TopicSettingsForm(
+            initial={
+                "queues": now.write_queues,
+                "perm": perm,
+                "keep_for": duration_text(now.retention_ms),
+                "keep_messages": now.retention_messages,
+            }
+        )
     context = await topic_context(detail, "settings") | {"form": form}
     return render(request, "topics/settings.html", context, status=status)
 

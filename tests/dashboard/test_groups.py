@@ -225,7 +225,7 @@ async def test_a_running_group_is_told_and_does_not_take_an_offset(
     [
         ("to=time", "Say which time"),
         ("to=time&at=yesterday", "Write it like"),
-        ("to=time&at=0001-01-01", "no message yet"),
+        ("to=time&at=0001-01-01", "before 1970"),
         ("to=offset", "Say which offset"),
         ("to=offset&offset=-1", "greater than or equal to 0"),
         ("to=sideways", "Select a valid choice"),

@@ -1,0 +1,69 @@
+"""Fields that pages and REST share: how long, and when."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
+
+_UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,3})?)\s*(ms|s|min|m|h|d)")
+DURATION_MS_MAX = 100 * 365 * 86_400_000
+CHARS_MAX = 40
+
+
+class DurationField(forms.CharField):
+    """How long: "90 s", "15 min", "12 h", "7 d" → milliseconds; None when empty."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=CHARS_MAX, **kwargs)
+
+    def clean(self, value: Any) -> int | None:
+        text = super().clean(value).strip()
+        return None if not text else parse_duration(text)
+
+
+class MomentField(forms.CharField):
+    """When: "2026-11-21 07:30" (UTC unless a zone is given) → milliseconds since the epoch; None when empty."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=CHARS_MAX, **kwargs)
+
+    def clean(self, value: Any) -> int | None:
+        text = super().clean(value).strip()
+        return None if not text else parse_moment(text)
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds, at least 1. Raises ValidationError."""
+    found = _DURATION.fullmatch(text.lower())
+    if found is None:
+        raise forms.ValidationError("Write it like 90 s, 15 min, 12 h or 7 d.")
+    milliseconds = round(float(found[1]) * _UNITS_MS[found[2]])
+    if not 1 <= milliseconds <= DURATION_MS_MAX:
+        raise forms.ValidationError("From 1 ms to 100 years.")
+    return milliseconds
+
+
+def parse_moment(text: str) -> int:
+    """Milliseconds since the epoch. Raises ValidationError."""
+    try:
+        moment = datetime.fromisoformat(text)
+        at_ms = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise forms.ValidationError("Write it like 2026-11-21 07:30.") from None
+    if at_ms <= 0:
+        raise forms.ValidationError("That is before 1970.")
+    return at_ms
+
+
+def duration_text(milliseconds: int | None) -> str:
+    """What DurationField takes for it, in the greatest unit that is whole."""
+    if milliseconds is None:
+        return ""
+    for unit in ("d", "h", "min", "s"):
+        if milliseconds % _UNITS_MS[unit] == 0:
+            return f"{milliseconds // _UNITS_MS[unit]} {unit}"
+    return f"{milliseconds} ms"
