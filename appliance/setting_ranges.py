@@ -62,6 +62,15 @@ def check_number(key: str, value: int, where: str = "") -> None:
         raise ConfigError(f"{where}{key}={value}: use a number from {lowest} {most}")
 
 
+def describe_range(key: str) -> str:
+    """What a number of this setting may be, in words."""
+    choices = _CHOICES.get(key)
+    if choices is not None:
+        return f"one of {', '.join(map(str, choices))}"
+    lowest, highest = _range_of(key)
+    return f"a whole number from {lowest} {'up' if highest == LONG_MAX else f'to {highest}'}"
+
+
 def _range_of(key: str) -> tuple[int, int]:
     if key in _RANGES:
         return _RANGES[key]

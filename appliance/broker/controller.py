@@ -47,6 +47,7 @@ from appliance.broker.topic_sharing import TopicSharing
 from appliance.broker.transaction.check import TransactionCheckService
 from appliance.broker.transaction.service import TransactionService
 from appliance.broker.watermarks import WatermarkLog
+from appliance.changeable_settings import CHANGEABLE
 from appliance.config import BrokerConfig
 from appliance.errors import StartError
 from appliance.live_config import LiveConfig
@@ -65,56 +66,6 @@ from store.message_store import MessageStore
 logger = logging.getLogger(__name__)
 
 VIP_PORT_DISTANCE = 2  # the second door of old clients: listenPort - 2
-# Settings that request 25 may change; each is read where it is used, or taken over in settings_changed.
-CHANGEABLE = frozenset(
-    {
-        "adminBrokerThreadPoolQueueCapacity",
-        "autoCreateSubscriptionGroup",
-        "autoCreateTopicEnable",
-        "brokerFastFailureEnable",
-        "brokerPermission",
-        "cleanFileForciblyEnable",
-        "cleanResourceInterval",
-        "clientManagerThreadPoolQueueCapacity",
-        "compressedRegister",
-        "consumerFallbehindThreshold",
-        "consumerManagerThreadPoolQueueCapacity",
-        "defaultTopicQueueNums",
-        "deleteCommitLogFilesInterval",
-        "deleteConsumeQueueFilesInterval",
-        "deleteWhen",
-        "disableConsumeIfConsumerReadSlowly",
-        "diskMaxUsedSpaceRatio",
-        "enablePropertyFilter",
-        "endTransactionPoolQueueCapacity",
-        "fileReservedTime",
-        "filterDataCleanTimeSpan",
-        "filterSupportRetry",
-        "forceRegister",
-        "heartbeatThreadPoolQueueCapacity",
-        "longPollingEnable",
-        "maxStoreBytes",
-        "osPageCacheBusyTimeOutMills",
-        "pullThreadPoolQueueCapacity",
-        "queryThreadPoolQueueCapacity",
-        "regionId",
-        "registerBrokerTimeoutMills",
-        "rejectTransactionMessage",
-        "replyThreadPoolQueueCapacity",
-        "sendThreadPoolQueueCapacity",
-        "shortPollingTimeMills",
-        "startAcceptSendRequestTimeStamp",
-        "storeReplyMessageEnable",
-        "traceOn",
-        "transactionCheckInterval",
-        "transactionCheckMax",
-        "transactionTimeOut",
-        "waitTimeMillsInHeartbeatQueue",
-        "waitTimeMillsInPullQueue",
-        "waitTimeMillsInSendQueue",
-        "waitTimeMillsInTransactionQueue",
-    }
-)
 GC_THRESHOLDS = (50_000, 50, 100)  # the hot path makes no cycles; collecting often only stalls it
 
 

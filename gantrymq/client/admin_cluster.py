@@ -32,10 +32,10 @@ class ClusterAdmin(AdminCalls):
         """The settings the broker runs with, under RocketMQ's names."""
         return read_properties((await self.call(address, RequestCode.GET_BROKER_CONFIG)).body)
 
-    async def update_broker_config(self, address: str, changes: dict[str, str]) -> None:
-        """Change settings of a running broker; it keeps them."""
+    async def update_broker_config(self, address: str, changes: dict[str, str]) -> str | None:
+        """Change settings of a running broker; it keeps them. Returns what it remarks, if it does."""
         body = "".join(f"{name}={value}\n" for name, value in changes.items()).encode()
-        await self.call(address, RequestCode.UPDATE_BROKER_CONFIG, None, body)
+        return (await self.call(address, RequestCode.UPDATE_BROKER_CONFIG, None, body)).remark or None
 
     async def broker_stats(self, address: str, name: str, key: str) -> BrokerStatsData:
         """A counter such as TOPIC_PUT_NUMS / topic over minute, hour and day; ResponseError when never counted."""
