@@ -1,9 +1,9 @@
 """Delivers messages that wait for a time of their own: from the timer's topic to the topic they were sent to.
 
-Three things happen side by side. The timer's queue is read as messages come: each goes into the files of the minute in
-which it is due (backlog.py), and into memory too if that minute is near. Minutes that come near are brought from the
-files into memory. What is due in memory is delivered, in order of time, a few ms at a time so that others have the
-loop. Each second what has been reached is put on record.
+Three things happen side by side. The timer's queue is read as messages come (queue_reader.py): each goes into the files
+of the minute in which it is due (backlog.py), and into memory too if that minute is near. Minutes that come near are
+brought from the files into memory. What is due in memory is delivered, in order of time, a few ms at a time so that
+others have the loop. Each second what has been reached is put on record.
 
 Delivery is at least once: after a crash, what was delivered since the last record (about a second, and all messages of
 the millisecond that was under way) comes again. Nothing comes early.
@@ -24,14 +24,12 @@ from appliance.broker.timer.deliverer import RETRY_S, Deliverer
 from appliance.broker.timer.due_table import DueTable
 from appliance.broker.timer.entries import PLACE, Place, unpack_entries
 from appliance.broker.timer.progress import Progress, ProgressFile
+from appliance.broker.timer.queue_reader import NOTHING_UNREAD, TimerQueueReader
 from appliance.broker.timer.slots import HOUR_MINUTES, MINUTE_MS, SlotFolder, hour_slot
-from gantrymq.message.topics import TIMER_TOPIC
 from store.message_store import MessageStore
-from store.results import ConsumeQueueUnit
 
 logger = logging.getLogger(__name__)
 
-INDEX_UNITS = 256  # of the queue, at a time
 GATHER_S = 0.005  # messages that come one by one are looked at together
 WATCH_S_MAX = 1.0  # longest sleep: the wall clock may be set while we sleep
 LEAD_MS = 20_000  # a minute is in memory so long before it begins
@@ -39,8 +37,6 @@ SPLIT_LEAD_MINUTES = 5  # an hour's file is split so long before it begins
 MEMORY_MESSAGES_MAX = 1_000_000  # overdue minutes wait in their files while so many are in memory
 SYNC_EVERY = 10  # records of progress
 REPORT_S = 60.0
-NOTHING_UNREAD = 1 << 62
-DUE_MS_MIN = 1 << 33  # less is no time but a tag's hash, by a RocketMQ 4.9 that has worked on the store
 
 
 class TimerService:
@@ -70,12 +66,17 @@ class TimerService:
         self.backlog = Backlog(SlotFolder(folder))
         self.due = DueTable()
         self._deliverer = Deliverer(store, self.due, self._now_ms)
-        self.indexed = 0  # the next message of the queue to look at
+        self._queue = TimerQueueReader(store)
         self.on_first: Callable[[], object] | None = None  # the first waiting message has come
 
     def on_delivered(self, tell: Callable[[str, int, int], None]) -> None:
         """Have `tell` told of each message that reaches its topic: topic, messages, bytes."""
         self._deliverer.on_delivered = tell
+
+    @property
+    def indexed(self) -> int:
+        """The next message of the queue to look at."""
+        return self._queue.indexed
 
     # -- figures ------------------------------------------------------------------------------------------------------
 
@@ -108,7 +109,7 @@ class TimerService:
     def load(self) -> None:
         """Read progress and files. Blocks. Raises StateFileError; OSError when the folder can't be used."""
         self._before = self._saved = self._file.load()
-        self.indexed = self._before.indexed
+        self._queue.indexed = self._before.indexed
         self.backlog.load(self.indexed)
         now_minute = self._now_ms() // MINUTE_MS
         first = self.backlog.first_minute
@@ -148,8 +149,7 @@ class TimerService:
 
     def unread_from(self) -> int:
         """Return where the first message lies that has not been read from the queue."""
-        units = self._store.consume_queue_units(TIMER_TOPIC, 0, self.indexed, 1)
-        return units[0].physical_offset if units else NOTHING_UNREAD
+        return self._queue.unread_from()
 
     def message_arrived(self) -> None:
         """Say that the timer's queue has a new message; called for each."""
@@ -175,44 +175,21 @@ class TimerService:
         """Look at the next messages of the timer's queue; say if there may be more."""
         if self.backlog.is_full:
             return False
-        units = self._store.consume_queue_units(TIMER_TOPIC, 0, self.indexed, INDEX_UNITS)
+        units = self._queue.read()
         if not units:
-            return self._follow_queue()
+            return self._queue.follow()
         if self.on_first is not None:
             self.on_first()
             self.on_first = None
-        for queue_offset, unit in enumerate(units, start=self.indexed):
-            due_ms = unit.tags_code if unit.tags_code >= DUE_MS_MIN else self._due_ms_in_record(unit)
-            if due_ms and not self._before.has_delivered(due_ms, queue_offset):
-                self._remember(due_ms, Place(queue_offset, unit.physical_offset, unit.size_bytes))
-        self.indexed += len(units)
+        for due_ms, place in self._queue.pass_by(units):
+            if not self._before.has_delivered(due_ms, place.queue_offset):
+                self._remember(due_ms, place)
         return True
 
     def _remember(self, due_ms: int, place: Place) -> None:
         self.backlog.add(max(due_ms // MINUTE_MS, self._open_minute), due_ms, *place)
         if due_ms < self.taken_ms:
             self.due.add(due_ms, PLACE.pack(*place))
-
-    def _due_ms_in_record(self, unit: ConsumeQueueUnit) -> int:
-        """The unit does not say it: RocketMQ 4.9 has made it, or the queue has an extension. 0: nothing waits there."""
-        message = self._store.look_message_by_offset(unit.physical_offset)
-        value = message.properties.get("TIMER_OUT_MS", "") if message is not None else ""
-        if message is None or message.topic != TIMER_TOPIC or not value.isdecimal() or len(value) > 18:
-            return 0
-        return int(value)
-
-    def _follow_queue(self) -> bool:
-        """Nothing at the offset: its end, or the queue's files were deleted or cut."""
-        first, end = self._store.min_offset(TIMER_TOPIC, 0), self._store.max_offset(TIMER_TOPIC, 0)
-        corrected = min(max(self.indexed, first), end)
-        if corrected == self.indexed:
-            return False
-        logger.warning(
-            "timer queue offset corrected",
-            extra={"event": "timer_offset_corrected", "queue_offset": self.indexed, "corrected": corrected},
-        )
-        self.indexed = corrected
-        return True
 
     def deliver_slice(self) -> float:
         """Deliver what is due, for a few ms. Returns seconds until more is due: 0 there is, inf nothing in memory."""
