@@ -14,6 +14,7 @@ from pathlib import Path
 
 from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
+from appliance.remoting.log_limit import LogLimit
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper
@@ -42,6 +43,7 @@ class SubscriptionGroupManager(SavedTable):
         self._clock = clock
         self._file = JsonFile(path)
         self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
+        self._log_limit = LogLimit()
         self._lines: dict[str, str] = {}  # group to its entry in the file
         self._suspended: dict[str, SubscriptionGroupConfig] = {}  # as they were before, by name
         self.configs: dict[str, SubscriptionGroupConfig] = {}
@@ -75,7 +77,8 @@ class SubscriptionGroupManager(SavedTable):
             if len(self.configs) >= GROUPS_MAX:
                 raise MessageRejected(f"{GROUPS_MAX} groups exist already")
         except MessageRejected as exc:
-            logger.warning("group not created", extra={"event": "group_not_created", "reason": str(exc)})
+            if self._log_limit.allows("group_not_created", ""):
+                logger.warning("group not created", extra={"event": "group_not_created", "reason": str(exc)[:300]})
             return None
         config = SubscriptionGroupConfig(group)
         self._keep(config)

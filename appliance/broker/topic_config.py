@@ -15,6 +15,7 @@ from pathlib import Path
 
 from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
 from appliance.config import BrokerConfig
+from appliance.remoting.log_limit import LogLimit
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import (
@@ -45,6 +46,7 @@ class TopicConfigManager(SavedTable):
         self._clock = clock
         self._file = JsonFile(path)
         self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
+        self._log_limit = LogLimit()
         self._lines: dict[str, str] = {}  # topic to its entry in the file
         self.configs: dict[str, TopicConfig] = {}
         self.data_version = DataVersion()
@@ -104,10 +106,10 @@ class TopicConfigManager(SavedTable):
         _check_room(self.configs)
         template = self.configs.get(default_topic)
         if template is None or not template.perm & PERM_INHERIT:
-            logger.warning(
-                "topic not created: no template to inherit from",
-                extra={"event": "topic_not_created", "topic": topic, "template": default_topic, "remote": remote},
-            )
+            if self._log_limit.allows("topic_not_created", remote.rpartition(":")[0]):
+                facts = {"event": "topic_not_created", "topic": topic, "remote": remote}
+                facts["template"] = default_topic[: names.TOPIC_CHARS_MAX]
+                logger.warning("topic not created: no template to inherit from", extra=facts)
             return None
         queues = max(1, min(queue_count, template.write_queue_nums))
         created = self._create(
