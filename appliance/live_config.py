@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
-from appliance.config import parse_value, settings_by_key, write_properties
+from appliance.config_loader import parse_value, settings_by_key, write_properties
 from appliance.errors import BrokerError
 from appliance.ignored_settings import FIXED, OTHER_NAMES, explain_ignored, is_fixed_at
 from appliance.properties_file import PropertiesFile

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from appliance.cli.worker import open_log, run_worker, settings_file
-from appliance.config import load_broker_config
+from appliance.config_loader import load_broker_config
 from appliance.live_config import shown_text
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.config import load_broker_config, load_namesrv_config, read_properties, write_properties
+from appliance.config_loader import load_broker_config, load_namesrv_config, read_properties, write_properties
 from gantrymq.errors import ConfigError
 
 

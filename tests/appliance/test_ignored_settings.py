@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.config import BrokerConfig, NamesrvConfig, load_broker_config, load_namesrv_config, settings_by_key
+from appliance.config import BrokerConfig, NamesrvConfig
+from appliance.config_loader import load_broker_config, load_namesrv_config, settings_by_key
 from appliance.ignored_settings import FIXED, IGNORED, OTHER_NAMES, by_reason, explain_ignored
 from gantrymq.errors import ConfigError
 from store.config import MessageStoreConfig

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.config import BrokerConfig, NamesrvConfig, load_broker_config
+from appliance.config import BrokerConfig, NamesrvConfig
+from appliance.config_loader import load_broker_config
 from appliance.errors import BrokerError
 from appliance.live_config import MASK, ConfigChange, LiveConfig, plan_update
 from appliance.properties_file import PropertiesFile

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.config import read_properties
+from appliance.config_loader import read_properties
 from appliance.properties_file import PropertiesFile, with_values
 
 
