@@ -44,6 +44,8 @@ class Permission(StrEnum):
     TOPICS_WRITE = "topics.write"
     GROUPS_READ = "groups.read"
     GROUPS_WRITE = "groups.write"
+    CONFIG_READ = "config.read"
+    CONFIG_WRITE = "config.write"
     MESSAGES_READ = "messages.read"
     MESSAGES_SEND = "messages.send"
     REPORTS_READ = "reports.read"
@@ -67,15 +69,17 @@ _OPERATOR = _READER | {
     Permission.MESSAGES_SEND,
     Permission.REPORTS_RUN,
 }
+_CONFIG = frozenset({Permission.CONFIG_READ, Permission.CONFIG_WRITE})
 ROLE_PERMISSIONS: dict[str, frozenset[Permission]] = {
     Role.READER: _READER,
     Role.OPERATOR: _OPERATOR,
-    Role.ADMIN: _OPERATOR | {Permission.USERS_WRITE},
+    Role.ADMIN: _OPERATOR | _CONFIG | {Permission.USERS_WRITE},
 }
 # What a token may do at most, whatever its account may. A token never manages tokens or users.
 SCOPE_PERMISSIONS: dict[str, frozenset[Permission]] = {
     ApiToken.Scope.READ: _READER - {Permission.ACCOUNT},
     ApiToken.Scope.WRITE: _OPERATOR - {Permission.ACCOUNT},
+    ApiToken.Scope.CONFIG: (_OPERATOR | _CONFIG) - {Permission.ACCOUNT},
 }
 
 

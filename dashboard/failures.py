@@ -4,6 +4,7 @@ GatewayError
 ├─ ClusterUnreachable     the name server does not answer, and nothing is known from before
 ├─ BrokerUnreachable      one broker did not answer (in time)
 ├─ TopicNotFound          no broker has the topic
+├─ BrokerNotFound         the name server lists no such broker
 ├─ GroupNotFound          no broker knows the consumer group
 ├─ TopicExists            it can't be created twice
 ├─ NotAllowed             a system topic would be changed
@@ -41,6 +42,13 @@ class TopicNotFound(GatewayError):
 
     status = 404
     advice = "It may have been deleted. The list of topics shows what exists."
+
+
+class BrokerNotFound(GatewayError):
+    """No broker of this name is registered."""
+
+    status = 404
+    advice = "The Overview shows the brokers that are."
 
 
 class GroupNotFound(GatewayError):

@@ -3,17 +3,18 @@
 Every call has a deadline. Brokers are asked side by side, and one that fails becomes a `Trouble` beside the others'
 answers: a dead broker never fails a page. A call that had to reach a particular broker raises a `GatewayError`.
 
-The calls stand in files of their own: cluster_calls (the client, the brokers), on it topic_calls, on that message_calls
-and group_calls.
+The calls stand in files of their own: cluster_calls (the client, the brokers), on it config_calls and topic_calls, on
+that message_calls and group_calls.
 """
 
 from __future__ import annotations
 
+from dashboard.config_calls import ConfigCalls
 from dashboard.group_calls import GroupCalls
 from dashboard.message_calls import MessageCalls
 
 
-class Gateway(MessageCalls, GroupCalls):
+class Gateway(MessageCalls, GroupCalls, ConfigCalls):
     """All calls to one cluster: `Gateway("host:port;host:port")`."""
 
 

@@ -87,6 +87,7 @@ class ApiToken(models.Model):
     class Scope(models.TextChoices):
         READ = "read", "Read only"
         WRITE = "write", "Read and write"
+        CONFIG = "config", "Read, write and change brokers' settings"
 
     name = models.CharField(max_length=64)
     prefix = models.CharField(max_length=12)  # the readable start of the token, to recognise it in a list

@@ -7,7 +7,19 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from dashboard import api, static_files
 from dashboard.api import document
 from dashboard.live.sockets import LiveSocket
-from dashboard.views import errors, first_run, groups, health, messages, overview, preferences, session, tokens, topics
+from dashboard.views import (
+    brokers,
+    errors,
+    first_run,
+    groups,
+    health,
+    messages,
+    overview,
+    preferences,
+    session,
+    tokens,
+    topics,
+)
 
 TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"
 
@@ -31,6 +43,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(GROUP + r"$", groups.group, name="group"),
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
     path("reports/", include("dashboard.report_urls")),
+    # brokers
+    re_path(r"^broker/(?P<name>[^/]{1,255})/config$", brokers.config, name="broker-config"),
     # accounts
     path("first-run", first_run.first_run, name="first-run"),
     path("login", session.login, name="login"),

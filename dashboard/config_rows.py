@@ -1,0 +1,139 @@
+"""A broker's settings as a person may see and change them: what each means, what it may be, why it may not change.
+
+The broker decides in the end; what is checked here is checked so that the answer comes beside the field.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass
+from pathlib import Path
+from typing import Any
+
+from appliance.changeable_settings import CHANGEABLE
+from appliance.config import BrokerConfig
+from appliance.config_loader import parse_value, settings_by_key
+from appliance.setting_ranges import describe_range
+from gantrymq.errors import ConfigError
+from store.config import MessageStoreConfig
+
+MASK = "******"
+VALUE_CHARS_MAX = 1000
+_SECRET = re.compile(r"password|secret|accessKey", re.IGNORECASE)
+_NEVER = re.compile(r"path|dir$|home|addr|filterServerNums|acl|tls|credentials", re.IGNORECASE)
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting of a broker. refusal: why it can't be changed from here, None when it can."""
+
+    key: str
+    value: str
+    doc: str
+    default: str
+    kind: str  # bool, number, text
+    allowed: str  # what it may be, in words
+    refusal: str | None
+
+    @property
+    def is_default(self) -> bool:
+        return self.value == self.default
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """One line of the diff."""
+
+    key: str
+    before: str
+    after: str
+    default: str
+
+
+def setting_rows(values: Mapping[str, str]) -> list[SettingRow]:
+    """What a broker answered to 26, by key. Secrets are masked whatever the broker did."""
+    return [_row(key, value) for key, value in sorted(values.items(), key=lambda item: item[0].lower())]
+
+
+def read_changes(rows: list[SettingRow], wanted: Mapping[str, str]) -> tuple[list[SettingChange], dict[str, str]]:
+    """(what would change, what can't be: key to a sentence). Keys that stay as they are count as neither."""
+    known = {row.key: row for row in rows}
+    changes, problems = [], {}
+    for key, text in wanted.items():
+        row = known.get(key)
+        value = text.strip()
+        if row is None:
+            problems[key] = "The broker has no such setting."
+        elif value == row.value:
+            continue
+        elif row.refusal is not None:
+            problems[key] = row.refusal
+        elif (problem := _check(key, value)) is not None:
+            problems[key] = problem
+        else:
+            changes.append(SettingChange(key, row.value, value, row.default))
+    return changes, problems
+
+
+def _row(key: str, value: str) -> SettingRow:
+    found = _known().get(key)
+    doc = default = ""
+    kind, allowed = "text", ""
+    if found is not None:
+        config_class, item = found
+        doc = item.metadata["doc"]
+        default = _text(item)
+        kind = _kind(config_class, item.name)
+        allowed = {"number": describe_range(key), "bool": "true or false"}.get(kind, "")
+    return SettingRow(key, MASK if value and _SECRET.search(key) else value, doc, default, kind, allowed, _refusal(key))
+
+
+def _refusal(key: str) -> str | None:
+    if key in CHANGEABLE:
+        return None
+    if _SECRET.search(key):
+        return "a secret: never shown, never changed by a request"
+    if _NEVER.search(key):
+        return "names a file, a folder, an address or a guard: never changed by a request, edit the file"
+    if key in _known():
+        return "read at the start: edit the file and restart"
+    return "has one value only, or is not a setting of this broker"
+
+
+def _check(key: str, value: str) -> str | None:
+    if len(value) > VALUE_CHARS_MAX or _CONTROL.search(value):
+        return f"At most {VALUE_CHARS_MAX} characters, on one line."
+    config_class, item = _known()[key]
+    try:
+        parse_value(config_class, item, value)
+    except ConfigError as exc:
+        return str(exc).removeprefix(f"{key}={value}: ")
+    return None
+
+
+@functools.cache
+def _known() -> dict[str, tuple[type, Field[Any]]]:
+    return {
+        key: (config_class, item)
+        for config_class in (MessageStoreConfig, BrokerConfig)
+        for key, item in settings_by_key(config_class).items()
+    }
+
+
+@functools.cache
+def _kind(config_class: type, name: str) -> str:
+    kind = typing.get_type_hints(config_class)[name]
+    return {bool: "bool", int: "number", float: "number"}.get(kind, "text")
+
+
+def _text(item: Field[Any]) -> str:
+    value = item.default
+    if value is None or value is MISSING:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if isinstance(value, Path) else str(value)  # a default path says something of this machine

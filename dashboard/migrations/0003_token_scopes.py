@@ -1,0 +1,17 @@
+# The scope that may change brokers' settings
+
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('dashboard', '0002_reports'),
+    ]
+
+    operations = [
+        migrations.AlterField(
+            model_name='apitoken',
+            name='scope',
+            field=models.CharField(choices=[('read', 'Read only'), ('write', 'Read and write'), ('config', "Read, write and change brokers' settings")], default='read', max_length=8),
+        ),
+    ]

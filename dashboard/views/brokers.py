@@ -1,0 +1,82 @@
+"""A broker's settings: what it runs with, what may change, and a look at the difference before it does."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.contrib import messages as notes
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from dashboard.access import Permission, requires
+from dashboard.config_rows import SettingRow, read_changes
+from dashboard.failures import GatewayError
+from dashboard.gateway import gateway
+from dashboard.views.errors import gateway_error
+
+logger = logging.getLogger(__name__)
+
+FIELD, WAS = "set.", "was."  # what the form calls a setting's new value, and the one it was shown with
+
+
+@requires(Permission.CONFIG_WRITE)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def config(request: HttpRequest, name: str) -> HttpResponse:
+    """GET: the settings. POST: the difference; with do=save it is put in force."""
+    try:
+        broker = await gateway().broker(name)
+        rows = await gateway().broker_settings(broker)
+        context: dict[str, Any] = {"broker": broker}
+        if request.method != "POST":
+            return render(request, "brokers/config.html", context | _table(request, rows, {}, {}))
+        wanted = {key.removeprefix(FIELD): str(text) for key, text in request.POST.items() if key.startswith(FIELD)}
+        changes, problems = read_changes(rows, wanted)
+        problems |= _overtaken(request, rows, {change.key for change in changes})
+        if problems:
+            context |= {"lead": "Nothing was changed."}
+            return render(request, "brokers/config.html", context | _table(request, rows, wanted, problems), status=422)
+        if not changes:
+            notes.success(request, "Nothing differs, so nothing was changed.")
+            return redirect("broker-config", name)
+        if request.POST.get("do") != "save":
+            return render(request, "brokers/config_diff.html", context | {"changes": changes})
+        remark = await gateway().change_settings(broker, changes)
+        logger.info(
+            "broker settings changed",
+            extra={
+                "event": "broker_config_changed", "broker": name, "username": str(request.user),
+                "changes": {change.key: [change.before, change.after] for change in changes}, "remark": remark,
+            },
+        )  # fmt: skip
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    count = f"{len(changes)} setting{'s' if len(changes) > 1 else ''} changed"
+    notes.success(request, f"{count}; the broker remarks: {remark}" if remark else f"{count} and kept in its file.")
+    return redirect("broker-config", name)
+
+
+def _overtaken(request: HttpRequest, rows: list[SettingRow], keys: set[str]) -> dict[str, str]:
+    """Settings that somebody else changed since this form was shown."""
+    shown = {key.removeprefix(WAS): text for key, text in request.POST.items() if key.startswith(WAS)}
+    return {
+        row.key: f"Meanwhile it became {row.value}."
+        for row in rows
+        if row.key in keys and shown.get(row.key, row.value) != row.value
+    }
+
+
+def _table(
+    request: HttpRequest, rows: list[SettingRow], wanted: dict[str, str], problems: dict[str, str]
+) -> dict[str, Any]:
+    part = request.GET.get("q", "").strip()
+    words = part.lower()
+    seen = [row for row in rows if words in row.key.lower() or words in row.doc.lower() or row.key in problems]
+    known = {row.key for row in rows}
+    return {
+        "q": part,
+        "changeable": [(row, wanted.get(row.key, row.value), problems.get(row.key)) for row in seen if not row.refusal],
+        "fixed": [(row, problems.get(row.key)) for row in seen if row.refusal],
+        "odd": sorted(key for key in problems if key not in known)[:5],
+    }

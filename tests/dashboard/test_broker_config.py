@@ -1,0 +1,134 @@
+"""A broker's settings on a page: masked, checked, compared before they are changed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from appliance.changeable_settings import CHANGEABLE
+from dashboard.config_rows import MASK, read_changes, setting_rows
+from dashboard.gateway import Gateway, use_gateway
+from dashboard.models import Role
+from tests.dashboard.conftest import Client
+from tests.harness import ServingCluster, serving
+
+NASTY = "<script>alert('x')</script>"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def own(tmp_path: Path) -> AsyncIterator[ServingCluster]:
+    """A cluster whose settings may be spoiled."""
+    async with serving(tmp_path) as running:
+        instance = Gateway(running.namesrv_address)
+        use_gateway(instance)
+        yield running
+        use_gateway(None)
+        await instance.close()
+
+
+def address(cluster: ServingCluster) -> str:
+    return f"/broker/{cluster.broker.config.broker_name}/config"
+
+
+def test_secrets_are_masked_whatever_the_broker_said() -> None:
+    rows = {
+        row.key: row
+        for row in setting_rows(
+            {"tls.server.keyPassword": "hush", "secretKey": "x", "accessKey": "y", "brokerName": "b"}
+        )
+    }
+    assert [rows[key].value for key in ("tls.server.keyPassword", "secretKey", "accessKey")] == [MASK] * 3
+    assert rows["brokerName"].value == "b"
+    assert all(row.refusal for row in rows.values())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "word"),
+    [
+        ("fileReservedTime", "0", "from 1 to"),
+        ("fileReservedTime", "soon", "whole number"),
+        ("longPollingEnable", "perhaps", "true or false"),
+        ("brokerPermission", "5", "one of"),
+        ("deleteWhen", "04\nfilterServerNums=1", "one line"),
+        ("deleteWhen", "x" * 2000, "At most"),
+        ("storePathRootDir", "/tmp/x", "edit the file"),
+        ("rocketmqHome", "/tmp/x", "edit the file"),
+        ("namesrvAddr", "evil:9876", "edit the file"),
+        ("listenPort", "1", "edit the file and restart"),
+        ("filterServerNums", "1", "edit the file"),
+        ("noSuchSetting", "1", "no such setting"),
+    ],
+)
+def test_what_can_not_be_is_refused_with_a_reason(key: str, value: str, word: str) -> None:
+    now = dict.fromkeys((*CHANGEABLE, "storePathRootDir", "rocketmqHome", "namesrvAddr", "filterServerNums"), "1")
+    now |= {"listenPort": "10911", "filterServerNums": "0"}
+    changes, problems = read_changes(setting_rows(now), {key: value})
+    assert changes == [] and word in problems[key]
+
+
+def test_what_stays_is_no_change() -> None:
+    rows = setting_rows({"fileReservedTime": "72", "listenPort": "10911"})
+    assert read_changes(rows, {"fileReservedTime": " 72 ", "listenPort": "10911"}) == ([], {})
+
+
+@pytest.mark.parametrize("role", [Role.READER, Role.OPERATOR])
+async def test_only_administrators_see_settings(role: Role, log_in: Client, own: ServingCluster) -> None:
+    client = await log_in(role)
+    assert (await client.get(address(own))).status_code == 403
+    assert (await client.post(address(own), {"set.fileReservedTime": "1", "do": "save"})).status_code == 403
+    assert own.broker.store_config.file_reserved_hours != 1
+
+
+async def test_every_setting_stands_there_and_only_the_allowed_ones_have_a_field(
+    log_in: Client, own: ServingCluster
+) -> None:
+    page = (await (await log_in(Role.ADMIN)).get(address(own))).content.decode()
+    for key in CHANGEABLE:
+        assert f'name="set.{key}"' in page, key
+    assert page.count('name="set.') == len(CHANGEABLE)
+    assert "storePathRootDir" in page and "edit the file" in page
+    page = (await (await log_in(Role.ADMIN)).get(address(own) + "?q=fileReserved")).content.decode()
+    assert page.count('name="set.') == 1
+
+
+async def test_a_change_is_shown_first_and_made_after(log_in: Client, own: ServingCluster) -> None:
+    client = await log_in(Role.ADMIN)
+    before = own.broker.store_config.file_reserved_hours
+    form = {"set.fileReservedTime": "5", "was.fileReservedTime": str(before), "set.traceOn": "true"}
+    page = (await client.post(address(own), form)).content.decode()
+    assert "Change 1 setting" in page
+    assert f"<del>{before}</del>" in page and "<ins>5</ins>" in page
+    assert own.broker.store_config.file_reserved_hours == before, "looking changes nothing"
+    saved = await client.post(address(own), form | {"do": "save"}, follow=True)
+    assert own.broker.store_config.file_reserved_hours == 5
+    assert "1 setting changed; the broker remarks: holds until the process ends" in saved.content.decode()
+
+
+async def test_who_was_overtaken_is_told_and_changes_nothing(log_in: Client, own: ServingCluster) -> None:
+    client = await log_in(Role.ADMIN)
+    form = {"set.fileReservedTime": "5", "was.fileReservedTime": "999", "do": "save"}
+    answer = await client.post(address(own), form)
+    assert answer.status_code == 422 and "Meanwhile it became" in answer.content.decode()
+    assert own.broker.store_config.file_reserved_hours != 5
+
+
+async def test_one_bad_value_keeps_all_from_being_changed(log_in: Client, own: ServingCluster) -> None:
+    client = await log_in(Role.ADMIN)
+    form = {"set.fileReservedTime": "5", "set.brokerPermission": "5", "do": "save"}
+    answer = await client.post(address(own), form)
+    page = answer.content.decode()
+    assert answer.status_code == 422 and "use one of 2, 4, 6" in page
+    assert 'value="5"' in page, "what was typed stays"
+    assert own.broker.store_config.file_reserved_hours != 5
+
+
+async def test_names_and_values_are_text(log_in: Client, own: ServingCluster) -> None:
+    client = await log_in(Role.ADMIN)
+    answer = await client.post(address(own), {f"set.{NASTY}": NASTY, "set.regionId": NASTY})
+    assert NASTY not in answer.content.decode() and answer.status_code == 422
+    answer = await client.post(address(own), {"set.regionId": NASTY})
+    assert NASTY not in answer.content.decode() and "<ins>&lt;script" in answer.content.decode()
+    assert (await client.get("/broker/%3Cscript%3E/config")).status_code == 404
