@@ -14,6 +14,7 @@ from appliance.bench.peer import Peer
 from tests.conftest import missing, require_tool
 from tests.interop.clients import JavaClient, JavaScriptClient
 from tests.interop.mqadmin import MqAdmin
+from tests.interop.mqadmin_session import TOOLS_OF_THE_PEER, MqAdminSession
 from tests.peers.fixtures import make_apache_peer
 
 PEER = os.environ.get("GANTRY_INTEROP_PEER", "gantry")
@@ -63,6 +64,13 @@ def mqadmin(tmp_path_factory: pytest.TempPathFactory) -> MqAdmin:
     except ToolError as exc:
         missing("RocketMQ's own command line", str(exc))
         raise
+
+
+@pytest.fixture(scope="session")
+def mqadmin_session(tmp_path_factory: pytest.TempPathFactory, mqadmin: MqAdmin) -> Iterator[MqAdminSession]:
+    """The official command line in one virtual machine, unsigned; `mqadmin` skips aloud without Java."""
+    with MqAdminSession(tmp_path_factory.mktemp("mqadmin-session"), TOOLS_OF_THE_PEER) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

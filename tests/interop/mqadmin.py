@@ -21,7 +21,10 @@ _LOGBACK = """<configuration>
 
 
 class MqAdmin:
-    """Runs one sub-command after the other; `home` is a folder of its own."""
+    """Runs one sub-command after the other, each in a virtual machine of its own; `home` is a folder of its own.
+
+    MqAdminSession takes one for many; there properties of the virtual machine are the same for all.
+    """
 
     def __init__(self, home: Path) -> None:
         self._home = home

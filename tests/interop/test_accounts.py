@@ -16,7 +16,7 @@ from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt,
 from gantrymq.errors import GantryError
 from gantrymq.remoting.codes import RequestCode
 from tests.interop.clients import JavaClient
-from tests.interop.mqadmin import MqAdmin
+from tests.interop.mqadmin_session import TOOLS_OF_THE_PEER, MqAdminSession
 from tests.peers.fixtures import make_apache_peer
 
 pytestmark = pytest.mark.interop
@@ -49,7 +49,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     """Our broker, asking for accounts."""
     home = tmp_path_factory.mktemp("guarded")
     accounts_at(home)
-    yield from launched(GantryPeer(home, broker_properties={"aclEnable": "true", "rocketmqHome": str(home)}))
+    settings = {"aclEnable": "true", "rocketmqHome": str(home), "messageDelayLevel": "1s 1s 1s 1s"}
+    yield from launched(GantryPeer(home, broker_properties=settings))
 
 
 @pytest.fixture(scope="module")
@@ -89,18 +90,27 @@ def wait_serving(peer: Peer) -> None:
 # -- Java's client, our broker ----------------------------------------------------------------------------------------
 
 
-def java_sends(java: JavaClient, peer: Peer, topic: str, account: Credentials | None) -> tuple[dict[str, str], str]:
-    """What worked, with its outcome, and the words of the refusal of the first send."""
-    keys = (account.access_key, account.secret_key) if account else ("-", "-")
-    with java.run("Acl", peer.namesrv_address, "send", topic, "SomeProducers", *keys) as program:
+Outcome = tuple[dict[str, str], str]  # what worked, with its outcome, and the words of the refusal of the first send
+
+
+def java_sends(java: JavaClient, peer: Peer, *wishes: tuple[str, Credentials | None]) -> list[Outcome]:
+    """Send to each topic with each account, one after the other in one program."""
+    fields: list[str] = []
+    for topic, account in wishes:
+        fields += [topic, *((account.access_key, account.secret_key) if account else ("-", "-"))]
+    with java.run("Acl", peer.namesrv_address, "send", fields[0], "SomeProducers", *fields[1:]) as program:
         program.wait_done(60)
-    refused = {line[0]: " ".join(line[1:]) for line in program.lines("REFUSED")}
-    return {line[0]: line[1] for line in program.lines("OK")}, refused.get("single", "")
+    outcomes = []
+    for turn in range(len(wishes)):
+        refused = {line[1]: " ".join(line[2:]) for line in program.lines("REFUSED") if line[0] == str(turn)}
+        worked = {line[1]: line[2] for line in program.lines("OK") if line[0] == str(turn)}
+        outcomes.append((worked, refused.get("single", "")))
+    return outcomes
 
 
 def test_a_java_client_with_the_right_account_sends_consumes_and_looks_up(java: JavaClient, guarded: Peer) -> None:
     keys = (RIGHT.access_key, RIGHT.secret_key)
-    worked, refusal = java_sends(java, guarded, "TopicX", RIGHT)
+    ((worked, refusal),) = java_sends(java, guarded, ("TopicX", RIGHT))
     assert refusal == ""
     assert worked == {
         "single": "SEND_OK",
@@ -115,25 +125,39 @@ def test_a_java_client_with_the_right_account_sends_consumes_and_looks_up(java: 
         consumer.wait_for(lambda: ["body-0", "1"] in consumer.lines("BODY"), 60, "the message given back")
 
 
-@pytest.mark.parametrize(
-    ("account", "topic", "words"),
-    [
-        (None, "TopicX", "No accessKey is configured"),
-        (Credentials("rightKey1", "wrongSecret"), "TopicX", "Check signature failed for accessKey=rightKey1"),
-        (RIGHT, "TopicOther", "No default permission for topic:TopicOther"),
-    ],
-    ids=["no account", "wrong secret", "another topic"],
-)
-def test_a_java_client_is_told_why_it_may_not_send(
-    java: JavaClient, guarded: Peer, account: Credentials | None, topic: str, words: str
-) -> None:
-    worked, refusal = java_sends(java, guarded, topic, account)
+REFUSED = {
+    "no account": ("TopicX", None, "No accessKey is configured"),
+    "wrong secret": (
+        "TopicX",
+        Credentials("rightKey1", "wrongSecret"),
+        "Check signature failed for accessKey=rightKey1",
+    ),
+    "unknown account": (
+        "TopicX",
+        Credentials("nobodyKey", "nobodySecret"),
+        "Check signature failed for accessKey=nobodyKey",
+    ),
+    "no permission": ("TopicX", LOW, "No default permission for topic:TopicX"),
+    "another topic": ("TopicOther", RIGHT, "No default permission for topic:TopicOther"),
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(java: JavaClient, guarded: Peer) -> dict[str, Outcome]:
+    """What came of each wish that has to be refused."""
+    outcomes = java_sends(java, guarded, *((topic, account) for topic, account, _ in REFUSED.values()))
+    return dict(zip(REFUSED, outcomes, strict=True))
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_a_java_client_is_told_why_it_may_not_send(refusals: dict[str, Outcome], why: str) -> None:
+    worked, refusal = refusals[why]
     assert set(worked) <= {"oneway"}  # that one is never told anything
-    assert refusal.startswith("16 org.apache.rocketmq.acl.common.AclException: ") and words in refusal
+    assert refusal.startswith("16 org.apache.rocketmq.acl.common.AclException: ") and REFUSED[why][2] in refusal
 
 
 def test_a_java_consumer_without_the_group_gets_nothing(java: JavaClient, guarded: Peer) -> None:
-    java_sends(java, guarded, "TopicX", RIGHT)
+    java_sends(java, guarded, ("TopicX", RIGHT))
     keys = (LOW.access_key, LOW.secret_key)  # may read the topic, belongs to no group
     with java.run("Acl", guarded.namesrv_address, "consume", "TopicX", "GroupX", *keys) as consumer:
         consumer.wait_started()
@@ -145,30 +169,31 @@ def test_a_java_consumer_without_the_group_gets_nothing(java: JavaClient, guarde
 
 
 def test_mqadmins_account_commands_work_and_show_no_secret(
-    mqadmin: MqAdmin, guarded: Peer, tmp_path_factory: pytest.TempPathFactory
+    mqadmin_session: MqAdminSession, guarded: Peer, tmp_path: Path
 ) -> None:
-    tool = MqAdmin(tmp_path_factory.mktemp("signing-mqadmin"))
-    (tool._home / "conf" / "tools.yml").write_text("accessKey: adminKey1\nsecretKey: adminSecret1\n")
     where = ("-n", guarded.namesrv_address, "-b", guarded.broker_address)
-    assert "AclException: No accessKey" in mqadmin.run(
-        "getAccessConfigSubCommand", *where
-    ) or "CODE: 16" in mqadmin.run("getAclConfig", *where)
-    made = tool.run(
-        "updateAclConfig", *where, "-a", "newUserKey", "-s", "newUserSecret", "-i", "DENY", "-t", "topicA=PUB|SUB"
-    )
+    assert "CODE: 16" in mqadmin_session.run("getAclConfig", *where).text
+    with MqAdminSession(tmp_path, TOOLS_OF_THE_PEER) as tool:
+        tool.sign_with(ADMIN.access_key, ADMIN.secret_key)
+        _manage_accounts(tool, where)
+
+
+def _manage_accounts(tool: MqAdminSession, where: tuple[str, ...]) -> None:
+    account = ("-a", "newUserKey", "-s", "newUserSecret", "-i", "DENY", "-t", "topicA=PUB|SUB")
+    made = tool.run("updateAclConfig", *where, *account).text
     assert "create or update plain access config" in made, made
-    shown = tool.run("getAclConfig", *where)
+    shown = tool.run("getAclConfig", *where).text
     assert re.search(r"accessKey\s+: newUserKey", shown) and "topicA=PUB|SUB" in shown, shown
     assert "newUserSecret" not in shown and "adminSecret1" not in shown
-    refused = tool.run("updateAclConfig", *where, "-a", "abc", "-s", "def")
+    refused = tool.run("updateAclConfig", *where, "-a", "abc", "-s", "def").text
     assert "CODE: 209" in refused and "length should longer than 6" in refused, refused
-    version = tool.run("clusterAclConfigVersion", *where)
+    version = tool.run("clusterAclConfigVersion", *where).text
     assert "get broker's plain access config version success." in version, version
-    white = tool.run("updateGlobalWhiteAddr", *where, "-g", "10.10.103.*,192.168.0.*")
+    white = tool.run("updateGlobalWhiteAddr", *where, "-g", "10.10.103.*,192.168.0.*").text
     assert "success" in white, white
-    deleted = tool.run("deleteAclConfig", *where, "-a", "newUserKey")
+    deleted = tool.run("deleteAclConfig", *where, "-a", "newUserKey").text
     assert "success" in deleted, deleted
-    shown = tool.run("getAclConfig", *where)
+    shown = tool.run("getAclConfig", *where).text
     assert "newUserKey" not in shown and "192.168.0.*" in shown
 
 

@@ -83,10 +83,10 @@ def test_java_commits_rolls_back_and_is_asked(checking: Peer, java: JavaClient, 
                 assert times == sorted(times) and times[-1] >= 2 > len(times) - 1, times
             else:
                 assert len(times) == 1, times
-        for number, _, asked_topic, transaction_id, body in producer.lines("CHECK"):
-            sent = next(line for line in producer.lines("HALF") if line[0] == number)
+        for asked, _, asked_topic, transaction_id, body in producer.lines("CHECK"):
+            sent = next(line for line in producer.lines("HALF") if line[0] == asked)
             assert (asked_topic, transaction_id) == (topic, sent[2])
-            assert body == f"body-{number}-ä消息"
+            assert body == f"body-{asked}-ä消息"
     print(f"{encoding}: {len(expected)} of {COUNT} seen, each once; {sum(map(len, checked.values()))} checks answered")
 
 

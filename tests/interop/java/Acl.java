@@ -17,16 +17,27 @@ import org.apache.rocketmq.remoting.RPCHook;
 
 /**
  * Clients that sign what they send. Arguments: name server, "send" or "consume", topic, group, access key, secret key
- * ("-": unsigned). "send" sends alone, as a batch and one-way, and looks up what it sent, by key and by id.
+ * ("-": unsigned). "send" sends alone, as a batch and one-way, and looks up what it sent, by key and by id; then the
+ * same with each further topic, access key and secret key. Its lines say which of them it is, counted from 0.
  */
 public final class Acl {
+    private static int turn;
+
     public static void main(String[] args) throws Exception {
-        RPCHook hook = args[4].equals("-") ? null : new AclClientRPCHook(new SessionCredentials(args[4], args[5]));
         if (args[1].equals("send")) {
-            send(args[0], args[2], args[3], hook);
+            send(args[0], args[2], args[3], hook(args[4], args[5]));
+            for (int next = 6; next < args.length; next += 3) {
+                turn++;
+                send(args[0], args[next], args[3] + turn, hook(args[next + 1], args[next + 2]));
+            }
+            Lines.say("DONE");
         } else {
-            consume(args[0], args[2], args[3], hook);
+            consume(args[0], args[2], args[3], hook(args[4], args[5]));
         }
+    }
+
+    private static RPCHook hook(String accessKey, String secretKey) {
+        return accessKey.equals("-") ? null : new AclClientRPCHook(new SessionCredentials(accessKey, secretKey));
     }
 
     private static void send(String namesrv, String topic, String group, RPCHook hook) throws Exception {
@@ -54,7 +65,6 @@ public final class Acl {
             });
             attempt("byId", () -> body(producer.viewMessage(topic, first[0].getOffsetMsgId()).getBody()));
         }
-        Lines.say("DONE");
         producer.shutdown();
     }
 
@@ -83,15 +93,15 @@ public final class Acl {
 
     private static void attempt(String what, Action action) {
         try {
-            Lines.say("OK", what, action.run());
+            Lines.say("OK", turn, what, action.run());
         } catch (MQBrokerException exception) {
-            Lines.say("REFUSED", what, exception.getResponseCode(), clean(exception.getErrorMessage()));
+            Lines.say("REFUSED", turn, what, exception.getResponseCode(), clean(exception.getErrorMessage()));
         } catch (MQClientException exception) {
             String why = exception.getCause() instanceof MQBrokerException // after its retries the client wraps it
                 ? ((MQBrokerException) exception.getCause()).getErrorMessage() : exception.getMessage();
-            Lines.say("REFUSED", what, exception.getResponseCode(), clean(why));
+            Lines.say("REFUSED", turn, what, exception.getResponseCode(), clean(why));
         } catch (Exception exception) {
-            Lines.say("FAILED", what, clean(exception.toString()));
+            Lines.say("FAILED", turn, what, clean(exception.toString()));
         }
     }
 
