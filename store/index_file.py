@@ -200,6 +200,8 @@ class IndexFile:
         What lies behind is taken out of its chains, the newest first. Where chains don't have it, a page was lost, and
         all chains are made anew. False when the entries make no sense: then the file can't be trusted at all.
         """
+        if self.count > self.entries:
+            return False  # before blocks for so many entries are asked of the disk
         self._allocate(self.count)
         kept = self._first_number_from(physical_end)
         if not self._is_rising(kept) or not self._unlink_from(kept):
@@ -216,6 +218,8 @@ class IndexFile:
         The entries themselves must make sense: offsets never fall and every entry was written. What makes no sense at
         the end was not synced and is cut off. False when entries to be kept stand behind it.
         """
+        if self.count > self.entries:
+            return False
         self._allocate(self.count)
         heads = array("i", bytes(4 * self.slots))
         used, number, last_offset = 0, 1, 0

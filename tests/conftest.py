@@ -44,6 +44,11 @@ def require_tool(name: str, reason: str) -> Path:
     return Path(found)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fuzz-seconds", default="60", help="seconds that tests/fuzz take in all (default 60)")
+    parser.addoption("--fuzz-seed", default="1", help="where the seeds of tests/fuzz begin (default 1)")
+
+
 def pytest_sessionstart() -> None:
     """Modules of tests that import what an extra brings skip themselves without it; in CI that must not happen."""
     absent = [name for name in ("numpy", "pyarrow", "pyspark", "selenium") if importlib.util.find_spec(name) is None]
