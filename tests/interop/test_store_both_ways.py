@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.interop.at_once import at_once as at_once
 from tests.interop.checks import tag_of
 from tests.interop.clients import ClientProgram, JavaClient
 from tests.interop.one_store import LOG_FILE_BYTES, OneStore
@@ -62,8 +64,12 @@ class Story:
 @pytest.mark.parametrize("end", ["stop", "kill"])
 @pytest.mark.parametrize("makes", [("apache", "gantry", "apache"), ("gantry", "apache", "gantry")], ids="-".join)
 def test_a_folder_is_taken_over_and_handed_back(
-    tmp_path: Path, java: JavaClient, makes: tuple[str, ...], end: str
+    request: pytest.FixtureRequest, at_once: Callable[[pytest.Item], None], makes: tuple[str, ...], end: str
 ) -> None:
+    at_once(request.node)
+
+
+def run_case(tmp_path: Path, java: JavaClient, makes: tuple[str, ...], end: str) -> None:
     story = Story()
     kill = end == "kill"
     offsets: dict[RequestCode, dict[str, object]] = {}

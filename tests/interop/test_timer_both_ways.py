@@ -10,6 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from appliance.bench import wire
 from gantrymq.message import record
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.interop.at_once import at_once as at_once
+from tests.interop.clients import JavaClient
 from tests.interop.one_store import OneStore
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -28,7 +31,13 @@ SOON, LATER = 40, 40
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stop", "kill"])
-def test_what_waits_outlives_a_time_with_apaches_broker(tmp_path: Path, kill: bool) -> None:
+def test_what_waits_outlives_a_time_with_apaches_broker(
+    request: pytest.FixtureRequest, at_once: Callable[[pytest.Item], None], kill: bool
+) -> None:
+    at_once(request.node)
+
+
+def run_case(tmp_path: Path, java: JavaClient, kill: bool) -> None:
     with OneStore(tmp_path) as one:
         one.open("gantry")
         wire.create_topic(one.address, TOPIC, 1)

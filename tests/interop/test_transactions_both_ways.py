@@ -6,12 +6,14 @@ What was committed stays so and comes once; what was left open is asked about by
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from appliance.bench import wire
 from gantrymq.message import record
+from tests.interop.at_once import at_once as at_once
 from tests.interop.clients import JavaClient
 from tests.interop.one_store import OneStore
 from tests.interop.test_transactions import COMMITTED, COUNT, QUEUES, SEEN
@@ -27,8 +29,12 @@ SETTINGS = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000", "t
 @pytest.mark.parametrize("end", ["stop", "kill"])
 @pytest.mark.parametrize("makes", [("apache", "gantry"), ("gantry", "apache")], ids="-".join)
 def test_open_transactions_are_asked_about_by_the_next_broker(
-    tmp_path: Path, java: JavaClient, makes: tuple[str, str], end: str
+    request: pytest.FixtureRequest, at_once: Callable[[pytest.Item], None], makes: tuple[str, str], end: str
 ) -> None:
+    at_once(request.node)
+
+
+def run_case(tmp_path: Path, java: JavaClient, makes: tuple[str, str], end: str) -> None:
     first, second = makes
     expected = [number for number in range(COUNT) if number % 5 in SEEN]
     with OneStore(tmp_path, **SETTINGS) as one:
