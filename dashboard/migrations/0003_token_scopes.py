@@ -1,5 +1,6 @@
 # The scope that may change brokers' settings
 
+from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
