@@ -88,8 +88,8 @@ def test_headers(fuzz: Fuzz) -> None:
 
 
 HEADER = {
-    "code": 310, "extFields": {name: item.value for name, item in BROKER[1].fields.items()}, "flag": 0, "language": "JAVA",
-    "opaque": 7, "serializeTypeCurrentRPC": "JSON", "version": 401,
+    "code": 310, "extFields": {name: item.value for name, item in BROKER[1].fields.items()}, "flag": 0,
+    "language": "JAVA", "opaque": 7, "serializeTypeCurrentRPC": "JSON", "version": 401,
 }  # fmt: skip
 
 
