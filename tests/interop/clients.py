@@ -21,6 +21,9 @@ JAVA_SOURCES = HERE / "java"
 JAVASCRIPT_SOURCES = HERE / "javascript"
 BUILD_TIMEOUT_S = 300.0
 
+# A consumer looks each second, not each twenty, for queues that are new: those of its retry topic, for one.
+QUICK_JAVA = {"rocketmq.client.rebalance.waitInterval": 1000}
+
 
 @dataclass(frozen=True)
 class Sent:
@@ -169,6 +172,7 @@ class JavaClient:
         """
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", f"-Duser.home={self._logs}"]
         command += [f"-Drocketmq.serialize.type={encoding}"]
+        java_properties = {**QUICK_JAVA, **java_properties}
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
         command += ["-cp", f"{self._classes}:{class_path(self._jars)}", program, *map(str, arguments)]
         yield from _running(f"java {program}", command, self._logs)
