@@ -174,7 +174,7 @@ class JavaClient:
         command += [f"-Drocketmq.serialize.type={encoding}"]
         java_properties = {**QUICK_JAVA, **java_properties}
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
-        command += ["-cp", f"{self._classes}:{class_path(self._jars)}", program, *map(str, arguments)]
+        command += ["-cp", f"{self._classes}:{class_path(self._jars)}", "Run", program, *map(str, arguments)]
         yield from _running(f"java {program}", command, self._logs)
 
     def produce(
