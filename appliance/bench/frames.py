@@ -145,9 +145,10 @@ class TimedFrame:
         return buffer
 
 
-def _send_frame(code: int, topic: str, queue_id: int, properties: str, body: bytes) -> bytes:
-    fields = {
-        "a": GROUP,
+def send_fields(group: str, topic: str, queue_id: int, properties: str, *, is_batch: bool = False) -> dict[str, str]:
+    """Ext fields of a send (310, 320), as the Java client writes them."""
+    return {
+        "a": group,
         "b": topic,
         "c": "TBW102",
         "d": "4",
@@ -158,9 +159,13 @@ def _send_frame(code: int, topic: str, queue_id: int, properties: str, body: byt
         "i": properties,
         "j": "0",
         "k": "false",
-        "m": "true" if code == RequestCode.SEND_BATCH_MESSAGE else "false",
+        "m": "true" if is_batch else "false",
     }
-    return _request(code, fields, body)
+
+
+def _send_frame(code: int, topic: str, queue_id: int, properties: str, body: bytes) -> bytes:
+    is_batch = code == RequestCode.SEND_BATCH_MESSAGE
+    return _request(code, send_fields(GROUP, topic, queue_id, properties, is_batch=is_batch), body)
 
 
 def _request(code: int, fields: dict[str, str], body: bytes) -> bytes:

@@ -7,7 +7,6 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,6 +32,7 @@ from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import ROCKETMQ
 from tests.client.peers import running_peer, topic_at
+from tests.client.seen import Seen, until
 
 _numbers = itertools.count()
 
@@ -41,26 +41,6 @@ _numbers = itertools.count()
 def name() -> str:
     """A name for a topic and a group that no other test used."""
     return f"sdk_{next(_numbers)}"
-
-
-async def until(condition: Callable[[], bool], *, within_s: float = 15.0) -> None:
-    async with asyncio.timeout(within_s):
-        while not condition():
-            await asyncio.sleep(0.02)
-
-
-class Seen:
-    """A listener that keeps what it got."""
-
-    def __init__(self) -> None:
-        self.messages: list[MessageExt] = []
-
-    async def __call__(self, messages: list[MessageExt]) -> None:
-        self.messages += messages
-
-    @property
-    def bodies(self) -> list[bytes]:
-        return [message.body for message in self.messages]
 
 
 async def offsets_written(admin: AdminClient, peer: Peer, group: str, topic: str) -> dict[int, tuple[int, int]]:

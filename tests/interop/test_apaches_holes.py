@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench import wire
+from appliance.bench.frames import send_fields
 from appliance.bench.peer import Peer, PeerError
 from gantrymq.message import properties as names
 from gantrymq.message import record
@@ -54,19 +55,8 @@ def send_batch(peer: Peer, queue_id: int, messages: list[Message], properties: s
 
 
 def _send(peer: Peer, code: RequestCode, queue_id: int, properties: str, body: bytes) -> None:
-    fields = {
-        "a": "holes",
-        "b": TOPIC,
-        "c": "TBW102",
-        "d": "4",
-        "e": str(queue_id),
-        "f": "0",
-        "g": str(int(time.time() * 1000)),
-        "h": "0",
-        "i": properties,
-        "j": "0",
-        "m": str(code is RequestCode.SEND_BATCH_MESSAGE).lower(),
-    }
+    is_batch = code is RequestCode.SEND_BATCH_MESSAGE
+    fields = send_fields("holes", TOPIC, queue_id, properties, is_batch=is_batch)
     with wire.connect(peer.broker_address) as connection:
         answer = wire.call(connection, RemotingCommand.request(code, fields, body))
     assert answer.code == ResponseCode.SUCCESS, answer.remark

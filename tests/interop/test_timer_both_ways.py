@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench import wire
+from appliance.bench.frames import send_fields
 from gantrymq.message import record
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -78,20 +79,7 @@ def send_at(one: OneStore, number: int, deliver_at: float) -> int:
 
 
 def send(one: OneStore, body: bytes, properties: str) -> None:
-    fields = {
-        "a": "senders",
-        "b": TOPIC,
-        "c": "TBW102",
-        "d": "1",
-        "e": "0",
-        "f": "0",
-        "g": str(int(time.time() * 1000)),
-        "h": "0",
-        "i": properties,
-        "j": "0",
-        "k": "false",
-        "m": "false",
-    }
+    fields = send_fields("senders", TOPIC, 0, properties)
     with wire.connect(one.address) as connection:
         answer = wire.call(connection, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, body))
     assert answer.code == ResponseCode.SUCCESS, answer.remark

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from appliance.bench import frames
 from gantrymq.message.properties import encode_properties
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
@@ -101,20 +101,7 @@ async def signed_peer(port: int) -> AsyncIterator[SignedPeer]:
 
 def send_fields(topic: str, **properties: str) -> dict[str, str]:
     """Ext fields of a send (310, 320)."""
-    return {
-        "a": "PG",
-        "b": topic,
-        "c": "TBW102",
-        "d": "4",
-        "e": "0",
-        "f": "0",
-        "g": str(int(time.time() * 1000)),
-        "h": "0",
-        "i": encode_properties(properties),
-        "j": "0",
-        "k": "false",
-        "m": "false",
-    }
+    return frames.send_fields("PG", topic, 0, encode_properties(properties))
 
 
 async def sent(peer: SignedPeer, account: Credentials, topic: str, body: bytes = b"body", **properties: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from appliance.bench.frames import send_fields
 from appliance.broker.processors.send import without_wait
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.ids import decode_offset_message_id
@@ -37,20 +38,7 @@ class Caller:
     async def send(
         self, topic: str, body: bytes, properties: str = "", *, serialize_type: int = 0, **changes: str
     ) -> RemotingCommand:
-        fields = {
-            "a": "producers",
-            "b": topic,
-            "c": "TBW102",
-            "d": "4",
-            "e": "0",
-            "f": "0",
-            "g": "1795228600568",
-            "h": "0",
-            "i": properties,
-            "j": "0",
-            "k": "false",
-            "m": "false",
-        } | changes
+        fields = send_fields("producers", topic, 0, properties) | changes
         code = RequestCode.SEND_BATCH_MESSAGE if fields["m"] == "true" else RequestCode.SEND_MESSAGE_V2
         return await self.ask(RemotingCommand.request(code, fields, body, serialize_type=serialize_type))
 

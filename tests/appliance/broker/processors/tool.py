@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from appliance.bench.frames import send_fields
 from gantrymq.message.properties import encode_properties
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
@@ -38,20 +38,7 @@ class Tool:
         return await self.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields | changes)
 
     async def send(self, topic: str, body: bytes, *, queue_id: int = 0, **properties: str) -> RemotingCommand:
-        fields = {
-            "a": "PG",
-            "b": topic,
-            "c": "TBW102",
-            "d": "4",
-            "e": str(queue_id),
-            "f": "0",
-            "g": str(int(time.time() * 1000)),
-            "h": "0",
-            "i": encode_properties(properties),
-            "j": "0",
-            "k": "false",
-            "m": "false",
-        }
+        fields = send_fields("PG", topic, queue_id, encode_properties(properties))
         answer = await self.ask(RequestCode.SEND_MESSAGE_V2, fields, body)
         assert answer.code == 0, answer.remark
         return answer

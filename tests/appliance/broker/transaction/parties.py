@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from appliance.bench.frames import send_fields
 from appliance.broker.controller import BrokerController
 from gantrymq.message.ids import create_unique_id, decode_offset_message_id
 from gantrymq.message.model import MessageExt
@@ -67,19 +68,9 @@ class ProducerPeer:
         batch: bool = False,
         **properties: str,
     ) -> RemotingCommand:
-        fields = {
-            "a": GROUP,
-            "b": TOPIC,
-            "c": "TBW102",
-            "d": "4",
-            "e": str(queue_id),
+        fields = send_fields(GROUP, TOPIC, queue_id, encode_properties(properties), is_batch=batch) | {
             "f": str(sys_flag),
             "g": str(int(time.time() * 1000) - age_ms),
-            "h": "0",
-            "i": encode_properties(properties),
-            "j": "0",
-            "k": "false",
-            "m": "true" if batch else "false",
         }
         return await self.peer.ask(RequestCode.SEND_MESSAGE_V2, fields, body)
 
