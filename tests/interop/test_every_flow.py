@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,11 +19,11 @@ pytestmark = pytest.mark.interop
 
 # One run each; every pair of axes meets somewhere, the full product is not run.
 CASES = [
-    # encoding, TLS, accounts, brokers, compression
-    pytest.param("JSON", False, False, 1, "ZLIB", id="JSON"),
-    pytest.param("ROCKETMQ", False, False, 2, "LZ4", id="ROCKETMQ, two brokers"),
-    pytest.param("JSON", True, True, 2, "ZSTD", id="JSON, TLS, accounts, two brokers"),
-    pytest.param("ROCKETMQ", True, True, 1, "ZLIB", id="ROCKETMQ, TLS, accounts"),
+    # encoding, TLS, accounts, brokers, compression, fields with short names (code 310) or long ones (10)
+    pytest.param("JSON", False, False, 1, "ZLIB", True, id="JSON"),
+    pytest.param("ROCKETMQ", False, False, 2, "LZ4", True, id="ROCKETMQ, two brokers"),
+    pytest.param("JSON", True, True, 2, "ZSTD", True, id="JSON, TLS, accounts, two brokers"),
+    pytest.param("ROCKETMQ", True, True, 1, "ZLIB", False, id="ROCKETMQ, TLS, accounts"),
 ]
 FLOWS = (
     "broadcast",
@@ -45,14 +46,25 @@ FLOWS = (
 MADE_BY_CLIENTS = {"namespace"}
 
 
-@pytest.mark.parametrize(("encoding", "tls", "acl", "brokers", "compression"), CASES)
+@pytest.mark.parametrize(("encoding", "tls", "acl", "brokers", "compression", "is_short"), CASES)
 def test_every_flow_of_the_java_client_works(
-    tmp_path: Path, java: JavaClient, encoding: str, tls: bool, acl: bool, brokers: int, compression: str
+    tmp_path: Path,
+    java: JavaClient,
+    encoding: str,
+    tls: bool,
+    acl: bool,
+    brokers: int,
+    compression: str,
+    is_short: bool,
 ) -> None:
     if tls and PEER == "apache":
         pytest.skip("Apache's TLS takes other settings")
     with BrokerCluster(tmp_path / "cluster", brokers=brokers, tls=tls, acl=acl) as cluster:
-        told = run_flows(java, cluster, encoding, compression)
+        properties = {
+            "rocketmq.message.compressType": compression,
+            "org.apache.rocketmq.client.sendSmartMsg": str(is_short).lower(),
+        }
+        told = run_flows(java, cluster, encoding, properties)
     slowest = ", ".join(f"{name} {told[name]['ms'] / 1000:.1f}" for name in sorted(told, key=lambda n: -told[n]["ms"]))
     print(f"seconds: {slowest}")
     failures = {name: facts["failure"] for name, facts in told.items() if not facts["ok"]}
@@ -61,7 +73,9 @@ def test_every_flow_of_the_java_client_works(
     assert set(told["rotation"]["brokers"]) == set(cluster.names)
 
 
-def run_flows(java: JavaClient, cluster: BrokerCluster, encoding: str, compression: str, *flows: str) -> dict:
+def run_flows(
+    java: JavaClient, cluster: BrokerCluster, encoding: str, properties: dict[str, str]
+) -> dict[str, dict[str, Any]]:
     """Flow name to what the program told about it."""
     suffix = str(time.monotonic_ns())
     cluster.create_topics(*(f"Flow-{flow}-{suffix}" for flow in FLOWS if flow not in MADE_BY_CLIENTS))
@@ -72,11 +86,11 @@ def run_flows(java: JavaClient, cluster: BrokerCluster, encoding: str, compressi
         suffix,
         len(cluster.names),
         *keys,
-        *(flows or ["all"]),
+        "all",
         encoding=encoding,
         java_properties={
             **cluster.java_properties,
-            "rocketmq.message.compressType": compression,
+            **properties,
             "rocketmq.client.rebalance.waitInterval": 500,
             "rocketmq.client.rebalance.lockInterval": 1000,
         },
