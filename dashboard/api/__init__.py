@@ -10,8 +10,9 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, ValidationError
 
 from dashboard.access import Permission, requires
-from dashboard.api import cluster, topics
+from dashboard.api import brokers, cluster, groups, topics
 from dashboard.api.auth import Forbidden
+from dashboard.api.problems import FormProblem
 from dashboard.failures import GatewayError
 
 VERSION = "1.0.0"
@@ -19,13 +20,15 @@ VERSION = "1.0.0"
 api = NinjaAPI(
     title="GantryMQ",
     version=VERSION,
-    description="Topics and the state of the cluster. "
+    description="Topics, consumer groups, brokers' settings and the state of the cluster. "
     "Send `Authorization: Bearer gmq_…`; tokens are made in the dashboard.",
     docs_url=None,  # served by document.py, behind the log-in
     openapi_url=None,
     urls_namespace="api",
 )
 api.add_router("/topics", topics.router, tags=["topics"])
+api.add_router("/groups", groups.router, tags=["groups"])
+api.add_router("/brokers", brokers.router, tags=["brokers"])
 api.add_router("/cluster", cluster.router, tags=["cluster"])
 
 
@@ -34,7 +37,7 @@ def _gateway_error(request: HttpRequest, exc: Any) -> HttpResponse:
     return api.create_response(request, {"detail": str(exc)}, status=exc.status)
 
 
-@api.exception_handler(topics.FormProblem)
+@api.exception_handler(FormProblem)
 def _form_problem(request: HttpRequest, exc: Any) -> HttpResponse:
     return api.create_response(request, {"detail": "Some fields can't be taken.", "fields": exc.problems}, status=422)
 

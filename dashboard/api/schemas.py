@@ -8,6 +8,7 @@ from ninja import Field, Schema
 
 from dashboard.checks import Verdict
 from dashboard.live.board import BrokerState, Snapshot
+from dashboard.live.services import Services
 from dashboard.rows import QueueRow, TopicDetail, TopicRow
 
 
@@ -63,7 +64,7 @@ class TopicOut(Schema):
             perm=row.perm_text,
             stored_messages=value.stored if value else None,
             in_rate=value.in_rate if value else None,
-            last_write_at=_moment(value.last_write_ms) if value else None,
+            last_write_at=moment(value.last_write_ms) if value else None,
         )
 
 
@@ -91,7 +92,7 @@ class QueueOut(Schema):
             queue_id=row.queue_id,
             min_offset=row.min_offset,
             max_offset=row.max_offset,
-            last_write_at=_moment(row.last_write_ms),
+            last_write_at=moment(row.last_write_ms),
         )
 
 
@@ -138,6 +139,44 @@ class LaneOut(Schema):
     head_wait_ms: float | None
 
 
+class ServicesOut(Schema):
+    """What a broker of ours says of its services; null is what it does not say. Counts run since its start."""
+
+    name_servers_known: int | None
+    name_servers_all: int | None
+    connections: int | None
+    connections_parked: int | None
+    held_pulls: int | None
+    transactions_pending: int | None
+    timers_pending: int | None
+    timer_behind_ms: int | None
+    tables_not_saved: list[str]
+    requests_rejected: int | None
+    requests_expired: int | None
+    disagreeing_groups: list[str]
+    suspended_groups: list[str]
+    tls: str | None
+
+    @classmethod
+    def of(cls, services: Services) -> ServicesOut:
+        return cls(
+            name_servers_known=services.name_servers_known,
+            name_servers_all=services.name_servers_all,
+            connections=services.connections,
+            connections_parked=services.connections_parked,
+            held_pulls=services.held_pulls,
+            transactions_pending=services.transactions_pending,
+            timers_pending=services.timers_pending,
+            timer_behind_ms=services.timer_behind_ms,
+            tables_not_saved=list(services.tables_not_saved),
+            requests_rejected=services.rejected,
+            requests_expired=services.expired,
+            disagreeing_groups=list(services.disagreeing_groups),
+            suspended_groups=list(services.suspended_groups),
+            tls=services.tls or None,
+        )
+
+
 class BrokerOut(Schema):
     """A broker. The values were read at `at`; `why` says why they are not newer."""
 
@@ -152,6 +191,7 @@ class BrokerOut(Schema):
     disk_ratio: float | None = None
     commit_log_bytes: int | None = None
     lanes: list[LaneOut] = []
+    services: ServicesOut | None = None
 
     @classmethod
     def of(cls, state: BrokerState) -> BrokerOut:
@@ -164,6 +204,7 @@ class BrokerOut(Schema):
         out.in_rate, out.out_rate = facts.in_rate, facts.out_rate
         out.disk_ratio = facts.disk_ratio
         out.commit_log_bytes = facts.commit_log_bytes
+        out.services = ServicesOut.of(facts.services)
         out.lanes = [
             LaneOut(name=lane.name, size=lane.size, capacity=lane.capacity, head_wait_ms=lane.head_wait_ms)
             for lane in facts.lanes
@@ -224,5 +265,6 @@ class ClusterOut(Schema):
         )
 
 
-def _moment(at_ms: int) -> datetime | None:
+def moment(at_ms: int) -> datetime | None:
+    """A stored timestamp, None for never."""
     return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms > 0 else None

@@ -10,10 +10,10 @@ from ninja import Query, Router, Status
 
 from dashboard.access import Permission
 from dashboard.api.auth import Token
-from dashboard.api.schemas import Problem, TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
-from dashboard.forms import CalmForm, TopicForm, TopicSettingsForm
+from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.api.schemas import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
+from dashboard.forms import TopicForm, TopicSettingsForm
 from dashboard.gateway import gateway
-from gantrymq.errors import GantryError
 
 logger = logging.getLogger(__name__)
 
@@ -21,15 +21,6 @@ router = Router()
 LIST_MAX = 500
 READ = Token(Permission.TOPICS_READ)
 WRITE = Token(Permission.TOPICS_WRITE)
-REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem, 502: Problem, 503: Problem}
-
-
-class FormProblem(GantryError):
-    """The form refused the body; `problems` maps fields to sentences."""
-
-    def __init__(self, form: CalmForm) -> None:
-        super().__init__("some fields can't be taken")
-        self.problems = form.problems()
 
 
 @router.get("", response={200: TopicList} | REFUSALS, auth=READ, summary="List topics", operation_id="list_topics")
@@ -57,7 +48,7 @@ async def list_topics(
 async def create_topic(request: HttpRequest, body: TopicIn) -> Status[TopicDetailOut]:
     form = TopicForm(_form_data(body.dict(exclude_none=True)))
     if not form.is_valid():
-        raise FormProblem(form)
+        raise FormProblem(form.problems())
     wanted = form.cleaned_data
     await gateway().create_topic(
         wanted["name"],
@@ -83,7 +74,7 @@ async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> To
     given = body.dict(exclude_none=True)
     form = TopicSettingsForm({"queues": 1, "perm": "read-write"} | _form_data(given))
     if not form.is_valid():
-        raise FormProblem(form)
+        raise FormProblem(form.problems())
     queues = form.cleaned_data["queues"] if "queues" in given else None
     perm = form.cleaned_data["perm"] if "perm" in given else None
     await gateway().update_topic(
@@ -113,6 +104,4 @@ def _form_data(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _log(request: HttpRequest, text: str, event: str, topic: str) -> None:
-    principal = request.auth  # type: ignore[attr-defined]
-    token = principal.token.prefix if principal.token else ""
-    logger.info(text, extra={"event": event, "topic": topic, "username": str(principal.user), "token": token})
+    logger.info(text, extra={"event": event, "topic": topic} | caller(request))

@@ -143,7 +143,15 @@ async def test_the_document_describes_every_operation(log_in: Client, users_toke
     for client, headers in ((await log_in("reader"), {}), (AsyncClient(), {"authorization": f"Bearer {users_token}"})):
         answer = await client.get("/api/v1/openapi.json", headers=headers)
         document = answer.json()
-        assert set(document["paths"]) == {"/api/v1/topics", "/api/v1/topics/{name}", "/api/v1/cluster"}
+        assert set(document["paths"]) == {
+            "/api/v1/topics",
+            "/api/v1/topics/{name}",
+            "/api/v1/groups",
+            "/api/v1/groups/{name}",
+            "/api/v1/groups/{name}/reset",
+            "/api/v1/brokers/{name}/config",
+            "/api/v1/cluster",
+        }
         assert set(document["paths"]["/api/v1/topics/{name}"]) == {"get", "put", "delete"}
         secret_words = [
             word for word in ("password", "secret", "token_hash") if word in answer.content.decode().lower()

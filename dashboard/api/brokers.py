@@ -1,0 +1,103 @@
+"""/api/v1/brokers: a broker's settings."""
+
+from __future__ import annotations
+
+import logging
+
+from django.http import HttpRequest
+from ninja import Field, Router, Schema
+
+from dashboard.access import Permission
+from dashboard.api.auth import Token
+from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.config_rows import SettingChange, SettingRow, read_changes
+from dashboard.gateway import gateway
+
+logger = logging.getLogger(__name__)
+
+router = Router()
+READ = Token(Permission.CONFIG_READ)
+WRITE = Token(Permission.CONFIG_WRITE)
+
+
+class SettingOut(Schema):
+    """One setting. refusal: why it can't be changed by a request; null: it can."""
+
+    key: str
+    value: str
+    default: str
+    meaning: str
+    allowed: str
+    refusal: str | None
+
+    @classmethod
+    def of(cls, row: SettingRow) -> SettingOut:
+        return cls(
+            key=row.key, value=row.value, default=row.default, meaning=row.doc, allowed=row.allowed, refusal=row.refusal
+        )
+
+
+class SettingsOut(Schema):
+    """Everything a broker runs with; what nobody should see is masked."""
+
+    broker: str
+    settings: list[SettingOut]
+
+
+class SettingsIn(Schema):
+    """Keys and their new values: all are changed or none."""
+
+    changes: dict[str, str] = Field(examples=[{"fileReservedTime": "48"}])
+    dry_run: bool = Field(False, description="check and say what would change")
+
+
+class ChangeOut(Schema):
+    """One setting that differs."""
+
+    key: str
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, change: SettingChange) -> ChangeOut:
+        return cls(key=change.key, before=change.before, after=change.after)
+
+
+class SettingsChanged(Schema):
+    """What was changed, or would be. remark: the broker's, if it made one."""
+
+    broker: str
+    is_done: bool
+    changes: list[ChangeOut]
+    remark: str | None = None
+
+
+@router.get("/{name}/config", response={200: SettingsOut} | REFUSALS, auth=READ, summary="A broker's settings",
+            operation_id="get_broker_config")  # fmt: skip
+async def get_broker_config(request: HttpRequest, name: str) -> SettingsOut:
+    rows = await gateway().broker_settings(await gateway().broker(name))
+    return SettingsOut(broker=name, settings=[SettingOut.of(row) for row in rows])
+
+
+@router.put("/{name}/config", response={200: SettingsChanged} | REFUSALS, auth=WRITE,
+            summary="Change a broker's settings while it runs", operation_id="update_broker_config")  # fmt: skip
+async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn) -> SettingsChanged:
+    broker = await gateway().broker(name)
+    changes, problems = read_changes(await gateway().broker_settings(broker), body.changes)
+    if problems:
+        raise FormProblem({key: [problem] for key, problem in problems.items()})
+    out = SettingsChanged(broker=name, is_done=not body.dry_run, changes=[ChangeOut.of(item) for item in changes])
+    if body.dry_run or not changes:
+        return out
+    out.remark = await gateway().change_settings(broker, changes)
+    logger.info(
+        "broker settings changed",
+        extra={
+            "event": "broker_config_changed",
+            "broker": name,
+            "remark": out.remark,
+            "changes": {change.key: [change.before, change.after] for change in changes},
+            **caller(request),
+        },
+    )
+    return out

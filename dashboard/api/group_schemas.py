@@ -1,0 +1,193 @@
+"""What REST takes and gives about consumer groups. A null is something not known; a zero is zero."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ninja import Field, Schema
+
+from dashboard.api.schemas import moment
+from dashboard.group_rows import GroupDetail, GroupRow, QueuePlace, ResetPlan
+from gantrymq.client.admin_results import QueueMove
+
+
+class GroupOut(Schema):
+    """A consumer group in a list. lag: messages not consumed yet; lag_ms: age of the oldest of them."""
+
+    name: str
+    lag: int | None
+    lag_ms: int | None
+    members: int | None
+    disagrees: bool
+    is_suspended: bool
+    last_consumed_stored_at: datetime | None
+    why: str | None = None
+
+    @classmethod
+    def of(cls, row: GroupRow) -> GroupOut:
+        return cls(
+            name=row.name,
+            lag=row.lag,
+            lag_ms=row.lag_ms,
+            members=row.members,
+            disagrees=row.disagrees,
+            is_suspended=row.is_suspended,
+            last_consumed_stored_at=moment(row.last_consumed_ms),
+            why=row.why,
+        )
+
+
+class GroupList(Schema):
+    """Groups by name. troubles: brokers that could not be asked, whose groups may be missing."""
+
+    groups: list[GroupOut]
+    total: int
+    troubles: list[str]
+
+
+class PlaceOut(Schema):
+    """A group's place in one queue. consumer_offset null: it never confirmed anything there."""
+
+    topic: str
+    broker: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int | None
+    lag: int | None
+    lag_ms: int | None
+    owner: str | None
+
+    @classmethod
+    def of(cls, place: QueuePlace) -> PlaceOut:
+        return cls(
+            topic=place.topic,
+            broker=place.broker_name,
+            queue_id=place.queue_id,
+            broker_offset=place.broker_offset,
+            consumer_offset=place.consumer_offset,
+            lag=place.lag,
+            lag_ms=place.lag_ms,
+            owner=place.owner,
+        )
+
+
+class MemberOut(Schema):
+    """A connected consumer."""
+
+    client_id: str
+    address: str
+    language: str
+    brokers: list[str]
+
+
+class SubscriptionOut(Schema):
+    """What the group wants of a topic. type: TAG or SQL92."""
+
+    topic: str
+    expression: str
+    type: str
+
+
+class PartyOut(Schema):
+    """Members that want the same, where members disagree."""
+
+    members: list[str]
+    subscriptions: dict[str, str]
+
+
+class GroupDetailOut(Schema):
+    """One consumer group whole."""
+
+    name: str
+    lag: int | None
+    lag_ms: int | None
+    consume_rate: float | None
+    suspended_on: list[str]
+    queues: list[PlaceOut]
+    members: list[MemberOut]
+    subscriptions: list[SubscriptionOut]
+    disagreement: list[PartyOut]
+    troubles: list[str]
+
+    @classmethod
+    def of(cls, detail: GroupDetail) -> GroupDetailOut:
+        return cls(
+            name=detail.name,
+            lag=detail.lag,
+            lag_ms=detail.lag_ms,
+            consume_rate=detail.consume_rate,
+            suspended_on=detail.suspended_on,
+            queues=[PlaceOut.of(place) for place in detail.queues],
+            members=[
+                MemberOut(
+                    client_id=one.client_id, address=one.address, language=one.language, brokers=list(one.brokers)
+                )
+                for one in detail.clients
+            ],
+            subscriptions=[
+                SubscriptionOut(topic=topic, expression=expression, type=kind)
+                for topic, expression, kind in detail.subscriptions
+            ],
+            disagreement=[
+                PartyOut(members=party.client_ids, subscriptions=party.subscriptions) for party in detail.parties
+            ],
+            troubles=[f"{trouble.what}: {trouble.reason}" for trouble in detail.troubles],
+        )
+
+
+class ResetIn(Schema):
+    """Where a group shall go on in a topic."""
+
+    topic: str
+    to: str = Field(description="end, begin, time or offset", examples=["time"])
+    at: str | None = Field(None, description="for time: 2026-11-21T07:30:00Z; UTC unless a zone is given")
+    offset: int | None = Field(None, description="for offset: in every queue")
+    dry_run: bool = Field(False, description="say what would happen and change nothing")
+
+
+class MoveOut(Schema):
+    """One queue before and after."""
+
+    broker: str
+    queue_id: int
+    before: int | None
+    after: int
+    skipped: int
+    repeated: int
+
+    @classmethod
+    def of(cls, move: QueueMove) -> MoveOut:
+        return cls(
+            broker=move.queue.broker_name,
+            queue_id=move.queue.queue_id,
+            before=move.before,
+            after=move.after,
+            skipped=move.skipped,
+            repeated=move.repeated,
+        )
+
+
+class ResetOut(Schema):
+    """What a reset did, or would do. consumers_told: running members follow; false: the offsets were written."""
+
+    group: str
+    topic: str
+    is_done: bool
+    consumers_told: bool
+    skipped: int
+    repeated: int
+    refusal: str | None
+    queues: list[MoveOut]
+
+    @classmethod
+    def of(cls, plan: ResetPlan, *, is_done: bool, told: bool) -> ResetOut:
+        return cls(
+            group=plan.group,
+            topic=plan.topic,
+            is_done=is_done,
+            consumers_told=told,
+            skipped=plan.skipped,
+            repeated=plan.repeated,
+            refusal=plan.refusal,
+            queues=[MoveOut.of(move) for move in plan.moves],
+        )

@@ -1,0 +1,80 @@
+"""/api/v1/groups: list, get, move."""
+
+from __future__ import annotations
+
+import logging
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from dashboard.access import Permission
+from dashboard.api.auth import Token
+from dashboard.api.group_schemas import GroupDetailOut, GroupList, GroupOut, ResetIn, ResetOut
+from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.failures import NotAllowed
+from dashboard.gateway import gateway
+from dashboard.group_forms import ResetForm
+from dashboard.group_rows import is_system_group
+
+logger = logging.getLogger(__name__)
+
+router = Router()
+LIST_MAX = 200
+READ = Token(Permission.GROUPS_READ)
+WRITE = Token(Permission.GROUPS_WRITE)
+
+
+@router.get("", response={200: GroupList} | REFUSALS, auth=READ, summary="List consumer groups with their lag",
+            operation_id="list_groups")  # fmt: skip
+async def list_groups(
+    request: HttpRequest,
+    q: str = Query("", description="part of the name"),
+    topic: str = Query("", description="only groups of this topic, with their lag in it"),
+    system: bool = Query(False, description="the cluster's own groups too"),
+    offset: int = Query(0, ge=0),
+    limit: int = Query(50, ge=1, le=LIST_MAX),
+) -> GroupList:
+    if topic:
+        rows, troubles = await gateway().topic_groups(await gateway().topic(topic))
+        rows = [row for row in rows if q.lower() in row.name.lower()]
+        total, rows = len(rows), rows[offset : offset + limit]
+    else:
+        known, troubles = await gateway().group_names()
+        names = [name for name in known if q.lower() in name.lower() and (system or not is_system_group(name))]
+        total = len(names)
+        rows = await gateway().group_rows(names[offset : offset + limit], known)
+    return GroupList(
+        groups=[GroupOut.of(row) for row in rows],
+        total=total,
+        troubles=[f"{trouble.what}: {trouble.reason}" for trouble in troubles],
+    )
+
+
+@router.get("/{name}", response={200: GroupDetailOut} | REFUSALS, auth=READ, summary="One consumer group",
+            operation_id="get_group")  # fmt: skip
+async def get_group(request: HttpRequest, name: str) -> GroupDetailOut:
+    return GroupDetailOut.of(await gateway().group(name))
+
+
+@router.post("/{name}/reset", response={200: ResetOut} | REFUSALS, auth=WRITE,
+             summary="Move a group to another position in a topic", operation_id="reset_group")  # fmt: skip
+async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOut:
+    detail = await gateway().group(name)
+    given = body.dict(exclude_none=True, exclude={"dry_run"})
+    form = ResetForm(given, topics=detail.resettable_topics)
+    if not form.is_valid():
+        raise FormProblem(form.problems())
+    plan = await gateway().plan_reset(name, form.cleaned_data["topic"], *form.position())
+    if body.dry_run:
+        return ResetOut.of(plan, is_done=False, told=plan.is_online)
+    if plan.refusal is not None:
+        raise NotAllowed(plan.refusal)
+    told = await gateway().reset(plan)
+    logger.info(
+        "group moved",
+        extra={"event": "group_reset", "group": name, "topic": plan.topic, "skipped": plan.skipped,
+               "repeated": plan.repeated,
+               "before": {f"{move.queue.broker_name}.{move.queue.queue_id}": move.before for move in plan.moves},
+               } | caller(request),
+    )  # fmt: skip
+    return ResetOut.of(plan, is_done=True, told=told)

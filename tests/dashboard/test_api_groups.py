@@ -1,0 +1,155 @@
+"""REST: consumer groups and brokers' settings, for programs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from dashboard.gateway import Gateway
+from dashboard.live.sampler import Sampler
+from dashboard.models import User
+from gantrymq.message.model import Message
+from tests.dashboard.conftest import Client
+from tests.dashboard.test_api import Api, api_for, users  # noqa: F401
+from tests.dashboard.test_groups import placed
+from tests.harness import ServingCluster
+
+Topic = Callable[..., Awaitable[str]]
+Users = dict[str, User]
+
+
+async def group_with_lag(gateway: Gateway, cluster: ServingCluster, make_topic: Topic, name: str) -> str:
+    topic = await make_topic(f"{name}-topic", queues=1, messages=[Message(f"{name}-topic", b"x")] * 5)
+    await placed(gateway, cluster, name, topic, {0: 2})
+    await asyncio.sleep(0.01)
+    return topic
+
+
+async def test_groups_are_listed_with_their_lag_in_time(
+    users: Users,
+    gateway: Gateway,
+    cluster: ServingCluster,
+    make_topic: Topic,  # noqa: F811
+) -> None:
+    topic = await group_with_lag(gateway, cluster, make_topic, "rest-lag")
+    api = await api_for(users["reader"], "read")
+    for address in ("/groups?q=rest-lag", f"/groups?topic={topic}"):
+        status, listed = await api.call("get", address)
+        assert (status, listed["total"]) == (200, 1), address
+        [group] = listed["groups"]
+        assert (group["name"], group["lag"], group["members"], group["disagrees"]) == ("rest-lag", 3, 0, False)
+        assert group["lag_ms"] > 0
+    status, whole = await api.call("get", "/groups/rest-lag")
+    assert status == 200 and whole["queues"][0]["consumer_offset"] == 2 and whole["queues"][0]["lag_ms"] > 0
+    assert (await api.call("get", "/groups/rest-nowhere"))[0] == 404
+    assert (await api.call("get", "/groups?topic=rest-nowhere"))[0] == 404
+
+
+async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
+    users: Users,
+    gateway: Gateway,
+    cluster: ServingCluster,
+    make_topic: Topic,  # noqa: F811
+) -> None:
+    topic = await group_with_lag(gateway, cluster, make_topic, "rest-reset")
+    api, admin = await api_for(users["operator"]), await gateway.admin()
+    body: dict[str, Any] = {"topic": topic, "to": "end"}
+    status, planned = await api.call("post", "/groups/rest-reset/reset", body | {"dry_run": True})
+    assert (status, planned["is_done"], planned["skipped"], planned["repeated"]) == (200, False, 3, 0)
+    assert planned["queues"][0]["before"] == 2 and planned["queues"][0]["after"] == 5
+    assert await admin.consumer_offset(cluster.broker_address, "rest-reset", topic, 0) == 2
+    status, done = await api.call("post", "/groups/rest-reset/reset", body)
+    assert (status, done["is_done"], done["consumers_told"]) == (200, True, False)
+    assert await admin.consumer_offset(cluster.broker_address, "rest-reset", topic, 0) == 5
+    moment = {"topic": topic, "to": "time", "at": "2020-01-01T00:00:00Z", "dry_run": True}
+    assert (await api.call("post", "/groups/rest-reset/reset", moment))[1]["repeated"] == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"to": "end"}, "topic"),
+        ({"topic": "other", "to": "end"}, "topic"),
+        ({"to": "sideways"}, "to"),
+        ({"to": "time"}, "at"),
+        ({"to": "offset", "offset": -1}, "offset"),
+        ({"to": "end", "dry_run": "perhaps"}, "dry_run"),
+    ],
+)
+async def test_a_reset_that_can_not_be_is_named_by_field(
+    body: dict[str, Any],
+    field: str,
+    users: Users,
+    gateway: Gateway,
+    cluster: ServingCluster,
+    make_topic: Topic,  # noqa: F811
+) -> None:
+    if not any(row.name == "rest-field-topic" for row in (await gateway.topics()).rows):
+        await group_with_lag(gateway, cluster, make_topic, "rest-field")
+    given = body if field == "topic" else {"topic": "rest-field-topic"} | body
+    status, answer = await (await api_for(users["operator"])).call("post", "/groups/rest-field/reset", given)
+    assert status == 422 and field in answer["fields"]
+
+
+async def test_reading_moves_nothing(
+    users: Users,
+    gateway: Gateway,
+    cluster: ServingCluster,
+    make_topic: Topic,  # noqa: F811
+) -> None:
+    topic = await group_with_lag(gateway, cluster, make_topic, "rest-read")
+    for api in (await api_for(users["operator"], "read"), await api_for(users["reader"], "write")):
+        for dry_run in (True, False):
+            body = {"topic": topic, "to": "end", "dry_run": dry_run}
+            assert (await api.call("post", "/groups/rest-read/reset", body))[0] == 403
+
+
+async def test_settings_take_a_token_of_their_scope_and_an_administrator(users: Users, gateway: Gateway) -> None:  # noqa: F811
+    broker = (await gateway.cluster()).brokers[0].name
+    for user, scope in (("admin", "read"), ("admin", "write"), ("operator", "config"), ("reader", "config")):
+        api = await api_for(users[user], scope)
+        assert (await api.call("get", f"/brokers/{broker}/config"))[0] == 403, (user, scope)
+        assert (await api.call("put", f"/brokers/{broker}/config", {"changes": {}}))[0] == 403, (user, scope)
+    assert (await (await api_for(users["admin"], "config")).call("get", "/topics"))[0] == 200
+
+
+async def test_settings_are_read_checked_and_changed(
+    users: Users,
+    gateway: Gateway,
+    cluster: ServingCluster,  # noqa: F811
+) -> None:
+    broker, api = cluster.broker, await api_for(users["admin"], "config")
+    address, before = f"/brokers/{broker.config.broker_name}/config", broker.config.trace_on
+    status, seen = await api.call("get", address)
+    by_key = {item["key"]: item for item in seen["settings"]}
+    assert status == 200 and by_key["traceOn"]["value"] == str(before).lower() and by_key["traceOn"]["refusal"] is None
+    assert by_key["storePathRootDir"]["refusal"]
+
+    change = {"changes": {"traceOn": str(not before).lower()}}
+    status, planned = await api.call("put", address, change | {"dry_run": True})
+    assert (status, planned["is_done"], len(planned["changes"])) == (200, False, 1)
+    assert broker.config.trace_on is before
+    status, done = await api.call("put", address, change)
+    assert (status, done["is_done"]) == (200, True) and "holds until" in done["remark"]
+    assert broker.config.trace_on is not before
+    assert (await api.call("put", address, {"changes": {"traceOn": str(before).lower()}}))[0] == 200
+
+    status, refused = await api.call("put", address, {"changes": {"traceOn": "x", "storePathRootDir": "/tmp"}})
+    assert status == 422 and set(refused["fields"]) == {"traceOn", "storePathRootDir"}
+    assert broker.config.trace_on is before
+    assert (await api.call("get", "/brokers/no-such/config"))[0] == 404
+
+
+async def test_the_cluster_tells_of_services(users: Users, gateway: Gateway) -> None:  # noqa: F811
+    await Sampler(gateway).sample()
+    status, seen = await (await api_for(users["reader"], "read")).call("get", "/cluster")
+    services = seen["brokers"][0]["services"]
+    assert status == 200 and services["name_servers_known"] == 1 and services["tables_not_saved"] == []
+
+
+async def test_without_a_token_nothing_is_told(gateway: Gateway, log_in: Client) -> None:
+    for method, address in (("get", "/groups"), ("post", "/groups/x/reset"), ("get", "/brokers/x/config")):
+        assert (await Api("").call(method, address, {} if method == "post" else None))[0] == 401
