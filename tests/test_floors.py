@@ -24,6 +24,7 @@ PACKAGES = ("gantrymq", "store", "appliance", "dashboard")
 SHARED = (  # what every process of the appliance may use: settings, errors, tasks, the log
     "appliance.acl_settings",
     "appliance.appliance_config",
+    "appliance.changeable_settings",
     "appliance.config",
     "appliance.config_loader",
     "appliance.data_folder",
@@ -90,6 +91,7 @@ ROOMS = {
         ("gantrymq", "dashboard", *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
+    "dashboard.config_rows": Room(("gantrymq", "store.config", "dashboard", *SHARED)),  # settings, as declared
     "dashboard.management.commands.up": Room(
         ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")
     ),
