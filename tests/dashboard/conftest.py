@@ -4,6 +4,7 @@ client.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from django.test import AsyncClient
 from dashboard.gateway import Gateway, use_gateway
 from dashboard.live.board import board
 from dashboard.models import Role, User
+from dashboard.tokens import create_token
 from gantrymq.message.model import Message
 from tests.harness import ServingCluster, serving
 
@@ -91,6 +93,30 @@ async def make_topic(gateway: Gateway) -> Callable[..., Awaitable[str]]:
         return name
 
     return make
+
+
+@pytest.fixture
+def users(make_user: Callable[..., User]) -> dict[str, User]:
+    return {role.value: make_user(role) for role in Role}
+
+
+class Api:
+    """Calls with one token."""
+
+    def __init__(self, secret: str) -> None:
+        self._client, self._headers = AsyncClient(), {"authorization": f"Bearer {secret}"}
+
+    async def call(self, method: str, address: str, body: Any = None) -> tuple[int, Any]:
+        options: dict[str, Any] = {"headers": self._headers}
+        if body is not None:
+            options |= {"data": json.dumps(body), "content_type": "application/json"}
+        response = await getattr(self._client, method)("/api/v1" + address, **options)
+        return response.status_code, json.loads(response.content) if response.content else None
+
+
+async def api_for(user: User, scope: str = "write") -> Api:
+    _, secret = await create_token(user, "test", scope, 7)
+    return Api(secret)
 
 
 _known_hash = ""

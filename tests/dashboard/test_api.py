@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -16,33 +15,9 @@ from dashboard.live.sampler import Sampler
 from dashboard.models import ApiToken, Role, User
 from dashboard.tokens import create_token
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Api, Client, api_for
 
 Topic = Callable[..., Awaitable[str]]
-
-
-@pytest.fixture
-def users(make_user: Callable[..., User]) -> dict[str, User]:
-    return {role.value: make_user(role) for role in Role}
-
-
-class Api:
-    """Calls with one token."""
-
-    def __init__(self, secret: str) -> None:
-        self._client, self._headers = AsyncClient(), {"authorization": f"Bearer {secret}"}
-
-    async def call(self, method: str, address: str, body: Any = None) -> tuple[int, Any]:
-        options: dict[str, Any] = {"headers": self._headers}
-        if body is not None:
-            options |= {"data": json.dumps(body), "content_type": "application/json"}
-        response = await getattr(self._client, method)("/api/v1" + address, **options)
-        return response.status_code, json.loads(response.content) if response.content else None
-
-
-async def api_for(user: User, scope: str = "write") -> Api:
-    _, secret = await create_token(user, "test", scope, 7)
-    return Api(secret)
 
 
 async def test_a_topic_lives_and_dies_over_rest(users: dict[str, User], gateway: Gateway) -> None:

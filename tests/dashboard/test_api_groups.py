@@ -12,8 +12,7 @@ from dashboard.gateway import Gateway
 from dashboard.live.sampler import Sampler
 from dashboard.models import User
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client
-from tests.dashboard.test_api import Api, api_for, users  # noqa: F401
+from tests.dashboard.conftest import Api, Client, api_for
 from tests.dashboard.test_groups import placed
 from tests.harness import ServingCluster
 
@@ -32,7 +31,7 @@ async def test_groups_are_listed_with_their_lag_in_time(
     users: Users,
     gateway: Gateway,
     cluster: ServingCluster,
-    make_topic: Topic,  # noqa: F811
+    make_topic: Topic,
 ) -> None:
     topic = await group_with_lag(gateway, cluster, make_topic, "rest-lag")
     api = await api_for(users["reader"], "read")
@@ -52,7 +51,7 @@ async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
     users: Users,
     gateway: Gateway,
     cluster: ServingCluster,
-    make_topic: Topic,  # noqa: F811
+    make_topic: Topic,
 ) -> None:
     topic = await group_with_lag(gateway, cluster, make_topic, "rest-reset")
     api, admin = await api_for(users["operator"]), await gateway.admin()
@@ -85,7 +84,7 @@ async def test_a_reset_that_can_not_be_is_named_by_field(
     users: Users,
     gateway: Gateway,
     cluster: ServingCluster,
-    make_topic: Topic,  # noqa: F811
+    make_topic: Topic,
 ) -> None:
     if not any(row.name == "rest-field-topic" for row in (await gateway.topics()).rows):
         await group_with_lag(gateway, cluster, make_topic, "rest-field")
@@ -98,7 +97,7 @@ async def test_reading_moves_nothing(
     users: Users,
     gateway: Gateway,
     cluster: ServingCluster,
-    make_topic: Topic,  # noqa: F811
+    make_topic: Topic,
 ) -> None:
     topic = await group_with_lag(gateway, cluster, make_topic, "rest-read")
     for api in (await api_for(users["operator"], "read"), await api_for(users["reader"], "write")):
@@ -107,7 +106,7 @@ async def test_reading_moves_nothing(
             assert (await api.call("post", "/groups/rest-read/reset", body))[0] == 403
 
 
-async def test_settings_take_a_token_of_their_scope_and_an_administrator(users: Users, gateway: Gateway) -> None:  # noqa: F811
+async def test_settings_take_a_token_of_their_scope_and_an_administrator(users: Users, gateway: Gateway) -> None:
     broker = (await gateway.cluster()).brokers[0].name
     for user, scope in (("admin", "read"), ("admin", "write"), ("operator", "config"), ("reader", "config")):
         api = await api_for(users[user], scope)
@@ -119,7 +118,7 @@ async def test_settings_take_a_token_of_their_scope_and_an_administrator(users: 
 async def test_settings_are_read_checked_and_changed(
     users: Users,
     gateway: Gateway,
-    cluster: ServingCluster,  # noqa: F811
+    cluster: ServingCluster,
 ) -> None:
     broker, api = cluster.broker, await api_for(users["admin"], "config")
     address, before = f"/brokers/{broker.config.broker_name}/config", broker.config.trace_on
@@ -143,7 +142,7 @@ async def test_settings_are_read_checked_and_changed(
     assert (await api.call("get", "/brokers/no-such/config"))[0] == 404
 
 
-async def test_the_cluster_tells_of_services(users: Users, gateway: Gateway) -> None:  # noqa: F811
+async def test_the_cluster_tells_of_services(users: Users, gateway: Gateway) -> None:
     await Sampler(gateway).sample()
     status, seen = await (await api_for(users["reader"], "read")).call("get", "/cluster")
     services = seen["brokers"][0]["services"]

@@ -14,8 +14,7 @@ from dashboard.forms import DELAY_LEVELS, TestMessageForm
 from dashboard.gateway import Gateway
 from dashboard.models import Role, User
 from gantrymq.message import properties as names
-from tests.dashboard.conftest import Client
-from tests.dashboard.test_api import api_for
+from tests.dashboard.conftest import Client, api_for
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]
