@@ -14,8 +14,8 @@ from gantrymq.remoting.codes import RequestCode
 async def check_conditions(session: ClientSession, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
     """Have the conditions compiled: a mistake should show now, not as a pull that fails for ever.
 
-    Raises ResponseError when a broker refuses one. A topic that nobody knows yet is left out, as in Java's client: there
-    is no broker to ask, and a topic's first message may be on its way to the name server.
+    Raises ResponseError when a broker refuses one. A topic that nobody knows yet is left out, as in the Java client: no
+    broker can be asked, and its first message may be on its way.
     """
     for subscription in subscriptions:
         if subscription.expression_type != SQL92:
