@@ -90,6 +90,7 @@ def _puts_and_gets(broker: BrokerController) -> dict[str, str]:
         "getFoundTps": _rates(found),
         "getMissTps": _rates(missed),
         "getTransferedTps": _rates(transferred),
+        "getTransferredTps": _rates(transferred),  # as RocketMQ 5 spells it: its exportMetrics fails without
         "getTotalTps": _rates([hit + miss for hit, miss in zip(found, missed, strict=True)]),
     }
 

@@ -523,12 +523,15 @@ class OffsetWrapper(Body):
     """A group's place in one queue; last_timestamp: store time of the last consumed message, 0 if none.
 
     lag_ms: age of the oldest message not consumed yet, 0 if none; only our brokers tell it, and Java ignores it.
+    pull_offset: how far the group has pulled, which RocketMQ 5 tells and its tools count as "in flight"; RocketMQ 4.9
+    does not know it.
     """
 
     broker_offset: int = 0
     consumer_offset: int = 0
     last_timestamp: int = 0
     lag_ms: int = 0
+    pull_offset: int = 0
 
 
 @dataclass

@@ -77,6 +77,7 @@ def _topic_stats(broker: BrokerController, group: str, config: TopicConfig, queu
             consumed,
             max(time_at(topic, queue_id, consumed - 1), 0),
             lag_ms(time_at, topic, queue_id, (consumed, low, high), now_ms),
+            consumed,  # what is pulled and not consumed is known to the consumer only
         )
     return stats
 
