@@ -161,6 +161,18 @@ GROUPS = (
     Case("consumerProgress -g AdminIdle", ("CODE: 17",), "a group whose retry topic nobody made"),
     Case("getConsumerStatus -g AdminGroup -t AdminTopic", (r"^\S+ +{broker_name}",), "AdminGroup online"),
     Case("consumer -g AdminGroup", ("#ClientId|Same subscription",), "AdminGroup online"),
+)
+
+EXPORTS = (
+    Case("exportMetadata -c {cluster} -f {folder}", ('"AdminTopic"', '"AdminIdle"'), file="metadata.json"),
+    Case("exportMetadata -b {broker} -f {folder} -t -s", (r'"%RETRY%AdminGroup"',), file="topic.json"),
+    Case("exportMetadata -b {broker} -f {folder} -g", ('"AdminIdle"',), file="subscriptionGroup.json"),
+    Case("exportConfigs -c {cluster} -f {folder}", ('"{broker_name}"', "ASYNC_MASTER"), file="configs.json"),
+    Case("exportMetrics -c {cluster} -f {folder}", ('"{broker_name}"', "V4_9"), file="metrics.json"),
+)
+
+# A Java consumer that is told to start elsewhere stands still for ten seconds and answers nobody: so these come last.
+RESETS = (
     Case("resetOffsetByTime -g AdminGroup -t AdminTopic -s now", ("rollback consumer offset by specified group",)),
     Case(
         "resetOffsetByTime -g AdminGroup -t AdminTopic -s {begin} -f true",
@@ -180,14 +192,6 @@ GROUPS = (
     Case("resetOffsetByTimeOld -g AdminGroup -t AdminTopic -s 2026-01-01#00:00:00:000", ("#rollbackOffset",)),
 )
 
-EXPORTS = (
-    Case("exportMetadata -c {cluster} -f {folder}", ('"AdminTopic"', '"AdminIdle"'), file="metadata.json"),
-    Case("exportMetadata -b {broker} -f {folder} -t -s", (r'"%RETRY%AdminGroup"',), file="topic.json"),
-    Case("exportMetadata -b {broker} -f {folder} -g", ('"AdminIdle"',), file="subscriptionGroup.json"),
-    Case("exportConfigs -c {cluster} -f {folder}", ('"{broker_name}"', "ASYNC_MASTER"), file="configs.json"),
-    Case("exportMetrics -c {cluster} -f {folder}", ('"{broker_name}"', "V4_9"), file="metrics.json"),
-)
-
 CLEANING = (
     Case(
         "deleteTopic -c {cluster} -t AdminSpare", (r"delete topic \[AdminSpare\] from cluster \[{cluster}\] success.",)
@@ -204,4 +208,4 @@ STATISTICS = (
     Case("statsAll -t AdminTopic", (r"AdminTopic +AdminGroup",)),
 )
 
-COMMANDS = (*TOPICS, *CLUSTER, *NAME_SERVER, *MESSAGES, *GROUPS, *EXPORTS, *STATISTICS, *CLEANING)
+COMMANDS = (*TOPICS, *CLUSTER, *NAME_SERVER, *MESSAGES, *GROUPS, *EXPORTS, *STATISTICS)

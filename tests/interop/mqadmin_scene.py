@@ -11,7 +11,6 @@ from pathlib import Path
 
 from appliance.bench import wire
 from appliance.bench.peer import CLUSTER_NAME, Peer
-from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ConsumerConnection
 from gantrymq.remoting.codes import RequestCode
 from tests.interop.clients import ClientProgram, JavaClient
@@ -38,6 +37,17 @@ class Scene:
     def pattern(self, text: str) -> str:
         """An expression with values in it that are taken as they are."""
         return text.format(**{name: re.escape(value) for name, value in self.values.items()})
+
+    def missing(self, case: Case, text: str) -> list[str]:
+        """What the case has to show and the text does not."""
+        return [pattern for pattern in case.shows if not re.search(self.pattern(pattern), text, re.MULTILINE)]
+
+    def answer(self, case: Case) -> str:
+        """What the command printed or wrote, or how it failed: then it does not show what it should."""
+        try:
+            return self.run(case)
+        except (AssertionError, OSError) as exc:
+            return f"failed: {exc}"
 
     def run(self, case: Case) -> str:
         """What the command printed or wrote. Raises AssertionError when it didn't end, or ended before its limit."""
@@ -73,6 +83,7 @@ def scene(peer: Peer, java: JavaClient, session: MqAdminSession, folder: Path) -
         try:
             consumer.wait_started()
             sent = _messages(peer, java, consumer)
+            _wait_holding_every_queue(peer, consumer)
             producer.wait_started()
             traced.wait_done(60)
             values = _values(peer, folder, sent) | {"traced_id": traced.lines("SENT")[0][0]}
@@ -89,22 +100,44 @@ def _messages(peer: Peer, java: JavaClient, consumer: ClientProgram) -> ClientPr
     return producer
 
 
-def _values(peer: Peer, folder: Path, producer: ClientProgram) -> dict[str, str]:
-    message = producer.sent()[3]
-    now = time.time_ns() // 1_000_000
+def _wait_holding_every_queue(peer: Peer, consumer: ClientProgram) -> None:
+    """Until the consumer has its retry topic's queue, too: it learns later that the topic was made."""
+    fields = {"consumerGroup": "AdminGroup", "clientId": _member(peer)}
+
+    def holds() -> bool:
+        info = wire.ask(peer.broker_address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
+        return b"%RETRY%AdminGroup" in info.body.partition(b'"mqTable"')[2].partition(b'"properties"')[0]
+
+    consumer.wait_for(holds, 60, "queue of the retry topic")
+
+
+def _member(peer: Peer) -> str:
+    """The id of the consumer that is online."""
     fields = {"consumerGroup": "AdminGroup"}
     online = wire.ask(peer.broker_address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields)
     (member,) = ConsumerConnection.from_json(online.body).connection_set
-    return {
-        "namesrv": peer.namesrv_address,
-        "broker": peer.broker_address,
-        "broker_name": peer.broker_name,
-        "cluster": CLUSTER_NAME,
-        "client_id": member.client_id,
+    return member.client_id
+
+
+def _values(peer: Peer, folder: Path, producer: ClientProgram) -> dict[str, str]:
+    message = producer.sent()[3]
+    now = time.time_ns() // 1_000_000
+    return addresses(peer) | {
+        "client_id": _member(peer),
         "unique_id": message.unique_id,
         "offset_id": message.offset_id,
         "wrong_id": f"{message.offset_id[:16]}{1 << 40:016X}",
         "folder": str(folder),
         "begin": str(now - HOUR_MS),
         "now": str(now),
+    }
+
+
+def addresses(peer: Peer) -> dict[str, str]:
+    """The values that say where the cluster is."""
+    return {
+        "namesrv": peer.namesrv_address,
+        "broker": peer.broker_address,
+        "broker_name": peer.broker_name,
+        "cluster": CLUSTER_NAME,
     }

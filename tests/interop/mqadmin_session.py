@@ -23,6 +23,7 @@ TOOLS_OF_THE_PEER = apache.POM  # 4.9.7, the last with getAclConfig
 
 # Classes that are in the jar but that mqadmin does not list.
 UNLISTED = ("offset.GetConsumerStatusCommand", "offset.ResetOffsetByTimeOldCommand", "consumer.ConsumerSubCommand")
+UNLISTED_NAMES = ("getConsumerStatus", "resetOffsetByTimeOld", "consumer")
 
 
 class Printed(NamedTuple):
@@ -59,21 +60,34 @@ class MqAdminSession:
             time.sleep(0.2)
 
     def sign_with(self, access_key: str, secret_key: str) -> None:
-        """From now on commands sign what they send: the file is read by each of them."""
+        """From now on commands sign what they send: each of them reads the file."""
         (self.home / "conf" / "tools.yml").write_text(f"accessKey: {access_key}\nsecretKey: {secret_key}\n")
 
     def __enter__(self) -> Self:
-        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache.JAVA_17_FLAGS]
-        command += [f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}", f"-Dunlisted={self._unlisted}"]
-        command += ["-cp", f"{self._classes}:{maven.class_path(self._jars)}", "RunCommands"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
-        )
+        self._process = self._started()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._stop()
+
+    def _started(self) -> subprocess.Popen[str]:
+        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache.JAVA_17_FLAGS]
+        command += [f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}", f"-Dunlisted={self._unlisted}"]
+        command += ["-cp", f"{self._classes}:{maven.class_path(self._jars)}", "RunCommands"]
+        with (self.home / "virtual-machine.log").open("ab") as errors:
+            return subprocess.Popen(  # some commands write files where they are run
+                command,
+                cwd=self.home,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                encoding="utf-8",
+            )
+
+    def _stop(self) -> None:
         try:
             self._process.communicate(timeout=20)  # the end of its input is the end of its work
         except subprocess.TimeoutExpired:
@@ -89,7 +103,9 @@ class MqAdminSession:
         self._process.stdin.flush()
         ending, _, printed = self._process.stdout.readline().rstrip("\n").partition("\t")
         if ending not in ("CUT", "ENDED"):
-            raise AssertionError(f"{arguments} ended the virtual machine: {self._process.communicate()}")
+            self._stop()
+            self._process = self._started()  # what mqadmin can't parse ends its process
+            raise AssertionError(f"{arguments} ended the virtual machine")
         return Printed(base64.b64decode(printed).decode(), ending == "CUT")
 
 

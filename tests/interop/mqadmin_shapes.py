@@ -27,8 +27,8 @@ _VALUES = (
     (re.compile(r"\bnull:0\b"), "<address>"),
     (re.compile(r"V[45]_\d_\d(_SNAPSHOT)?"), "<version>"),
     (re.compile(r"@[0-9a-f]{5,8}\b"), "@<hash>"),
-    (re.compile(r"(?<![\w.])-?\d[\d.]*(E-?\d+)?"), "<n>"),
-    (re.compile(r"\d+"), "<n>"),
+    (re.compile(r"(?<![\w.])(?<!CODE: )-?\d[\d.]*(E-?\d+)?"), "<n>"),
+    (re.compile(r"(?<!CODE: )(?<!CODE: \d)(?<!CODE: \d\d)\d+"), "<n>"),  # a response's code is no value
 )
 
 
