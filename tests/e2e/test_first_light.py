@@ -129,6 +129,23 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     wait.until(lambda page: len(page.find_elements(By.CSS_SELECTOR, "tr.row")) == 2)
     assert "by hand" in find("tr.row").text
 
+    # a message that waits, from the same form
+    find("[name=deliver]").send_keys("2 h")
+    find(".send-form .primary").click()
+    wait.until(lambda page: "waits for its time" in page.find_element(By.CSS_SELECTOR, ".send-form").text)
+
+    # groups: none yet, and how to make one; a broker's settings: a change, the difference, saved
+    browser.get(url + "/groups")
+    assert "No consumer group yet" in find("main").text
+    browser.get(url + "/broker/broker-a/config")
+    hours = find("[name='set.fileReservedTime']")
+    hours.clear()
+    hours.send_keys("48")
+    find(".settings-form .primary").click()
+    assert find("ins").text == "48"
+    find("main form .primary").click()
+    assert "1 setting changed" in find(".note").text
+
     complaints = [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
     assert complaints == [], "the browser's console is clean: no refused script or style, nothing missing"
     assert requests_elsewhere(browser, url) == [], "the pages load nothing from outside"
