@@ -144,10 +144,13 @@ class JavaClient:
 
     name = "java"
 
-    def __init__(self, logs: Path) -> None:
+    def __init__(
+        self, logs: Path, *, pom: Path = JAVA_SOURCES / "pom.xml", programs: Sequence[Path] | None = None
+    ) -> None:
+        """pom: which client; programs: sources of the programs, for a client that not all of java/ compile with."""
         self._logs = logs
-        self._jars = copied_jars(JAVA_SOURCES / "pom.xml")
-        self._classes = _java_classes(self._jars)
+        self._jars = copied_jars(pom)
+        self._classes = _java_classes(self._jars, pom, programs or sorted(JAVA_SOURCES.glob("*.java")))
 
     @property
     def version(self) -> str:
@@ -231,14 +234,13 @@ def _running(name: str, command: Sequence[str | Path], logs: Path) -> Iterator[C
         program.close()
 
 
-def _java_classes(jars: Path) -> Path:
+def _java_classes(jars: Path, pom: Path, sources: Sequence[Path]) -> Path:
     """The programs' classes, compiled once for each state of the sources."""
-    sources = sorted(JAVA_SOURCES.glob("*.java"))
 
     def build(folder: Path) -> None:
         tool(["javac", "-cp", class_path(jars), "-d", folder, *sources])
 
-    return built(f"interop-java-{_digest([*sources, JAVA_SOURCES / 'pom.xml'])}", build)
+    return built(f"interop-java-{_digest([*sources, pom])}", build)
 
 
 def _npm_folder() -> Path:
