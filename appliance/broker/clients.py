@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from appliance.acl.access import account_name
 from appliance.broker.subscription_agreement import Wish
+from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.bodies import Connection
 
@@ -70,6 +71,7 @@ class ProducerManager:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._memberships = Memberships()
+        self._log_limit = LogLimit()
         self._turn = itertools.count()
         self.groups: dict[str, Channels] = {}
         self._connection_of_client: dict[str, ServerConnection] = {}
@@ -87,7 +89,8 @@ class ProducerManager:
             self._forget_client(member)
         members[connection] = ClientChannel(connection, client_id, language, version, self._clock())
         self._memberships.add(connection, group)
-        logger.info("producer joined", extra={"event": "producer_joined", "group": group, "client": client_id})
+        if self._log_limit.allows("producer_joined", connection.remote_text.rpartition(":")[0]):
+            logger.info("producer joined", extra={"event": "producer_joined", "group": group, "client": client_id})
 
     def unregister(self, group: str, connection: ServerConnection) -> None:
         """Take the connection out of a group."""
@@ -100,7 +103,8 @@ class ProducerManager:
             del self.groups[group]
         if not self._memberships.of(connection):
             self._forget_client(member)
-        logger.info("producer left", extra={"event": "producer_left", "group": group, "client": member.client_id})
+        if self._log_limit.allows("producer_left", connection.remote_text.rpartition(":")[0]):
+            logger.info("producer left", extra={"event": "producer_left", "group": group, "client": member.client_id})
 
     def _note_client(self, client_id: str, connection: ServerConnection) -> None:
         """The latest connection of a client gets its replies; one of another account does not take its place."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from appliance.broker.clients import Channels, ClientChannel, Memberships, expired
 from appliance.broker.subscription_agreement import SubscriptionAgreement, WishCounter, wish_of
+from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.bodies import ConsumerData, ConsumerIdList, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
@@ -121,6 +122,7 @@ class ConsumerManager:
         self._is_notifying = notify_enable
         self._clock = clock
         self._memberships = Memberships()
+        self._log_limit = LogLimit()
         self._silent_groups: set[str] = set()  # groups whose settings switch notices off
         self._to_notify: dict[str, None] = {}  # in order of their first change
         self._has_notices = asyncio.Event()
@@ -153,7 +155,8 @@ class ConsumerManager:
         is_new = info.join(ClientChannel(connection, client_id, language, version, self._clock(), wish))
         if is_new:
             self._memberships.add(connection, name)
-            logger.info("consumer joined", extra={"event": "consumer_joined", "group": name, "client": client_id})
+            if self._log_limit.allows("consumer_joined", connection.remote_text.rpartition(":")[0]):
+                logger.info("consumer joined", extra={"event": "consumer_joined", "group": name, "client": client_id})
         is_changed = info.subscribe(consumer.subscription_data_set)
         if is_notifying:
             self._silent_groups.discard(name)
@@ -174,7 +177,8 @@ class ConsumerManager:
         if info is None or member is None:
             return
         self._memberships.remove(connection, group)
-        logger.info("consumer left", extra={"event": "consumer_left", "group": group, "client": member.client_id})
+        if self._log_limit.allows("consumer_left", connection.remote_text.rpartition(":")[0]):
+            logger.info("consumer left", extra={"event": "consumer_left", "group": group, "client": member.client_id})
         if info.channels:
             self.notify(group, always=is_gone)
             self.agreement.look(info)

@@ -52,7 +52,7 @@ from appliance.config import BrokerConfig
 from appliance.errors import StartError
 from appliance.live_config import LiveConfig
 from appliance.properties_file import PropertiesFile
-from appliance.remoting.lanes import LaneLimits, Lanes, Route
+from appliance.remoting.lanes import QUEUED_MESSAGES_BYTES_MAX, LaneLimits, Lanes, Route
 from appliance.remoting.server import RemotingServer, ServerConnection
 from appliance.remoting.tls import server_tls
 from appliance.tasks import running
@@ -321,13 +321,13 @@ def lane_limits(config: BrokerConfig) -> dict[str, LaneLimits]:
         return wait_ms if config.fast_failure_enable else None
 
     return {
-        "send": LaneLimits(config.send_capacity, limited(config.send_wait_ms)),
+        "send": LaneLimits(config.send_capacity, limited(config.send_wait_ms), QUEUED_MESSAGES_BYTES_MAX),
         "pull": LaneLimits(config.pull_capacity, limited(config.pull_wait_ms)),
         "heartbeat": LaneLimits(config.heartbeat_capacity, limited(config.heartbeat_wait_ms)),
         "transaction": LaneLimits(config.transaction_capacity, limited(config.transaction_wait_ms)),
         "consumer": LaneLimits(config.consumer_capacity),
         "client": LaneLimits(config.client_capacity),
-        "reply": LaneLimits(config.reply_capacity),
+        "reply": LaneLimits(config.reply_capacity, None, QUEUED_MESSAGES_BYTES_MAX),
         "query": LaneLimits(config.query_capacity),
         "admin": LaneLimits(config.admin_capacity),
     }

@@ -39,10 +39,12 @@ logger = logging.getLogger(__name__)
 ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and timers between rounds
 SHARE = 64  # requests of one lane before the next lane has its turn
 BACKLOG_WANTED = 1024  # queued requests from which on connections are parked: some 10 ms of sends
+BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # the same for their bodies: large ones take longer
 READ_SHARE = 16  # requests that a connection may always bring when it was not parked
 PARKED_SHARE = 64  # requests of a parked connection before the next one's turn
 REMARK_CHARS_MAX = 2048
-QUEUED_BYTES_MAX = 256 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
+QUEUED_BYTES_MAX = 64 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
+QUEUED_MESSAGES_BYTES_MAX = 256 * 1024 * 1024  # where they are messages
 
 Answer = RemotingCommand | bytes | None
 Handler = Callable[[Any, "ServerConnection", RemotingCommand], "Answer | Awaitable[Answer]"]
@@ -61,6 +63,7 @@ class LaneLimits:
 
     capacity: int
     wait_ms_max: int | None = None
+    queued_bytes_max: int = QUEUED_BYTES_MAX
 
 
 class Lane:
@@ -72,6 +75,7 @@ class Lane:
         "name",
         "queue",
         "queued_bytes",
+        "queued_bytes_max",
         "rejected",
         "running",
         "served",
@@ -95,6 +99,7 @@ class Lane:
     def set_limits(self, limits: LaneLimits) -> None:
         """Take other limits from now on; what already waits stays."""
         self.capacity = limits.capacity
+        self.queued_bytes_max = limits.queued_bytes_max
         self.wait_seconds_max = limits.wait_ms_max / 1000 if limits.wait_ms_max is not None else float("inf")
 
     @property
@@ -121,6 +126,7 @@ class Lanes:
         self.by_name = {name: Lane(name, limit) for name, limit in limits.items()}
         self._lanes = tuple(self.by_name.values())
         self.backlog = 0  # requests queued, as of the last round, and read since
+        self.backlog_bytes = 0  # their bodies, as of the last round
         self._parked: deque[ServerConnection] = deque()  # have more requests at hand than were wanted
         self._dirty: list[ServerConnection] = []  # have answers to write at the end of the round
         self._is_scheduled = False
@@ -130,7 +136,7 @@ class Lanes:
     def submit(self, lane: Lane, connection: ServerConnection, request: RemotingCommand, route: Route) -> None:
         """Queue a request, or refuse it when its lane is full. The caller wakes the lanes when it has submitted all."""
         queue = lane.queue
-        if len(queue) + lane.running >= lane.capacity or lane.queued_bytes >= QUEUED_BYTES_MAX:
+        if len(queue) + lane.running >= lane.capacity or lane.queued_bytes >= lane.queued_bytes_max:
             lane.rejected += 1
             self._refuse(connection, request, "[OVERLOAD]system busy, start flow control for a while")
             return
@@ -144,6 +150,8 @@ class Lanes:
 
     def wanted(self) -> int:
         """How many requests a connection may submit now before it is to park."""
+        if self.backlog_bytes > BACKLOG_BYTES_WANTED:
+            return 1
         return max(BACKLOG_WANTED - self.backlog, READ_SHARE)
 
     def park(self, connection: ServerConnection) -> None:
@@ -189,6 +197,7 @@ class Lanes:
                     if lane.queue:
                         has_more = True
         self.backlog = sum([len(lane.queue) for lane in self._lanes])
+        self.backlog_bytes = sum([lane.queued_bytes for lane in self._lanes]) if self.backlog else 0
         if self._parked:
             self._read_on()
             has_more = True
@@ -203,7 +212,7 @@ class Lanes:
     def _read_on(self) -> None:
         """Let parked connections bring more, each in its turn, until enough is queued."""
         for _ in range(len(self._parked)):
-            if self.backlog >= BACKLOG_WANTED:
+            if self.backlog >= BACKLOG_WANTED or self.backlog_bytes > BACKLOG_BYTES_WANTED:
                 return
             self._parked.popleft().read_requests(PARKED_SHARE)
 

@@ -1,0 +1,115 @@
+"""Clients that mean harm, until their time is up: `python -m tests.faults.hostile KIND PORT SECONDS`.
+
+Prints how much it did. They don't share a process with the probe, whose time is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+
+CLIENTS = 40
+done: Counter[str] = Counter()
+numbers = itertools.count()
+
+
+async def come_and_go(port: int) -> None:
+    """Connections that say something that is no frame, or nothing, and leave."""
+    while True:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write((b"\xff" * 8, b"GET / HTTP/1.0\r\n\r\n", b"\0\0\0", b"")[next(numbers) % 4])
+        done["connections"] += 1
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def half_frames(port: int) -> None:
+    """Large frames that never end."""
+    while True:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write((15 << 20).to_bytes(4) + bytes(12 << 20))
+        done["half frames"] += 1
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+            await reader.read()
+        writer.close()
+
+
+async def beats(port: int) -> None:
+    """Heartbeats with groups and topics that nobody ever heard of."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    draining = asyncio.create_task(swallow(reader))
+    try:
+        while True:
+            number = next(numbers)
+            wanted = [SubscriptionData(f"T{number}_{index}") for index in range(20)]
+            consumers = [ConsumerData(f"CG{number}_{index}", subscription_data_set=wanted) for index in range(5)]
+            body = HeartbeatData(f"c{number}", [ProducerData(f"PG{number}")], consumers).to_json()
+            writer.write(RemotingCommand.request(RequestCode.HEART_BEAT, body=body).encode())
+            done["heartbeats"] += 1
+            await writer.drain()
+            await asyncio.sleep(0)  # drain alone lets nobody else have a turn
+    finally:
+        draining.cancel()
+
+
+async def bombs(port: int) -> None:
+    """Bodies that are much work to read."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    draining = asyncio.create_task(swallow(reader))
+    bodies = [b"[" * 200_000, b"{a:" * 80_000, b"[" + b"{}," * 500_000, b'{"a":1,' * 60_000, b" " * (2 << 20)]
+    codes = [RequestCode.HEART_BEAT, RequestCode.LOCK_BATCH_MQ, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST]
+    try:
+        while True:
+            number = next(numbers)
+            request = RemotingCommand.request(codes[number % 3], body=bodies[number % len(bodies)])
+            writer.write(request.encode())
+            done["bombs"] += 1
+            await writer.drain()
+            await asyncio.sleep(0)
+    finally:
+        draining.cancel()
+
+
+async def swallow(reader: asyncio.StreamReader) -> None:
+    while await reader.read(1 << 16):
+        done["answers"] += 1
+
+
+KINDS: dict[str, Callable[[int], Awaitable[None]]] = {
+    "come_and_go": come_and_go,
+    "half_frames": half_frames,
+    "beats": beats,
+    "bombs": bombs,
+}
+
+
+async def again(kind: Callable[[int], Awaitable[None]], port: int) -> None:
+    while True:
+        with contextlib.suppress(ConnectionError, OSError):
+            await kind(port)
+        await asyncio.sleep(0.01)
+
+
+async def main() -> None:
+    kind, port, seconds = KINDS[sys.argv[1]], int(sys.argv[2]), float(sys.argv[3])
+    tasks = [asyncio.create_task(again(kind, port)) for _ in range(CLIENTS)]
+    await asyncio.sleep(seconds)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    print(json.dumps(done))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
