@@ -1,4 +1,4 @@
-"""`gantry bench store`: stages, stalls and recovery as one text and one JSON object."""
+"""`gantry bench store`: stages, stalls, our store beside Apache's, recovery, as one text and one JSON object."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from appliance.bench.peer import Peer
+from appliance.bench.store_peer import Load, MakeCommand, PeerCost, measure_store, render_peers
 from appliance.bench.store_recovery import Reopened, measure_recovery
 from appliance.bench.store_stages import Stage, StoreStages
 from appliance.bench.store_stalls import Stalls, Turn, measure_stalls
@@ -18,7 +19,7 @@ MakeRecoveryPeer = Callable[[Path], Peer]
 
 
 class StoreBench:
-    """Runs the three parts in folders below `work`. `say` gets a line whenever something has been done."""
+    """Runs the four parts in folders below `work`. `say` gets a line whenever something has been done."""
 
     def __init__(
         self, work: Path, say: Callable[[str], None], *, count: int, total_bytes: int, stall_bytes: int, stall_rate: int
@@ -30,8 +31,8 @@ class StoreBench:
         self._stall_bytes = stall_bytes
         self._stall_rate = stall_rate
 
-    def run(self, peers: dict[str, MakeRecoveryPeer]) -> tuple[str, dict[str, Any]]:
-        """Return the table, and the same figures for a file."""
+    def run(self, peers: dict[str, MakeRecoveryPeer], stores: dict[str, MakeCommand]) -> tuple[str, dict[str, Any]]:
+        """Return the table, and the same figures for a file. peers: brokers; stores: programs that drive one alone."""
         stages = self._in_folder(lambda folder: StoreStages(folder, self._count).run())
         self._say("stages measured")
         stalls = {
@@ -43,6 +44,15 @@ class StoreBench:
             for title, flush in (("flushed every 500 ms", True), ("never flushed, all of it dirty", False))
         }
         self._say("stalls measured")
+        alone: dict[str, list[PeerCost]] = {}
+        for label, make_command in stores.items():
+
+            def measure(folder: Path, make: MakeCommand = make_command) -> list[PeerCost]:
+                folder.mkdir()
+                return measure_store(make(folder), folder, Load(self._count, self._total_bytes))
+
+            alone[label] = self._in_folder(measure)
+        self._say("stores alone measured")
         reopened: dict[str, list[Reopened]] = {}
         versions: dict[str, str] = {}
         for label, make in peers.items():
@@ -53,10 +63,12 @@ class StoreBench:
                 return measure_recovery(peer, self._total_bytes, self._say)
 
             reopened[label] = self._in_folder(reopen)
-        text = "\n\n".join([_stages(stages), _stalls(stalls), _recovery(reopened, versions, self._total_bytes)])
+        parts = [_stages(stages), _stalls(stalls), render_peers(alone)] if alone else [_stages(stages), _stalls(stalls)]
+        text = "\n\n".join([*parts, _recovery(reopened, versions, self._total_bytes)])
         return text + "\n", {
             "stages": [stage._asdict() for stage in stages],
             "stalls": {title: _plain_stalls(found) for title, found in stalls.items()},
+            "alone": {label: [cost._asdict() for cost in costs] for label, costs in alone.items()},
             "recovery": {label: [each._asdict() for each in found] for label, found in reopened.items()},
             "peers": versions,
         }

@@ -1,6 +1,7 @@
 """Measure this broker, and Apache RocketMQ beside it: the same load, the same settings, alternating in one run.
 
-`gantry bench store` measures the store alone: each stage of a message, stalls of the loop, starts after kill -9.
+`gantry bench store` measures the store alone: each stage of a message, stalls of the loop, the same load on our store
+and on Apache's without brokers, starts after kill -9. Without a JDK and Maven it measures ours only, and says so.
 
 Apache RocketMQ is fetched by Maven at the first run. The full run takes about six minutes; --quick one and a half.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import orjson
 
+from appliance.bench import maven
 from appliance.bench.apache import ApachePeer
 from appliance.bench.gantry import GantryPeer
 from appliance.bench.peer import Peer
@@ -24,6 +26,7 @@ from appliance.bench.profile import render_profile
 from appliance.bench.report import render
 from appliance.bench.run import FULL, QUICK, Bench, MakePeer, RunSettings
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
+from appliance.bench.store_peer import MakeCommand, apache_command, our_command
 from appliance.bench.store_report import StoreBench
 from gantrymq.errors import ConfigError
 
@@ -79,18 +82,35 @@ def _run_store(arguments: argparse.Namespace) -> int:
         raise ConfigError("bench store knows --quick, --peer, --json, --work and --heap")
     signal.signal(signal.SIGTERM, _leave)
     size = STORE_QUICK if arguments.quick else STORE_FULL
-    peers: dict[str, Callable[[Path], Peer]] = {}
-    if arguments.peer != "apache":
-        peers["gantry"] = GantryPeer
-    if arguments.peer != "ours":
-        peers["apache"] = lambda home: ApachePeer(home, heap=arguments.heap)
+    peers, stores = _stores(arguments)
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
-        text, figures = StoreBench(Path(work), _say, **size).run(peers)
+        text, figures = StoreBench(Path(work), _say, **size).run(peers, stores)
     print(text, end="", flush=True)
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
     return 0
+
+
+def _stores(arguments: argparse.Namespace) -> tuple[dict[str, Callable[[Path], Peer]], dict[str, MakeCommand]]:
+    """Brokers and stores to measure. Raises ToolError when Apache's alone is asked for and can't be had."""
+    peers: dict[str, Callable[[Path], Peer]] = {}
+    stores: dict[str, MakeCommand] = {}
+    if arguments.peer != "apache":
+        peers["gantry"] = GantryPeer
+        stores["gantry"] = our_command
+    if arguments.peer != "ours":
+        try:
+            for name in ("java", "javac", "mvn"):
+                maven.find_tool(name, "Apache's store needs a JDK and Maven")
+        except maven.ToolError as exc:
+            if arguments.peer == "apache":
+                raise
+            _say(f"ours alone: {exc}")
+        else:
+            peers["apache"] = lambda home: ApachePeer(home, heap=arguments.heap)
+            stores["apache"] = lambda work: apache_command(work, arguments.heap)
+    return peers, stores
 
 
 def _settings(arguments: argparse.Namespace) -> RunSettings:
