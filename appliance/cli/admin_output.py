@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from gantrymq.message.model import MessageExt, MessageQueue
-from gantrymq.remoting.bodies import Body
+from gantrymq.remoting.json_body import Body
 
 Cell = str | int | float | None
 NOTHING = "-"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from gantrymq.errors import BodyError
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import Body
+from gantrymq.remoting.json_body import Body
 
 BODY_BYTES_MAX = 2 * 1024 * 1024  # a heartbeat with a thousand topics takes a tenth
 DIALECT_BYTES_MAX = 256 * 1024  # fastjson's dialect is read by ourselves, twenty times slower

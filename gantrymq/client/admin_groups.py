@@ -11,14 +11,13 @@ from gantrymq.errors import ConfigError, GantryError, PartlyDone, ResponseError
 from gantrymq.message.topics import dlq_topic, retry_topic
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import (
-    Body,
     ConsumerConnection,
     ProducerConnection,
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
-    json_field,
 )
 from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.json_body import Body, json_field
 
 
 @dataclass

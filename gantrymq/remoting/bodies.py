@@ -1,230 +1,34 @@
 """The JSON bodies of the protocol, to the field (Apache RocketMQ 4.9.4's bean names in camelCase).
 
-Each body is a dataclass; `to_json` writes what fastjson would (compact, absent instead of null), `from_json` reads
-JSON and fastjson's dialect, ignores unknown fields and fills missing ones with RocketMQ's defaults. Timestamps are
-milliseconds.
+Each body is a dataclass that reads and writes itself (json_body.py) and fills what is missing with RocketMQ's defaults.
+Timestamps are milliseconds.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from gantrymq.errors import BodyError
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting import fastjson
+from gantrymq.remoting.json_body import (
+    Body,
+    int_keys,
+    json_field,
+    key_text,
+    list_of,
+    long_value,
+    longs,
+    map_of,
+    queue_keys,
+    queue_list,
+    table_value,
+    text_value,
+    texts,
+)
 
 PERM_READ = 4
 PERM_WRITE = 2
 PERM_INHERIT = 1
-
-DIGITS_MAX = 20  # of a 64-bit number as text
-REAL_CHARS_MAX = 40
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
-
-
-def json_field(
-    *, name: str | None = None, read: Callable[[Any], Any] | None = None, default: Any = dataclasses.MISSING
-) -> Any:
-    """A field whose JSON name is not its camelCase, or whose value is made of other bodies (`read` builds it)."""
-    metadata = {"name": name, "read": read}
-    if isinstance(default, type):
-        return field(default_factory=default, metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-_Plan = tuple[tuple[str, str, Callable[[Any], Any] | None], ...]
-
-_plans: dict[str, _Plan] = {}
-
-
-def _plan(body: type[Body]) -> _Plan:
-    """(attribute, JSON name, reader) for each field, sorted as fastjson sorts beans; made once a body."""
-    if body.__qualname__ in _plans:
-        return _plans[body.__qualname__]
-    plan = [
-        (
-            item.name,
-            item.metadata.get("name") or _camel(item.name),
-            item.metadata.get("read") or _READERS.get(str(item.type)),
-        )
-        for item in dataclasses.fields(body)  # type: ignore[arg-type]  # every Body is a dataclass
-    ]
-    return _plans.setdefault(body.__qualname__, tuple(sorted(plan, key=lambda entry: entry[1])))
-
-
-class Body:
-    """What all bodies can do; subclasses are dataclasses that only list their fields."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Field values under their JSON names; None is left out."""
-        members: dict[str, Any] = {}
-        for attribute, name, _ in _plan(type(self)):
-            value = getattr(self, attribute)
-            if value is not None:
-                members[name] = _plain(value)
-        return members
-
-    def to_json(self) -> bytes:
-        return fastjson.dumps(self.to_dict())
-
-    @classmethod
-    def from_dict(cls, members: Mapping[str, Any]) -> Self:
-        """Raises BodyError when a field can't be what it should be."""
-        if not isinstance(members, Mapping):
-            raise BodyError(f"{cls.__name__}: expected an object, got {type(members).__name__}")
-        values: dict[str, Any] = {}
-        name = ""
-        try:
-            for attribute, name, read in _plan(cls):
-                value = members.get(name)
-                if value is not None:
-                    values[attribute] = read(value) if read else value
-            return cls(**values)
-        except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as exc:
-            raise BodyError(f"{cls.__name__}.{name}: {exc}") from exc
-
-    @classmethod
-    def from_json(cls, data: bytes, *, dialect_bytes_max: int | None = None) -> Self:
-        """Raises BodyError. dialect_bytes_max: see fastjson.loads."""
-        return cls.from_dict(fastjson.loads(data, dialect_bytes_max=dialect_bytes_max))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Body):
-        return value.to_dict()
-    if isinstance(value, MessageQueue):  # a tuple by type, one value by meaning
-        return value
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    return value
-
-
-def _text(value: Any) -> str:
-    """Text, or what fastjson makes of a number or a boolean where a bean has text."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)
-    raise TypeError(f"expected text, got {type(value).__name__}")
-
-
-def _long(value: Any) -> int:
-    """A whole number of 64 bits; as fastjson does, also from its text."""
-    if not isinstance(value, int | float | str) or (isinstance(value, str) and len(value) > DIGITS_MAX):
-        raise TypeError(f"expected a number, got {type(value).__name__}")
-    number = int(value)
-    if not -(1 << 63) <= number < 1 << 63:
-        raise ValueError("a number of more than 64 bits")
-    return number
-
-
-def _real(value: Any) -> float:
-    if not isinstance(value, int | float | str) or (isinstance(value, str) and len(value) > REAL_CHARS_MAX):
-        raise TypeError(f"expected a number, got {type(value).__name__}")
-    return float(value)
-
-
-def _flag(value: Any) -> bool:
-    """A boolean; as fastjson does, also from its text or from 0 and 1."""
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if isinstance(value, int) and value in (0, 1):
-        return bool(value)
-    raise TypeError(f"expected true or false, got {type(value).__name__}")
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"expected a list, got {type(value).__name__}")
-    return value
-
-
-def _longs(value: Any) -> list[int]:
-    return [_long(item) for item in _list(value)]  # Go sends them as texts
-
-
-def _text_list(value: Any) -> list[str]:
-    return [_text(item) for item in _list(value)]
-
-
-def _text_table(value: Any) -> dict[str, str]:
-    return {_key_text(key): _text(item) for key, item in _table(value).items() if item is not None}
-
-
-def _text_lists(value: Any) -> dict[str, list[str]]:
-    return {_key_text(key): _text_list(item) for key, item in _table(value).items()}
-
-
-def _table(value: Any) -> Mapping[Any, Any]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"expected an object, got {type(value).__name__}")
-    return value
-
-
-def _key_text(key: Any) -> str:
-    return key if isinstance(key, str) else str(key)
-
-
-# By the annotation of a field that says no reader of its own.
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "str": _text,
-    "str | None": _text,
-    "int": _long,
-    "float": _real,
-    "bool": _flag,
-    "list[str]": _text_list,
-    "dict[str, str]": _text_table,
-    "dict[str, list[str]]": _text_lists,
-}
-
-
-def _list_of(body: type[Body]) -> Callable[[Any], list[Any]]:
-    return lambda items: [body.from_dict(item) for item in _list(items)]
-
-
-def _map_of(body: type[Body]) -> Callable[[Any], dict[Any, Any]]:
-    return lambda items: {_key_text(key): body.from_dict(item) for key, item in _table(items).items()}
-
-
-def _texts(items: Mapping[Any, Any]) -> dict[str, str] | None:
-    return {str(key): str(value) for key, value in items.items()} or None
-
-
-def _int_keys(items: Mapping[Any, Any]) -> dict[int, Any]:
-    return {_long(key): _text(value) for key, value in _table(items).items()}
-
-
-def read_message_queue(members: Any) -> MessageQueue:
-    """{"topic", "brokerName", "queueId"} to MessageQueue."""
-    members = _table(members)
-    return MessageQueue(_text(members["topic"]), _text(members["brokerName"]), _long(members["queueId"]))
-
-
-def _queue_list(items: Any) -> list[MessageQueue]:
-    return [read_message_queue(item) for item in _list(items)]
-
-
-def _queue_keys(read: Callable[[Any], Any]) -> Callable[[Any], dict[MessageQueue, Any]]:
-    """A map keyed by MessageQueue, whichever of fastjson's two key forms was used."""
-
-    def convert(items: Any) -> dict[MessageQueue, Any]:
-        return {
-            key if isinstance(key, MessageQueue) else read_message_queue(fastjson.loads(key)): read(value)
-            for key, value in items.items()
-        }
-
-    return convert
 
 
 # -- topics and routes ------------------------------------------------------------------------------------------------
@@ -255,14 +59,14 @@ class TopicConfig(Body):
     topic_filter_type: str = "SINGLE_TAG"
     topic_sys_flag: int = 0
     order: bool = False
-    attributes: dict[str, str] | None = json_field(read=_texts, default=None)
+    attributes: dict[str, str] | None = json_field(read=texts, default=None)
 
 
 @dataclass
 class TopicConfigSerializeWrapper(Body):
     """All topics of a broker: body of 21, part of 103, content of topics.json."""
 
-    topic_config_table: dict[str, TopicConfig] = json_field(read=_map_of(TopicConfig), default=dict)
+    topic_config_table: dict[str, TopicConfig] = json_field(read=map_of(TopicConfig), default=dict)
     data_version: DataVersion = json_field(read=DataVersion.from_dict, default=DataVersion)
 
 
@@ -293,7 +97,7 @@ class BrokerData(Body):
 
     cluster: str = ""
     broker_name: str = ""
-    broker_addrs: dict[int, str] = json_field(read=_int_keys, default=dict)
+    broker_addrs: dict[int, str] = json_field(read=int_keys, default=dict)
 
     @property
     def master_address(self) -> str | None:
@@ -308,8 +112,8 @@ class BrokerData(Body):
 class TopicRouteData(Body):
     """Body of 105: where a topic lives."""
 
-    broker_datas: list[BrokerData] = json_field(read=_list_of(BrokerData), default=list)
-    queue_datas: list[QueueData] = json_field(read=_list_of(QueueData), default=list)
+    broker_datas: list[BrokerData] = json_field(read=list_of(BrokerData), default=list)
+    queue_datas: list[QueueData] = json_field(read=list_of(QueueData), default=list)
     filter_server_table: dict[str, list[str]] = field(default_factory=dict)
     order_topic_conf: str | None = None
 
@@ -318,7 +122,7 @@ class TopicRouteData(Body):
 class ClusterInfo(Body):
     """Body of 106. Both tables are present even when empty."""
 
-    broker_addr_table: dict[str, BrokerData] = json_field(read=_map_of(BrokerData), default=dict)
+    broker_addr_table: dict[str, BrokerData] = json_field(read=map_of(BrokerData), default=dict)
     cluster_addr_table: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -347,12 +151,12 @@ class SubscriptionData(Body):
     TAG: ClassVar[str] = "TAG"
     SUB_ALL: ClassVar[str] = "*"
 
-    topic: str = json_field(read=_text, default="")
-    sub_string: str = json_field(read=_text, default=SUB_ALL)
+    topic: str = json_field(read=text_value, default="")
+    sub_string: str = json_field(read=text_value, default=SUB_ALL)
     tags_set: list[str] = field(default_factory=list)
-    code_set: list[int] = json_field(read=_longs, default=list)
-    sub_version: int = json_field(read=_long, default=0)
-    expression_type: str = json_field(read=_text, default=TAG)
+    code_set: list[int] = json_field(read=longs, default=list)
+    sub_version: int = json_field(read=long_value, default=0)
+    expression_type: str = json_field(read=text_value, default=TAG)
     class_filter_mode: bool = False
 
 
@@ -364,7 +168,7 @@ class ConsumerData(Body):
     consume_type: str = "CONSUME_PASSIVELY"
     message_model: str = "CLUSTERING"
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
-    subscription_data_set: list[SubscriptionData] = json_field(read=_list_of(SubscriptionData), default=list)
+    subscription_data_set: list[SubscriptionData] = json_field(read=list_of(SubscriptionData), default=list)
     unit_mode: bool = False
 
 
@@ -380,8 +184,8 @@ class HeartbeatData(Body):
     """Body of 34: everything one client is."""
 
     client_id: str = json_field(name="clientID", default="")
-    producer_data_set: list[ProducerData] = json_field(read=_list_of(ProducerData), default=list)
-    consumer_data_set: list[ConsumerData] = json_field(read=_list_of(ConsumerData), default=list)
+    producer_data_set: list[ProducerData] = json_field(read=list_of(ProducerData), default=list)
+    consumer_data_set: list[ConsumerData] = json_field(read=list_of(ConsumerData), default=list)
 
 
 @dataclass
@@ -413,7 +217,7 @@ class SubscriptionGroupWrapper(Body):
     """Body of 201, content of subscriptionGroup.json."""
 
     subscription_group_table: dict[str, SubscriptionGroupConfig] = json_field(
-        read=_map_of(SubscriptionGroupConfig), default=dict
+        read=map_of(SubscriptionGroupConfig), default=dict
     )
     data_version: DataVersion = json_field(read=DataVersion.from_dict, default=DataVersion)
 
@@ -441,19 +245,19 @@ class SubscriptionParty(Body):
 class ConsumerConnection(Body):
     """Body of 203. disagreement: who wants what, where members subscribe differently (our brokers only)."""
 
-    connection_set: list[Connection] = json_field(read=_list_of(Connection), default=list)
-    subscription_table: dict[str, SubscriptionData] = json_field(read=_map_of(SubscriptionData), default=dict)
+    connection_set: list[Connection] = json_field(read=list_of(Connection), default=list)
+    subscription_table: dict[str, SubscriptionData] = json_field(read=map_of(SubscriptionData), default=dict)
     consume_type: str = "CONSUME_PASSIVELY"
     message_model: str = "CLUSTERING"
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
-    disagreement: list[SubscriptionParty] | None = json_field(read=_list_of(SubscriptionParty), default=None)
+    disagreement: list[SubscriptionParty] | None = json_field(read=list_of(SubscriptionParty), default=None)
 
 
 @dataclass
 class ProducerConnection(Body):
     """Body of 204."""
 
-    connection_set: list[Connection] = json_field(read=_list_of(Connection), default=list)
+    connection_set: list[Connection] = json_field(read=list_of(Connection), default=list)
 
 
 @dataclass
@@ -479,7 +283,7 @@ class LockBatchRequest(Body):
 
     consumer_group: str = ""
     client_id: str = ""
-    mq_set: list[MessageQueue] = json_field(read=_queue_list, default=list)
+    mq_set: list[MessageQueue] = json_field(read=queue_list, default=list)
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"mqSet": [_queue_members(queue) for queue in self.mq_set]}
@@ -489,7 +293,7 @@ class LockBatchRequest(Body):
 class LockBatchResponse(Body):
     """Answer to 41: the queues now held."""
 
-    lock_ok_mq_set: list[MessageQueue] = json_field(name="lockOKMQSet", read=_queue_list, default=list)
+    lock_ok_mq_set: list[MessageQueue] = json_field(name="lockOKMQSet", read=queue_list, default=list)
 
     def to_dict(self) -> dict[str, Any]:
         return {"lockOKMQSet": [_queue_members(queue) for queue in self.lock_ok_mq_set]}
@@ -515,7 +319,7 @@ class TopicOffset(Body):
 class TopicStatsTable(Body):
     """Body of 202, one entry per write queue."""
 
-    offset_table: dict[MessageQueue, TopicOffset] = json_field(read=_queue_keys(TopicOffset.from_dict), default=dict)
+    offset_table: dict[MessageQueue, TopicOffset] = json_field(read=queue_keys(TopicOffset.from_dict), default=dict)
 
 
 @dataclass
@@ -538,9 +342,7 @@ class OffsetWrapper(Body):
 class ConsumeStats(Body):
     """Body of 208, one entry per read queue."""
 
-    offset_table: dict[MessageQueue, OffsetWrapper] = json_field(
-        read=_queue_keys(OffsetWrapper.from_dict), default=dict
-    )
+    offset_table: dict[MessageQueue, OffsetWrapper] = json_field(read=queue_keys(OffsetWrapper.from_dict), default=dict)
     consume_tps: float = 0.0
 
     @property
@@ -553,7 +355,7 @@ class ConsumeStats(Body):
 class ResetOffsetBody(Body):
     """Answer to 222 and body of the pushed 220: the new offset of each queue."""
 
-    offset_table: dict[MessageQueue, int] = json_field(read=_queue_keys(_long), default=dict)
+    offset_table: dict[MessageQueue, int] = json_field(read=queue_keys(long_value), default=dict)
 
 
 @dataclass
@@ -562,8 +364,8 @@ class ConsumerOffsetTable(Body):
 
     offset_table: dict[str, dict[int, int]] = json_field(
         read=lambda table: {
-            _key_text(key): {_long(queue): _long(offset) for queue, offset in _table(queues).items()}
-            for key, queues in _table(table).items()
+            key_text(key): {long_value(queue): long_value(offset) for queue, offset in table_value(queues).items()}
+            for key, queues in table_value(table).items()
         },
         default=dict,
     )
@@ -574,7 +376,8 @@ class DelayOffsetTable(Body):
     """Body of 45, content of delayOffset.json: delay level to the next index in its queue."""
 
     offset_table: dict[int, int] = json_field(
-        read=lambda table: {_long(level): _long(offset) for level, offset in _table(table).items()}, default=dict
+        read=lambda table: {long_value(level): long_value(offset) for level, offset in table_value(table).items()},
+        default=dict,
     )
 
 
