@@ -38,7 +38,7 @@ class MqAdmin:
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
         command += ["-cp", maven.class_path(self._jars), "org.apache.rocketmq.tools.command.MQAdminStartup"]
         command += [str(argument) for argument in arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=self._home)
         return done.stdout + done.stderr
 
 
