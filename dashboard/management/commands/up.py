@@ -237,8 +237,10 @@ async def _cancel(*tasks: asyncio.Task[Any]) -> None:
 
 
 def _ask_to_stop(stopping: asyncio.Event) -> None:
-    print("\nStopping; nothing is lost." if not stopping.is_set() else "Still stopping.", flush=True)
+    text = "Still stopping." if stopping.is_set() else "\nStopping; nothing is lost."
     stopping.set()
+    with contextlib.suppress(OSError):  # whoever read our words is gone: that must not keep us running
+        print(text, flush=True)
 
 
 def _endpoint(config: ApplianceConfig) -> str:
