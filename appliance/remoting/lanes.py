@@ -40,8 +40,7 @@ ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and time
 SHARE = 64  # requests of one lane before the next lane has its turn
 BACKLOG_WANTED = 1024  # queued requests from which on connections are parked: some 10 ms of sends
 BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # the same for their bodies: large ones take longer
-READ_SHARE = 16  # requests that a connection may always bring when it was not parked
-PARKED_SHARE = 64  # requests of a parked connection before the next one's turn
+READ_SHARE = 4  # requests that a connection may always bring when its turn comes, and when it was not parked
 REMARK_CHARS_MAX = 2048
 QUEUED_BYTES_MAX = 64 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
 QUEUED_MESSAGES_BYTES_MAX = 256 * 1024 * 1024  # where they are messages
@@ -211,10 +210,11 @@ class Lanes:
 
     def _read_on(self) -> None:
         """Let parked connections bring more, each in its turn, until enough is queued."""
+        share = max(BACKLOG_WANTED // len(self._parked), READ_SHARE)  # all have had a turn in what is wanted at once
         for _ in range(len(self._parked)):
             if self.backlog >= BACKLOG_WANTED or self.backlog_bytes > BACKLOG_BYTES_WANTED:
                 return
-            self._parked.popleft().read_requests(PARKED_SHARE)
+            self._parked.popleft().read_requests(share)
 
     def _serve(self, lane: Lane, now: float) -> None:
         """Serve up to SHARE requests of one lane."""
