@@ -33,8 +33,8 @@ def end_log(log: CommitLog, end: int, root: Path) -> None:
         position = end - file.base
         data_from = position + record.BLANK.size if ends_with_blank(file, end) else position
         has_tail = file_bytes.has_data(file.path, data_from, file.size)
-        behind = [each for each in log.queue.files if each.base > end and file_bytes.has_data(each.path, 0, each.size)]
-        if has_tail or behind:
+        behind = [each for each in log.queue.files if each.base > end]
+        if has_tail or any(_has_data(each) for each in behind):
             _keep(root, file, position, behind, has_tail=has_tail)
     log.start_at(end)
 
@@ -50,8 +50,12 @@ def _keep(root: Path, file: MappedFile, position: int, behind: list[MappedFile],
         if has_tail:
             folder.keep_end(file.path, position, file.base, reason, None if is_loss else TAIL_BYTES_MAX)
         for each in reversed(behind):  # the last first: should this be interrupted, no file is missing in between
-            each.close()
-            folder.keep_whole(each.path, each.base, reason)
+            if _has_data(each):
+                each.close()
+                folder.keep_whole(each.path, each.base, reason)
+            else:  # made in advance, or its bytes never reached the disk
+                each.delete()
+                file_bytes.sync_folder(each.path.parent)
     except OSError as exc:
         if is_loss:
             raise StoreDamaged(
@@ -75,6 +79,10 @@ def _keep(root: Path, file: MappedFile, position: int, behind: list[MappedFile],
     )
     if not is_loss:
         forget_oldest(root, "torn", TORN_FOLDERS_MAX)
+
+
+def _has_data(file: MappedFile) -> bool:
+    return file_bytes.has_data(file.path, 0, file.size)
 
 
 def records_of(file: MappedFile, start: int, *, check_crc: bool) -> Iterator[tuple[int, record.RecordFields]]:

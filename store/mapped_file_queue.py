@@ -93,12 +93,11 @@ class MappedFileQueue:
         """Delete the files that start at or behind the offset; erase the rest of the one that contains it."""
         doomed = [file for file in self.files if file.base >= physical_offset]
         self.files = [file for file in self.files if file.base < physical_offset]
-        for file in doomed:
+        for file in reversed(doomed):  # the last first, each made durable: a crash in between leaves no hole
             file.delete()
+            file_bytes.sync_folder(file.path.parent)
         if self.files and self.files[-1].end > physical_offset:
             self.files[-1].zero_from(physical_offset - self.files[-1].base)
-        for folder in {file.path.parent for file in doomed}:
-            file_bytes.sync_folder(folder)
 
     def close(self) -> None:
         for file in self.files:
