@@ -86,10 +86,10 @@ class Life:
             return
         flushed = self._store.flushed_offset
         sync = self._config.is_sync_flush
-        known = {each.key for each in self.owed}
+        known = set(self.owed)  # a transaction's end has the key of its half
         self.owed += [
             each for each in list(self._acknowledged)
-            if each.key not in known and (sync or each.physical_offset < flushed)
+            if each not in known and (sync or max(each.physical_offset + 1, each.end_offset) <= flushed)
         ]  # fmt: skip
 
 

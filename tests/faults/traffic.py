@@ -31,7 +31,7 @@ class Acknowledged(NamedTuple):
     """A message somebody was told is stored. `queue_offset` is -1 for one that stands in no queue.
 
     With COMMITTED or ROLLED_BACK instead, the end of a transaction: of the message that belongs into this queue, and
-    whose half stands at `physical_offset`.
+    whose half stands at `physical_offset`. What notes the end reaches up to `end_offset`, far behind its half.
     """
 
     topic: str
@@ -39,6 +39,7 @@ class Acknowledged(NamedTuple):
     queue_offset: int
     physical_offset: int
     key: str
+    end_offset: int = 0
 
 
 Acknowledge = Callable[[list[Acknowledged]], None]
@@ -104,7 +105,7 @@ class Traffic:
         if self._store.config.is_sync_flush:
             assert await self._flushed(end_offset)
         end = COMMITTED if is_committed else ROLLED_BACK
-        self._acknowledge([Acknowledged(topic, queue_id, end, prepared.physical_offset, prepared.key)])
+        self._acknowledge([Acknowledged(topic, queue_id, end, *prepared[3:5], end_offset)])
 
     async def _flushed(self, end_offset: int) -> bool:
         answered: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
