@@ -71,6 +71,14 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     advertised_host: str = setting("", rocketmq="brokerIP1", doc="address given to clients; empty: found out")
     ha_advertised_host: str = setting("", rocketmq="brokerIP2", doc="address given to slaves; empty: brokerIP1")
     ha_listen_port: int = setting(0, rocketmq="haListenPort", doc="port for slaves; 0: listenPort + 1")
+    slaves_enable: bool = setting(
+        False,
+        rocketmq="slavesEnable",
+        doc="let slaves copy the log: who reaches their port reads it all (not RocketMQ's)",
+    )
+    ha_heartbeat_ms: int = setting(5000, rocketmq="haSendHeartbeatInterval", doc="signs of life to a slave, ms")
+    ha_housekeeping_ms: int = setting(20_000, rocketmq="haHousekeepingInterval", doc="silence that ends a slave, ms")
+    ha_transfer_batch_bytes: int = setting(32_768, rocketmq="haTransferBatchSize", doc="log in one frame, bytes")
     permission: int = setting(6, rocketmq="brokerPermission", doc="4 read, 2 write; less than 6 limits every topic")
     acl_enable: bool = setting(False, rocketmq="aclEnable", doc="ask for accounts: see rocketmqHome")
     credentials_file: Path | None = setting(

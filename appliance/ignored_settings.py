@@ -40,9 +40,8 @@ _IGNORED = {
         flushCommitLogThoroughInterval flushCommitLogTimed flushConsumeQueueLeastPages
         flushConsumeQueueThoroughInterval flushLeastPagesWhenWarmMapedFile messageIndexSafe redeleteHangedFileInterval
         transientStorePoolSize useReentrantLockWhenPutMessage""",
-    "there are no slaves yet": """
-        haHousekeepingInterval haMasterAddress haSendHeartbeatInterval haSlaveFallbehindMax haTransferBatchSize
-        offsetCheckInSlave slaveTimeout""",
+    "this broker is no slave, and no send waits for one": """
+        haMasterAddress haSlaveFallbehindMax offsetCheckInSlave slaveTimeout""",
     "there is no DLedger mode": """
         dLegerGroup dLegerPeers dLegerSelfId enableBatchPush isEnableBatchPush preferredLeaderId
         storePathDLedgerCommitLog""",
@@ -65,7 +64,7 @@ class Fixed(NamedTuple):
 
 
 FIXED = {
-    "brokerRole": Fixed("ASYNC_MASTER", "replication is not built yet"),
+    "brokerRole": Fixed("ASYNC_MASTER", "it serves slaves (slavesEnable), but no send waits for one, and it is none"),
     "clusterTest": Fixed("false", "there is no cluster-test mode: it would answer with routes of other clusters"),
     "duplicationEnable": Fixed("false", "RocketMQ's old way of replication does not exist here"),
     "enableDLegerCommitLog": Fixed("false", "DLedger has another store format, which is not built"),

@@ -91,6 +91,22 @@ class ReadableStore:
         self._dispatcher.put_pending()
         return self._reader.query_message(topic, key, max_messages, begin_ms, end_ms)
 
+    def log_file_start(self, physical_offset: int) -> int:
+        """Return where the file that holds the offset begins."""
+        return physical_offset - physical_offset % self.config.commit_log_file_bytes
+
+    def log_reader(self, physical_offset: int, size_max: int) -> Callable[[], bytes] | None:
+        """Return what reads the log's bytes from there, on a thread: at most size_max, and not over a file's end.
+
+        None when nothing can be read there (yet, or any more). The call raises OSError when the file goes meanwhile.
+        """
+        file = self._log.queue.find(physical_offset)
+        end = min(self._log.readable_end, file.end) if file is not None else 0
+        if file is None or physical_offset >= end:
+            return None
+        start, size = physical_offset - file.base, min(size_max, end - physical_offset)
+        return lambda: file.peek(start, size)
+
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Return the first queue offset whose message is kept; 0 for an unknown queue."""
         queue = self._queues.find(topic, queue_id)

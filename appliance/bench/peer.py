@@ -89,6 +89,13 @@ class Peer(abc.ABC):
         self._launch_namesrv()
         self._launch_broker()
 
+    def join_as_slave(self, master: Peer) -> None:
+        """Belong to another peer's broker set and name server; only start_broker may be called then."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.broker_name = master.broker_name
+        self._namesrv_port = master._namesrv_port
+        self._extra_properties |= {"brokerId": "1", "brokerRole": "SLAVE"}
+
     def start_namesrv(self) -> None:
         self._launch_namesrv()
         self._wait(self.namesrv, lambda: wire.registered_brokers(self.namesrv_address) is not None)

@@ -36,6 +36,7 @@ from appliance.broker.processors.pull import pull_again
 from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.rebalance_lock import RebalanceLockManager
 from appliance.broker.schedule import ScheduleMessageService
+from appliance.broker.slaves import SlaveService
 from appliance.broker.slow_consumers import SlowConsumerGuard
 from appliance.broker.stats import BrokerStatsManager
 from appliance.broker.subscription_group import SubscriptionGroupManager
@@ -127,6 +128,7 @@ class BrokerController:
         self.access = access_gate(config, self.accounts, self.store)
         self.producers.may_see = may_send(self.access)
         self.lanes = Lanes(self, lane_limits(config))
+        self.slaves = SlaveService(self.store, config)
         self.tls = server_tls(config)
         self.server = self._listener(HANDLERS, config.listen_port)
         self.vip_server = self._listener(VIP_HANDLERS, config.listen_port - VIP_PORT_DISTANCE)
@@ -212,6 +214,7 @@ class BrokerController:
                 *([self.accounts] if self.accounts is not None else []),
                 self.outer_api,
                 self.topic_sharing,
+                self.slaves,
                 *self._address_server(),
                 *([self.tls] if self.tls is not None else []),
             )
@@ -255,10 +258,15 @@ class BrokerController:
             if self.config.listen_port > VIP_PORT_DISTANCE:
                 await self.vip_server.open()
                 stack.push_async_callback(self.vip_server.close)
+            if self.config.slaves_enable:
+                after_own = self.port + 1 if self.config.listen_port else 0
+                await self.slaves.open(self.config.ha_listen_port or after_own)
+                stack.push_async_callback(self.slaves.close)
         except OSError as exc:
             raise StartError(
                 f"can't listen on {self.config.bind_address}:{self.config.listen_port} "
-                f"(and {VIP_PORT_DISTANCE} below): {exc.strerror}; choose another listenPort"
+                f"(and {VIP_PORT_DISTANCE} below, and haListenPort with slavesEnable): {exc.strerror}; "
+                "choose another listenPort"
             ) from exc
         host = self.config.advertised_address_host
         self.address = f"{host}:{self.port}"

@@ -330,4 +330,4 @@ def _ha_address(broker: BrokerController) -> str:
     """Where slaves would ask for data: brokerIP2, by default the broker's own host and the port after its own."""
     host, _, port = broker.address.rpartition(":")
     config = broker.config
-    return f"{config.ha_advertised_host or host}:{config.ha_listen_port or int(port) + 1}"
+    return f"{config.ha_advertised_host or host}:{broker.slaves.port or config.ha_listen_port or int(port) + 1}"

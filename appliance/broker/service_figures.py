@@ -33,7 +33,10 @@ def service_figures(broker: BrokerController) -> dict[str, str]:
     """One row a figure. Cheap: nothing but memory is looked at."""
     known, all_ = broker.outer_api.registered
     tables = {"topics": broker.topics, "groups": broker.groups, "offsets": broker.offsets, "filters": broker.filters}
+    behind = broker.slaves.behind_bytes
     rows = {
+        "slavesConnected": str(len(broker.slaves.slaves)),
+        "slaveBehindBytes": "none" if behind is None else str(behind),  # of the one that has most
         "nameServersRegistered": f"{known}/{all_}",
         "connections": str(broker.server.connection_count + broker.vip_server.connection_count),
         "connectionsParked": str(broker.lanes.parked_count),  # bring more requests than can be served now

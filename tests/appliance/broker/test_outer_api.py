@@ -40,7 +40,7 @@ async def registering(
     addresses = ";".join(f"127.0.0.1:{port}" for port in ports)
     config = BrokerConfig(namesrv_addresses=addresses, **settings)  # type: ignore[arg-type]
     topics = topic_table(tmp_path, config)
-    broker = SimpleNamespace(config=config, topics=topics, address=ADDRESS)
+    broker = SimpleNamespace(config=config, topics=topics, address=ADDRESS, slaves=SimpleNamespace(port=0))
     outer_api = BrokerOuterApi(broker)  # type: ignore[arg-type]
     topics.on_change = outer_api.topic_changed
     task = asyncio.create_task(outer_api.run())
@@ -189,7 +189,9 @@ def test_addresses_are_split_and_each_kept_once() -> None:
 
 def test_a_broker_without_name_servers_has_nothing_to_do(tmp_path: Path) -> None:
     config = BrokerConfig()
-    broker = SimpleNamespace(config=config, topics=topic_table(tmp_path, config), address=ADDRESS)
+    broker = SimpleNamespace(
+        config=config, topics=topic_table(tmp_path, config), address=ADDRESS, slaves=SimpleNamespace(port=0)
+    )
     outer_api = BrokerOuterApi(broker)  # type: ignore[arg-type]
     outer_api.topic_changed(TopicConfig("T"))
     assert asyncio.run(outer_api.register_all()) == 0

@@ -1,0 +1,161 @@
+"""Slaves copy the commit log over RocketMQ's HA protocol: byte for byte, from where they are, as far as it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.bench.frames import send_fields
+from gantrymq.remoting.bodies import KVTable
+from gantrymq.remoting.codes import RequestCode
+from tests.appliance.peer import connected, registration
+from tests.harness import ServingCluster, serving
+
+FILE_BYTES = 1 << 20
+SLAVES: dict[str, Any] = {"slaves_enable": True, "ha_heartbeat_ms": 200, "ha_transfer_batch_bytes": 32_768}
+
+
+class Copy:
+    """A slave: reports a place, takes frames, keeps what they bring."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, begin: int) -> None:
+        self._reader, self._writer = reader, writer
+        self.begin = -1  # the first frame tells
+        self.end = begin
+        self.log = b""
+        self.frames: list[tuple[int, int]] = []
+        self.say(begin)
+
+    @classmethod
+    async def of(cls, cluster: ServingCluster, begin: int = 0) -> Copy:
+        return cls(*await asyncio.open_connection("127.0.0.1", cluster.broker.slaves.port), begin)
+
+    def say(self, offset: int) -> None:
+        self._writer.write(struct.pack(">q", offset))
+
+    async def take(self) -> int:
+        """The next frame; returns its size."""
+        async with asyncio.timeout(10):
+            position, size = struct.unpack(">qi", await self._reader.readexactly(12))
+            data = await self._reader.readexactly(size)
+        if self.begin < 0:
+            self.begin = self.end = position
+        assert position == self.end, "no gap and nothing twice"
+        self.frames.append((position, size))
+        self.log += data
+        self.end += size
+        return size
+
+    async def follow(self, end: int) -> None:
+        while self.end < end:
+            await self.take()
+        self.say(self.end)
+
+    async def is_closed(self) -> bool:
+        async with asyncio.timeout(10):
+            while chunk := await self._reader.read(65536):
+                del chunk
+        return True
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def on_disk(cluster: ServingCluster, begin: int, end: int) -> bytes:
+    files = sorted((cluster.broker.store_config.root / "commitlog").iterdir())
+    return b"".join(path.read_bytes() for path in files)[begin:end]
+
+
+async def send(cluster: ServingCluster, count: int) -> None:
+    async with connected(cluster.broker.port) as peer:
+        fields = send_fields("G", "Copied", 0, "")
+        for number in range(count):
+            answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, fields, b"%d " % number * 400)
+            assert answer.code == 0, answer.remark
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_slave_gets_the_log_byte_for_byte_over_the_ends_of_files(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker=SLAVES, store={"commit_log_file_bytes": FILE_BYTES}) as cluster:
+        copy = await Copy.of(cluster)
+        await send(cluster, 900)
+        end = cluster.broker.store.max_physical_offset
+        assert end > FILE_BYTES, "more than one file"
+        await copy.follow(end)
+        assert (copy.begin, copy.log) == (0, on_disk(cluster, 0, end))
+        assert all(start // FILE_BYTES == (start + size - 1) // FILE_BYTES for start, size in copy.frames if size)
+        assert max(size for _, size in copy.frames) <= 32_768
+        await until(lambda: cluster.broker.slaves.behind_bytes == 0)
+        copy.close()
+        await until(lambda: not cluster.broker.slaves.slaves)
+
+
+async def test_a_slave_goes_on_where_it_was_and_an_empty_one_begins_with_the_last_file(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker=SLAVES, store={"commit_log_file_bytes": FILE_BYTES}) as cluster:
+        await send(cluster, 900)
+        end = cluster.broker.store.max_physical_offset
+        late, empty = await Copy.of(cluster, 5000), await Copy.of(cluster, 0)
+        await asyncio.gather(late.follow(end), empty.follow(end))
+        assert (late.begin, late.log) == (5000, on_disk(cluster, 5000, end))
+        assert empty.begin == end - end % FILE_BYTES
+        assert empty.log == on_disk(cluster, empty.begin, end)
+        late.close()
+        empty.close()
+
+
+async def test_silence_is_broken_by_signs_of_life_from_both_sides(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker=SLAVES | {"ha_housekeeping_ms": 1000}) as cluster:
+        await send(cluster, 1)
+        copy = await Copy.of(cluster)
+        await copy.follow(cluster.broker.store.max_physical_offset)
+        assert await copy.take() == 0, "a sign of life"
+        assert await copy.is_closed(), "a slave that says nothing is given up"
+
+
+@pytest.mark.parametrize("said", [-1, 10**12])
+async def test_a_slave_of_another_log_is_refused(tmp_path: Path, said: int) -> None:
+    async with serving(tmp_path, broker=SLAVES) as cluster:
+        await send(cluster, 1)
+        copy = await Copy.of(cluster, said)
+        assert await copy.is_closed()
+
+
+async def test_the_difference_is_told_in_the_status(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker=SLAVES) as cluster, connected(cluster.broker.port) as peer:
+
+        async def figures() -> dict[str, str]:
+            return KVTable.from_json((await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).body).table
+
+        assert (await figures())["slaveBehindBytes"] == "none"
+        await send(cluster, 3)
+        end = cluster.broker.store.max_physical_offset
+        copy = await Copy.of(cluster, 0)
+        await until(lambda: len(cluster.broker.slaves.slaves) == 1 and cluster.broker.slaves.behind_bytes is not None)
+        table = await figures()
+        assert (table["slavesConnected"], table["slaveBehindBytes"]) == ("1", str(end))
+        await copy.follow(end)
+        await until(lambda: cluster.broker.slaves.behind_bytes == 0)
+        assert (await figures())["slaveBehindBytes"] == "0"
+        copy.close()
+
+
+async def test_the_port_is_closed_unless_it_is_wanted(tmp_path: Path) -> None:
+    async with serving(tmp_path) as cluster:
+        assert cluster.broker.slaves.port == 0
+
+
+async def test_a_slave_that_registers_is_told_where_to_ask(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker=SLAVES) as cluster, connected(cluster.namesrv.port) as peer:
+        fields, body = registration("10.9.9.9:10911", broker_id=1)
+        answer = await peer.ask(RequestCode.REGISTER_BROKER, fields, body)
+        assert answer.ext_fields["haServerAddr"] == f"127.0.0.1:{cluster.broker.slaves.port}"
