@@ -18,6 +18,7 @@ from tests.conftest import require_tool
 selenium = pytest.importorskip("selenium", reason="drives the browser")
 
 from selenium import webdriver  # noqa: E402
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.remote.webelement import WebElement  # noqa: E402
@@ -69,7 +70,8 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     url = f"http://{appliance.http}"
     link = re.search(r"http://\S+/first-run\?token=\S+", appliance.output)
     assert link, appliance.output
-    wait = WebDriverWait(browser, 20, poll_frequency=0.1)
+    # what was found may be drawn anew before it is read: look again
+    wait = WebDriverWait(browser, 20, poll_frequency=0.1, ignored_exceptions=[StaleElementReferenceException])
 
     def find(selector: str) -> WebElement:
         return wait.until(lambda page: page.find_element(By.CSS_SELECTOR, selector))
@@ -161,11 +163,9 @@ def requests_elsewhere(browser: webdriver.Chrome, url: str) -> list[str]:
 
 
 def _is_gone(element: WebElement) -> bool:
-    """Whether the page that held the element was replaced."""
-    from selenium.common.exceptions import StaleElementReferenceException
-
+    """Whether the page that held the element was replaced. The driver has several ways to say so."""
     try:
         element.is_enabled()
-    except StaleElementReferenceException:
+    except WebDriverException:
         return True
     return False

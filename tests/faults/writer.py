@@ -24,7 +24,10 @@ def say(stored: list[Acknowledged]) -> None:
 def heard(output: bytes) -> list[Acknowledged]:
     """The whole lines of a killed process's output."""
     rows = [line.split() for line in output.decode().split("\n")[:-1]]
-    return [Acknowledged(topic, int(queue), int(index), int(at), key) for topic, queue, index, at, key in rows]
+    return [
+        Acknowledged(topic, int(queue), int(index), int(at), key, int(end))
+        for topic, queue, index, at, key, end in rows
+    ]
 
 
 async def write(folder: Path, seed: int, flush_disk_type: str) -> None:
