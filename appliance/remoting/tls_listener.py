@@ -170,6 +170,7 @@ class PlainRefusal(asyncio.Protocol):
     def __init__(self) -> None:
         self._protocol = RemotingProtocol(frame_bytes_max=REFUSED_FRAME_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
+        self._has_answered = False
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -177,6 +178,8 @@ class PlainRefusal(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
+        if self._has_answered:
+            return
         self._protocol.receive_data(data)
         try:
             request = self._protocol.next_command()
@@ -188,7 +191,8 @@ class PlainRefusal(asyncio.Protocol):
         if not request.is_oneway:
             remark = "this port takes TLS connections only (tls.server.mode=enforcing): connect with TLS"
             self._transport.write(request.reply(ResponseCode.NO_PERMISSION, remark).encode())
-        self._transport.close()
+        self._has_answered = True
+        self._transport.write_eof()  # a close would take the answer back from a peer that is still sending
 
     def connection_lost(self, exc: Exception | None) -> None:
         _set(self.closed)

@@ -94,7 +94,8 @@ async def store_one(client: RemotingClient, address: str) -> None:
 async def beat(client: RemotingClient, address: str) -> None:
     body = HeartbeatData("modest@1", [ProducerData("P")], []).to_json()
     answer = await client.invoke(address, RemotingCommand.request(RequestCode.HEART_BEAT, body=body), timeout_s=10)
-    assert answer.code == 0, answer.remark
+    if answer.code != ResponseCode.SUCCESS:
+        raise ResponseError(answer.code, answer.remark, address=address)
 
 
 def broker_process(folder: Path) -> psutil.Process:

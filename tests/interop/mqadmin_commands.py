@@ -145,7 +145,15 @@ GROUPS = (
     Case("consumerProgress", (r"#Group +#Count +#Version", r"AdminGroup +1 +V4_9_8")),
     Case(
         "consumerProgress -g AdminGroup",
-        (r"#Topic +#Broker Name +#QID", "Consume TPS: ", r"^Diff Total: \d+", "^AdminTopic +{broker_name} +3 "),
+        (
+            r"#Topic +#Broker Name +#QID",
+            "Consume TPS: ",
+            r"^Diff Total: \d+",
+            "^AdminTopic +{broker_name} +3 ",
+            "^%RETRY%AdminGroup +{broker_name} ",
+        ),
+        "AdminGroup's offsets, which its client first tells after ten seconds",
+        within_s=20,
     ),
     Case(
         "consumerProgress -g AdminGroup -s true", ("#Client IP", r"AdminTopic .* 127\.0\.0\.1|AdminTopic .* \d+\.\d+")

@@ -50,7 +50,8 @@ DIFFERENCES = (
     Difference(
         "^(guarded )?brokerStatus",
         ours=FIGURE + r"(acl\w+|connections|connectionsParked|consumerBehindBytesMax|consumerFilters|diskNextMarkRatio"
-        r"|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|subscriptionDisagreements"
+        r"|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|slaveBehindBytes|slavesConnected"
+        r"|subscriptionDisagreements"
         r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",
         theirs="",
         reason="figures of ours: the dashboard shows them",
@@ -106,7 +107,7 @@ DIFFERENCES = (
     Difference(
         "^getBrokerConfig",
         ours=r"^(adminBrokerThreadPoolQueueCapacity|clusterTest|credentialsFile|maxStoreBytes|protectBrokerInterval"
-        r"|readOnlyCommitLogStorePaths|shareCreatedTopicsEnable|timerMaxDelaySec|timerWheelEnable"
+        r"|readOnlyCommitLogStorePaths|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable"
         r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",
         theirs="",
         reason="settings of ours, and constants and empty values of RocketMQ that it does not list",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-def gantry(peer: Peer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Gantry:
+def gantry(peer: Peer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Gantry]:
     """Run `gantry admin …` on the peer."""
     monkeypatch.setenv("GANTRY_NAMESRV", peer.namesrv_address)
 
@@ -58,7 +59,8 @@ def gantry(peer: Peer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
         captured = capsys.readouterr()
         return Ran(code, captured.out, captured.err)
 
-    return run
+    yield run
+    logging.getLogger("gantrymq").setLevel(logging.NOTSET)  # the command silences it for its own process
 
 
 @pytest.fixture
