@@ -22,6 +22,7 @@ from typing import cast
 from appliance.remoting.tls import ServerTls
 from gantrymq.errors import FrameError
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ ACCEPTS_A_TURN = 64
 ACCEPT_PAUSE_S = 1.0  # after the process ran out of descriptors
 REFUSED_FRAME_BYTES_MAX = 64 * 1024  # of a plain request that is only read to be refused
 REFUSAL_SECONDS_MAX = 5.0
+REFUSALS_MAX = 64  # answers to one plain connection
 
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -156,8 +158,9 @@ class TlsListener:
             logger.warning("plain connection refused", extra={"event": "plain_connection_refused", "peer": peer})
             transport, refusal = await loop.connect_accepted_socket(PlainRefusal, sock)
             try:
-                async with asyncio.timeout(REFUSAL_SECONDS_MAX):
-                    await refusal.closed
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(REFUSAL_SECONDS_MAX):
+                        await refusal.closed
             finally:
                 transport.abort()
         else:
@@ -165,12 +168,16 @@ class TlsListener:
 
 
 class PlainRefusal(asyncio.Protocol):
-    """Tells a plain client of a TLS-only port, in an answer that it can read, why it is not served; then closes."""
+    """Tells a plain client of a TLS-only port, in answers that it can read, why it is not served.
+
+    Every request is answered, not the first alone: a client's background tasks share its connection, and whoever asks
+    second would otherwise see nothing but a lost connection. The listener ends it after REFUSAL_SECONDS_MAX.
+    """
 
     def __init__(self) -> None:
         self._protocol = RemotingProtocol(frame_bytes_max=REFUSED_FRAME_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
-        self._has_answered = False
+        self._answer_count = 0
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -178,21 +185,25 @@ class PlainRefusal(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
-        if self._has_answered:
+        if self._answer_count >= REFUSALS_MAX:
             return
         self._protocol.receive_data(data)
         try:
-            request = self._protocol.next_command()
+            while (request := self._protocol.next_command()) is not None:
+                self._refuse(request)
         except FrameError:
             self._transport.abort()
-            return
-        if request is None:
+
+    def _refuse(self, request: RemotingCommand) -> None:
+        assert self._transport is not None
+        self._answer_count += 1
+        if self._answer_count > REFUSALS_MAX:
             return
         if not request.is_oneway:
             remark = "this port takes TLS connections only (tls.server.mode=enforcing): connect with TLS"
             self._transport.write(request.reply(ResponseCode.NO_PERMISSION, remark).encode())
-        self._has_answered = True
-        self._transport.write_eof()  # a close would take the answer back from a peer that is still sending
+        if self._answer_count == REFUSALS_MAX:
+            self._transport.write_eof()  # a close would take the answers back from a peer that is still sending
 
     def connection_lost(self, exc: Exception | None) -> None:
         _set(self.closed)

@@ -86,13 +86,37 @@ def test_an_enforcing_port_tells_a_plain_client_why(
         async with port(tls_mode="enforcing") as (number, _):
             assert await ask(number, trusting()) == b"hello"
             client = RemotingClient()
-            answer = await client.invoke(f"127.0.0.1:{number}", RemotingCommand.request(ECHO), timeout_s=5)
-            assert answer.code == ResponseCode.NO_PERMISSION
-            assert "TLS" in (answer.remark or "")
+            for _ in range(3):  # a client asks more than once, and each time waits for an answer
+                answer = await client.invoke(f"127.0.0.1:{number}", RemotingCommand.request(ECHO), timeout_s=5)
+                assert answer.code == ResponseCode.NO_PERMISSION
+                assert "TLS" in (answer.remark or "")
             await client.close()
 
     on(loop, scene())
-    assert [record for record in caplog.records if getattr(record, "event", "") == "plain_connection_refused"]
+    refusals = [record for record in caplog.records if getattr(record, "event", "") == "plain_connection_refused"]
+    assert len(refusals) == 1
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("how", ["asks too often", "stays"])
+def test_a_refused_plain_client_is_sent_away_in_the_end(
+    loop: Callable[[], asyncio.AbstractEventLoop], how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks_too_often = how == "asks too often"
+    monkeypatch.setattr(tls_listener, "REFUSAL_SECONDS_MAX", 20 if asks_too_often else 0.2)
+    request_count = 3 * tls_listener.REFUSALS_MAX if asks_too_often else 1
+
+    async def scene() -> None:
+        async with port(tls_mode="enforcing") as (number, _):
+            peer = await Peer.connect(number)
+            peer.write(b"".join(RemotingCommand.request(ECHO).encode() for _ in range(request_count)))
+            for _ in range(min(request_count, tls_listener.REFUSALS_MAX)):
+                assert (await peer.read()).code == ResponseCode.NO_PERMISSION
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await peer.read()
+            await peer.close()
+
+    on(loop, scene())
 
 
 @pytest.mark.parametrize("loop", LOOPS)
