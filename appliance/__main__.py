@@ -11,6 +11,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from appliance.cli.parser import CommandParser
 from appliance.supervisor.parent import end_with_parent
 from gantrymq.errors import ConfigError, GantryError
 
@@ -19,7 +20,7 @@ COMMANDS = {
     "namesrv": "run one name server",
     "broker": "run one broker",
     "report": "compute a historical report with Spark",
-    "admin": "look at a running cluster and change it: topics, groups, messages, settings",
+    "admin": "look at a running cluster and change it: topics, groups, messages, settings, accounts",
     "store": "look into a store folder, verify it, repair it",
     "bench": "measure this broker, and Apache RocketMQ beside it",
     "tls": "make certificates for TLS between one's own machines",
@@ -33,9 +34,13 @@ EXIT_USAGE = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     end_with_parent()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["--version"]:
+        given = ["version"]
     chosen = _top_parser().parse_args(given[:1]).command
     module = importlib.import_module(f"appliance.cli.{chosen.replace('-', '_')}")
-    parser = argparse.ArgumentParser(prog=f"gantry {chosen}", description=module.__doc__ or COMMANDS[chosen])
+    parser = CommandParser(
+        prog=f"gantry {chosen}", description=module.__doc__ or COMMANDS[chosen], chooses=chosen == "admin"
+    )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     module.add_arguments(parser)
     try:
@@ -47,13 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _top_parser() -> argparse.ArgumentParser:
     lines = "\n".join(f"  {name:<16} {summary}" for name, summary in COMMANDS.items())
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="gantry",
+        chooses=True,
+        usage="gantry COMMAND …",
         description="GantryMQ: a message broker that speaks Apache RocketMQ 4.9.",
         epilog=f"commands:\n{lines}\n\n`gantry COMMAND --help` tells the options of one.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="what to do; see below")
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)  # see the epilog
     return parser
 
 

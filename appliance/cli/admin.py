@@ -5,14 +5,16 @@
   gantry admin groups lag GROUP                   also: list, show, create, delete
   gantry admin reset GROUP TOPIC --to 2h          what moving a group would do; --yes does it
   gantry admin messages query TOPIC --key K       also: show, at, print, tail, trace, resend, deliver
-  gantry admin send TOPIC "some text"
+  gantry admin send TOPIC "some text"             --tag, --key, --property, --delay-seconds
+  gantry admin accounts list                      also: show, set, delete, white-list, version
 
-`gantry admin NOUN --help` tells the verbs of one noun. Every command takes --json (one document; tail and print: a line
-a message) and -n HOST:PORT for the name servers (also GANTRY_NAMESRV or NAMESRV_ADDR; default 127.0.0.1:9876). Commands
-that change something take --dry-run; those that can lose something ask, unless --yes. An account comes from
-GANTRYMQ_ACCESS_KEY and GANTRYMQ_SECRET_KEY, or a file named by GANTRYMQ_CREDENTIALS.
+`gantry admin NOUN --help` tells the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
+prints one document (tail and print: a line a message). The name servers: -n HOST:PORT, else GANTRY_NAMESRV or
+NAMESRV_ADDR. Commands that change something take --dry-run; those that can lose something ask, unless --yes. An account
+comes from GANTRYMQ_ACCESS_KEY and GANTRYMQ_SECRET_KEY, or a file named by GANTRYMQ_CREDENTIALS.
 
-Exit codes: 0 done, 1 failed (or some broker did not answer), 2 the command was wrong, 130 interrupted.
+Exit codes: 0 done; 1 not there, failed, or some broker did not answer; 2 the command is wrong or needs --yes, and
+nothing was changed; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -23,9 +25,12 @@ import importlib
 import logging
 import sys
 
-from appliance.cli.admin_command import Command, Failed, Shown, add_command, ask_first, open_admin
+from appliance.cli.admin_command import Command, Failed, NotThere, Shown, add_command, ask_first, sentence
+from appliance.cli.admin_options import add_common, open_admin, with_defaults
 from appliance.cli.admin_output import print_document, print_lines
-from gantrymq.errors import ConfigError, GantryError
+from appliance.cli.parser import CommandParser
+from gantrymq.client.admin import AdminClient
+from gantrymq.errors import ConfigError, GantryError, MessageRejected
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -34,35 +39,39 @@ EXIT_INTERRUPTED = 130
 # noun: module that has its COMMANDS, and a line for the help
 NOUNS = {
     "cluster": ("admin_cluster", "brokers of the cluster at a glance"),
-    "brokers": ("admin_cluster", "one broker's figures"),
+    "brokers": ("admin_cluster", "brokers and their figures"),
     "config": ("admin_cluster", "settings of brokers and name servers"),
     "kv": ("admin_namesrv", "the name servers' key-value store"),
     "perm": ("admin_namesrv", "take write permission from a broker, to drain it; give it back"),
     "clean": ("admin_namesrv", "drop expired queues, unused topics, expired log files"),
-    "topics": ("admin_topics", "list, show, create, set, delete, route, stats"),
+    "topics": ("admin_topics", "topics: their queues, permission, attributes, traffic"),
     "stats": ("admin_topics", "traffic of every topic and group"),
-    "groups": ("admin_groups", "list, show, lag, create, delete"),
+    "groups": ("admin_groups", "consumer groups: their settings, members, lag"),
     "consumers": ("admin_groups", "who consumes, and what each consumer is doing"),
     "producers": ("admin_groups", "who produces"),
     "reset": ("admin_offsets", "move a group to a time, the begin or the end"),
     "clone": ("admin_offsets", "give a group another group's offsets"),
-    "messages": ("admin_messages", "show, query, at, print, tail, trace, resend, deliver"),
+    "messages": ("admin_messages", "messages: find, read, follow, send again"),
     "send": ("admin_messages", "send a message"),
+    "accounts": ("admin_accounts", "accounts of clients, and addresses that need none"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     lines = "\n".join(f"  {noun:<10} {summary}" for noun, (_, summary) in NOUNS.items())
     parser.epilog = f"nouns:\n{lines}"
-    parser.add_argument("noun", choices=NOUNS, metavar="NOUN", help="see below")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="…", help="verb and its arguments")
+    parser.usage = "gantry admin NOUN [VERB] …"
+    parser.add_argument("noun", choices=NOUNS, metavar="NOUN", help=argparse.SUPPRESS)  # see the epilog
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="…", help=argparse.SUPPRESS)
+    add_common(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    parsed = _parse(arguments.noun, arguments.rest)
+    common = {name: value for name, value in vars(arguments).items() if name not in ("noun", "rest")}
+    parsed = _parse(arguments.noun, arguments.rest, argparse.Namespace(**common))
     logging.getLogger("gantrymq").setLevel(logging.CRITICAL)  # what matters is said by the command itself
     try:
-        return asyncio.run(_execute(parsed))
+        return asyncio.run(_execute(with_defaults(parsed)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # `gantry admin … | head`
@@ -72,25 +81,32 @@ def run(arguments: argparse.Namespace) -> int:
         return _fail(exc, parsed)
 
 
-def _parse(noun: str, rest: list[str]) -> argparse.Namespace:
+def _parse(noun: str, rest: list[str], common: argparse.Namespace | None = None) -> argparse.Namespace:
     """The chosen noun's parser only: building them all would take longer than most answers."""
     module = importlib.import_module(f"appliance.cli.{NOUNS[noun][0]}")
     commands: dict[str, Command] = module.COMMANDS[noun]
     prog = f"gantry admin {noun}"
     if list(commands) == [""]:
-        parser = argparse.ArgumentParser(prog=prog, formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser = CommandParser(prog=prog)
         add_command(parser, commands[""])
-        return parser.parse_args(rest)
-    parser = argparse.ArgumentParser(prog=prog, description=NOUNS[noun][1])
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="|".join(commands))
+        return parser.parse_args(rest, common)
+    parser = CommandParser(prog=prog, description=sentence(NOUNS[noun][1]), usage=f"{prog} VERB …")
+    parser.epilog = (
+        f"`{prog} VERB --help` tells the options of one verb, `gantry admin --help` those of all (-n, --json)."
+    )
+    add_common(parser, shown=False)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     for verb, command in commands.items():
-        add_command(verbs.add_parser(verb, help=command.summary), command)
-    return parser.parse_args(rest)
+        add_command(
+            verbs.add_parser(verb, help=command.summary, aliases=command.aliases, prog=f"{prog} {verb}"), command
+        )
+    return parser.parse_args(rest, common)
 
 
 async def _execute(arguments: argparse.Namespace) -> int:
     command: Command = arguments.command
     async with open_admin(arguments) as admin:
+        await _check_cluster(admin, getattr(arguments, "cluster", None))
         if command.loses and command.plan is not None and not arguments.dry_run:
             plan = await command.plan(admin, arguments)  # which also says what is wrong with the command
             if not arguments.yes:
@@ -109,9 +125,15 @@ async def _execute(arguments: argparse.Namespace) -> int:
     return EXIT_FAILED if shown.troubles or shown.is_failure else 0
 
 
+async def _check_cluster(admin: AdminClient, cluster: str | None) -> None:
+    """NotThere when the cluster that the command names is unknown: the same words and code whatever the verb."""
+    if cluster is not None and cluster not in (known := (await admin.cluster_info()).cluster_addr_table):
+        raise NotThere(f"there is no cluster {cluster}; known: {', '.join(sorted(known)) or 'none'}")
+
+
 def _fail(failure: Exception, arguments: argparse.Namespace) -> int:
-    text = Failed.explain(failure, arguments.namesrv)
-    if arguments.json:
+    text = Failed.explain(failure, getattr(arguments, "namesrv", ""))
+    if getattr(arguments, "json", False):
         print_document({"error": text})
     print(f"gantry admin: {text}", file=sys.stderr)
-    return EXIT_USAGE if isinstance(failure, ConfigError) else EXIT_FAILED
+    return EXIT_USAGE if isinstance(failure, ConfigError | MessageRejected) else EXIT_FAILED

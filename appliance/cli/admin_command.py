@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import ssl
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,13 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from appliance.cli.admin_options import add_common
 from appliance.cli.admin_output import print_lines
 from gantrymq.client.admin import AdminClient
 from gantrymq.errors import ConfigError, ConnectError, GantryError, PartlyDone, RequestTimeout, ResponseError
-from gantrymq.remoting.signature import Credentials
-from gantrymq.remoting.tls import TlsConfig
 
-DEFAULT_NAMESRV = "127.0.0.1:9876"
 AGO = re.compile(r"(\d+)\s*(s|m|min|h|d)")
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
@@ -47,6 +44,7 @@ class Command:
     arguments: Callable[[argparse.ArgumentParser], Any] = field(default=lambda parser: None)
     plan: Act | None = None
     loses: bool = False
+    aliases: tuple[str, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -54,53 +52,41 @@ class Command:
 
 
 def add_command(parser: argparse.ArgumentParser, command: Command) -> None:
-    parser.description = command.summary
+    parser.description = sentence(command.summary)
     command.arguments(parser)
-    common = parser.add_argument_group("common options")
-    common.add_argument(
-        "-n", "--namesrv", metavar="HOST:PORT", default=default_namesrv(), help="name servers (default: %(default)s)"
-    )
-    common.add_argument("--json", action="store_true", help="print JSON")
-    common.add_argument(
-        "--timeout", type=float, default=5.0, metavar="S", help="for each request (default: %(default)s)"
-    )
-    common.add_argument("--tls", action="store_true", help="speak TLS")
-    common.add_argument("--tls-trust", metavar="FILE", help="certificates to trust (PEM) instead of the system's")
-    common.add_argument("--tls-cert", metavar="FILE", help="certificate and key to show (PEM)")
     if command.changes:
-        common.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+        parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
         if command.loses:
-            common.add_argument("-y", "--yes", action="store_true", help="don't ask")
+            parser.add_argument("-y", "--yes", action="store_true", help="don't ask")
+    parser.usage = parser.format_usage().removeprefix("usage: ").rstrip()  # of its own options: the others are long
+    add_common(parser)
     parser.set_defaults(command=command)
     if not command.loses:
         parser.set_defaults(yes=True)
 
 
-def default_namesrv() -> str:
-    return os.environ.get("GANTRY_NAMESRV") or os.environ.get("NAMESRV_ADDR") or DEFAULT_NAMESRV
-
-
-def open_admin(arguments: argparse.Namespace) -> AdminClient:
-    """An AdminClient as the options say."""
-    tls: ssl.SSLContext | TlsConfig | None = None
-    if arguments.tls or arguments.tls_trust or arguments.tls_cert:
-        tls = TlsConfig(trust_cert=arguments.tls_trust, cert=arguments.tls_cert)
-    return AdminClient(
-        arguments.namesrv, timeout_s=arguments.timeout, credentials=Credentials.from_environment(), tls=tls
-    )
+def sentence(summary: str) -> str:
+    """A summary as a sentence."""
+    return f"{summary[0].upper()}{summary[1:]}."
 
 
 def ask_first(plan: Shown, arguments: argparse.Namespace) -> None:
-    """Show the plan and wait for a yes. ConfigError when nobody can be asked, or the answer is no."""
+    """Show the plan and wait for a yes. ConfigError when nobody can be asked, NotWanted when the answer is no."""
     if not sys.stdin.isatty() or arguments.json:
-        raise ConfigError("this can't be undone: give --yes, or --dry-run to see what it would do")
+        raise ConfigError(
+            "this asks first, and nobody can answer here: give --yes, or --dry-run to see what it would do"
+        )
     print_lines(plan.lines)
     if input("Do it? [y/N] ").strip().lower() not in ("y", "yes"):
-        raise ConfigError("nothing was changed")
+        raise NotWanted("nothing was changed")
 
 
 class NotThere(GantryError):
     """What the command is about does not exist."""
+
+
+class NotWanted(GantryError):
+    """Whoever was asked said no."""
 
 
 class Failed:
@@ -114,14 +100,20 @@ class Failed:
             return f"{done}failed at {where}"
         if isinstance(failure, ConnectError):
             if failure.address in namesrv:
-                return f"no name server answers at {failure.address} ({failure.reason}); -n names another"
-            return f"{failure.address} can't be reached: {failure.reason}"
+                return f"no name server answers at {failure.address} ({plain_reason(failure.reason)}); -n names another"
+            return f"{failure.address} can't be reached: {plain_reason(failure.reason)}"
         if isinstance(failure, RequestTimeout):
             return f"{failure.address} did not answer within {failure.timeout_s:g} s"
         if isinstance(failure, ResponseError):
             where = f"{failure.address}: " if failure.address else ""
             return f"{where}{first_sentence(failure.remark)} (code {failure.code})"
         return first_sentence(str(failure))
+
+
+def plain_reason(reason: str) -> str:
+    """Why there is no connection, in the system's own words instead of asyncio's."""
+    number = re.search(r"\[Errno (\d+)\]", reason)
+    return os.strerror(int(number[1])).lower() if number is not None else reason
 
 
 def first_sentence(remark: str | None) -> str:
@@ -161,14 +153,21 @@ def parse_pair(text: str) -> tuple[str, str]:
     """NAME=VALUE."""
     name, separator, value = text.partition("=")
     if not separator or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as colour=blue")
     return name.strip(), value.strip()
 
 
 def positive(text: str) -> int:
     """A whole number from 1 on."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on, such as 4")
+    return int(text)
+
+
+def not_negative(text: str) -> int:
+    """A whole number from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on, such as 0")
     return int(text)
 
 

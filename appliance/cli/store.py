@@ -41,7 +41,7 @@ LAYOUT_KEYS = ("storePathCommitLog", "readOnlyCommitLogStorePaths", SLOTS_KEY, E
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="check|verify|dump|repair")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="VERB")
     _action(actions, "check", "a quick look at the store's health")
     _action(actions, "verify", "check every record, queue unit and index entry")
     dump = _action(actions, "dump", "print contents")

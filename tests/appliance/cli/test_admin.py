@@ -336,7 +336,7 @@ def test_failures_are_one_sentence_and_an_exit_code(gantry: Gantry) -> None:
     assert "error" in gantry("cluster", "-n", closed_port(), "--timeout", "1", "--json").json
     assert gantry("topics", "route", "nope").err == "gantry admin: nope: no route info of this topic\n"
     assert gantry("brokers", "show", "nope").code == 1
-    assert gantry("topics", "create", "with space").code == 1
+    assert gantry("topics", "create", "with space").code == 2
     for wrong in (("topics",), ("nonsense",), ("reset", "g", "t", "--to", "someday"), ("config", "set", "novalue")):
         assert gantry(*wrong).code == 2
 

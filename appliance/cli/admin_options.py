@@ -1,0 +1,99 @@
+"""Options that every command of `gantry admin` takes, before the noun, before the verb or after it: which cluster, as
+whom, how to print."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from gantrymq.client.admin import AdminClient
+from gantrymq.client.name_servers import parse_name_servers
+from gantrymq.errors import ConfigError
+from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
+
+DEFAULT_NAMESRV = "127.0.0.1:9876"
+NAMESRV_VARIABLES = ("GANTRY_NAMESRV", "NAMESRV_ADDR")
+DEFAULT_TIMEOUT_S = 5.0
+ADDRESS = re.compile(r"\S+:\d{1,5}")
+
+
+def add_common(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
+    """The options, without defaults: what was given further left must not be overwritten (see with_defaults)."""
+    group = parser.add_argument_group("common options, anywhere in the line") if shown else parser
+
+    def add(*names: str, help: str, **settings: Any) -> None:
+        group.add_argument(*names, default=argparse.SUPPRESS, help=help if shown else argparse.SUPPRESS, **settings)
+
+    add("-n", "--namesrv", type=name_servers, metavar="HOST:PORT",
+        help=f"name servers, several with ';' (default: {_default_namesrv()[0]})")  # fmt: skip
+    add("--json", action="store_true", help="print JSON")
+    add("--timeout", type=_seconds, metavar="S", help=f"seconds for each request (default: {DEFAULT_TIMEOUT_S:g})")
+    add("--tls", action="store_true", help="speak TLS; the options below imply it")
+    add("--tls-trust", type=Path, metavar="FILE", help="certificates to trust (PEM) instead of the system's")
+    add("--tls-cert", type=Path, metavar="FILE", help="certificate to show (PEM)")
+    add("--tls-key", type=Path, metavar="FILE", help="its private key (PEM; default: it stands in --tls-cert)")
+
+
+def with_defaults(arguments: argparse.Namespace) -> argparse.Namespace:
+    """Fill what was not given. Raises ConfigError for a variable that holds no address."""
+    if not hasattr(arguments, "namesrv"):
+        text, variable = _default_namesrv()
+        try:
+            arguments.namesrv = name_servers(text)
+        except argparse.ArgumentTypeError as exc:
+            raise ConfigError(f"{variable}: {exc}") from exc
+    defaults = {"json": False, "timeout": DEFAULT_TIMEOUT_S, "tls": False}
+    for name, default in {**defaults, "tls_trust": None, "tls_cert": None, "tls_key": None}.items():
+        if not hasattr(arguments, name):
+            setattr(arguments, name, default)
+    return arguments
+
+
+def _default_namesrv() -> tuple[str, str]:
+    """The address and the variable it comes from."""
+    for variable in NAMESRV_VARIABLES:
+        if os.environ.get(variable):
+            return os.environ[variable], variable
+    return DEFAULT_NAMESRV, ""
+
+
+def name_servers(text: str) -> str:
+    """Addresses with ';' between them. ArgumentTypeError when one is none."""
+    try:
+        wrong = [part for part in parse_name_servers(text) if not ADDRESS.fullmatch(part)]
+    except ConfigError:
+        wrong = [text]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not HOST:PORT, such as {DEFAULT_NAMESRV}")
+    return text
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0, such as 2.5")
+    return seconds
+
+
+def open_admin(arguments: argparse.Namespace) -> AdminClient:
+    """An AdminClient as the options say. Raises ConfigError."""
+    if arguments.tls_key and not arguments.tls_cert:
+        raise ConfigError("--tls-key is the key of a certificate: give --tls-cert FILE, too")
+    tls = None
+    if speaks_tls(arguments):
+        tls = TlsConfig(trust_cert=arguments.tls_trust, cert=arguments.tls_cert, key=arguments.tls_key)
+    return AdminClient(
+        arguments.namesrv, timeout_s=arguments.timeout, credentials=Credentials.from_environment(), tls=tls
+    )
+
+
+def speaks_tls(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.tls or arguments.tls_trust or arguments.tls_cert)

@@ -1,0 +1,79 @@
+"""The argparse of every `gantry` command: a wrong word is answered with what was probably meant, and exit code 2.
+
+What differs from argparse: a command that is given without any word explains itself; a word that is not known comes
+with the nearest one that is; options that stand before the verb they belong to are told where to go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+EXIT_USAGE = 2
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An ArgumentParser for people. chooses: what comes first is a word that decides what may follow."""
+
+    def __init__(self, *arguments: Any, chooses: bool = False, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._chooses = chooses
+
+    def add_subparsers(self, **settings: Any) -> Any:
+        self._chooses = True
+        return super().add_subparsers(**{"parser_class": CommandParser, **settings})
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's, but words that nobody knows are an error here, where their neighbours are known."""
+        words = list(sys.argv[1:] if args is None else args)
+        if self._chooses:
+            if not words:
+                self.print_help(sys.stderr)
+                self.exit(EXIT_USAGE)
+            self._check_leading_options(words)
+        known, extras = super().parse_known_args(words, namespace)
+        if extras:
+            self.error(self._about_extras(extras))
+        return known, extras
+
+    def _check_leading_options(self, words: Sequence[str]) -> None:
+        """Refuse an option that stands before the word it belongs to: its value would be taken for that word."""
+        at = 0
+        while at < len(words) and words[at].startswith("-") and words[at] != "--":
+            name, separator, _ = words[at].partition("=")
+            if not name.startswith("--"):
+                name, separator = name[:2], name[2:]
+            found = [option for option in self._option_string_actions if option == name]
+            if name.startswith("--"):
+                found = found or [option for option in self._option_string_actions if option.startswith(name)]
+            if not found:
+                self.error(f"{name} can't stand here: options of a verb come after the verb; see `{self.prog} --help`")
+            takes_value = self._option_string_actions[found[0]].nargs != 0
+            at += 1 if separator or not takes_value else 2
+
+    def _about_extras(self, extras: Sequence[str]) -> str:
+        word = extras[0]
+        if not word.startswith("-"):
+            return f"{' '.join(extras)!r} is too much: quotes keep a text with spaces together"
+        name = word.partition("=")[0]
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        return f"there is no option {name}{did_you_mean(name, known)}; see `{self.prog} --help`"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        choices = list(map(str, action.choices))
+        guess, known = did_you_mean(str(value), choices), ", ".join(choices)
+        if action.option_strings:
+            raise argparse.ArgumentError(action, f"{str(value)!r} is not one of {known}{guess}")
+        what = str(action.metavar or action.dest).lower()
+        raise argparse.ArgumentError(None, f"there is no {what} {str(value)!r}{guess}; known: {known}")
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """The known word that is nearest, as a question; nothing when none is near."""
+    close = difflib.get_close_matches(word, known, 1)
+    return f" (did you mean {close[0]}?)" if close else ""
