@@ -44,7 +44,19 @@ def loads(data: bytes | str, *, dialect_bytes_max: int | None = None) -> Any:
 
 def dumps(value: Any) -> bytes:
     """Compact JSON; dictionaries keyed by MessageQueue get raw object keys, integer keys are quoted."""
-    return _dumps(value).encode()
+    try:
+        return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # keyed by MessageQueue, which no JSON library writes
+        return _dumps(value).encode()
+
+
+def _plain(value: Any) -> Any:
+    """What orjson doesn't take, as something that it does. Raises TypeError."""
+    if isinstance(value, MessageQueue):
+        return {"brokerName": value.broker_name, "queueId": value.queue_id, "topic": value.topic}
+    if isinstance(value, tuple | set | frozenset):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def _dumps(value: Any) -> str:
