@@ -19,7 +19,7 @@ import orjson
 
 from appliance.broker.bloom import BloomFilter, mask_of
 from appliance.broker.filter import SQL92, SqlFilter, is_by_tag
-from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
+from appliance.broker.json_file import Document, JsonFile, SavedTable, StateFileError, StateWriter, member_text
 from appliance.broker.sql_filter import Condition, SqlError, compile_condition
 from appliance.config import BrokerConfig
 from gantrymq.errors import MessageRejected
@@ -275,8 +275,8 @@ class ConsumerFilterManager(SavedTable):
                 )
             )
 
-    def _render(self) -> bytes:
-        return document_text(
+    def _render(self) -> Document:
+        return Document(
             {
                 "filterDataByTopic": [
                     member_text(topic, orjson.dumps(self._topic_dict(topic)).decode()) for topic in self.by_topic

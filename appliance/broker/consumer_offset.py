@@ -6,11 +6,19 @@ second, so they touch two dictionaries; only the entries that changed since the 
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
+from appliance.broker.json_file import (
+    Document,
+    JsonFile,
+    SavedTable,
+    StateFileError,
+    StateWriter,
+    document_body,
+    member_text,
+)
 from appliance.config import BrokerConfig
+from appliance.slices import in_slices
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import ConsumerOffsetTable
@@ -105,9 +113,11 @@ class ConsumerOffsetManager(SavedTable):
         for group in self.groups_of(topic):
             self._remove(topic, group)
 
-    def wrapper(self) -> ConsumerOffsetTable:
-        """The whole table as the body of 43 wants it."""
-        return ConsumerOffsetTable(self.table)
+    async def body(self) -> bytes:
+        """The whole table as the body of 43."""
+        await self._render_in_slices()
+        self._render_rest()
+        return await document_body({"offsetTable": self._lines.values()})
 
     # -- entries ------------------------------------------------------------------------------------------------------
 
@@ -128,19 +138,19 @@ class ConsumerOffsetManager(SavedTable):
 
     async def _render_in_slices(self) -> None:
         """Render what changed, a millisecond at a time; what changes meanwhile is left for the next time."""
-        keys = list(self._unrendered)
-        for start in range(0, len(keys), KEYS_A_SLICE):
-            for key in keys[start : start + KEYS_A_SLICE]:
-                if key in self._unrendered:  # not removed meanwhile
-                    self._render_key(key)
-                    self._unrendered.discard(key)
-            await asyncio.sleep(0)
+        async for key in in_slices(list(self._unrendered), KEYS_A_SLICE):
+            if key in self._unrendered:  # not removed meanwhile
+                self._render_key(key)
+                self._unrendered.discard(key)
 
-    def _render(self) -> bytes:
+    def _render_rest(self) -> None:
         for key in self._unrendered:
             self._render_key(key)
         self._unrendered.clear()
-        return document_text({"offsetTable": self._lines.values()})
+
+    def _render(self) -> Document:
+        self._render_rest()
+        return Document({"offsetTable": self._lines.values()})
 
     def _render_key(self, key: str) -> None:
         offsets = ",".join([f'"{queue_id}":{offset}' for queue_id, offset in self.table[key].items()])

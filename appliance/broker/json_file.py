@@ -5,8 +5,9 @@ reader that can't use the file takes the `.bak`. Here the temporary file is sync
 never absent. Reading accepts fastjson's bare integer keys, because a real broker wrote them; writing is plain JSON,
 one entry a line.
 
-`JsonFile` is the file, `StateWriter` decides when it is written: changes are coalesced, the text is made on the loop
-(the caller keeps its entries rendered, so that is one join), and the disk is waited for in a thread.
+`JsonFile` is the file, `StateWriter` decides when it is written: changes are coalesced, what is written is settled on
+the loop (the caller keeps its entries rendered, so a `Document` takes a list of them), and a thread joins them and
+waits for the disk.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from appliance.slices import in_slices
 from gantrymq.errors import BodyError, GantryError
 from gantrymq.remoting import fastjson
 
 logger = logging.getLogger(__name__)
 
 RETRY_DELAY_S = 5.0  # a disk that refused a write is asked again after this
+ENTRIES_A_PART = 512  # of a text: joined at a time, well below a millisecond
 
 
 class StateFileError(GantryError):
@@ -37,6 +40,40 @@ class StateFileError(GantryError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class Document:
+    """The text of tables, in parts: what it says is settled when it is made, joined only where it is needed.
+
+    tables: the entries of each (see member_text). As files have it: one entry a line, indented by tabs as RocketMQ
+    does. is_compact: as bodies have it, without any space.
+    """
+
+    def __init__(
+        self, tables: Mapping[str, Iterable[str]], *, data_version: bytes | None = None, is_compact: bool = False
+    ) -> None:
+        self._tables = {name: list(entries) for name, entries in tables.items()}
+        self._data_version = data_version
+        self._indents = ("", "", "") if is_compact else ("\n", "\n\t", "\n\t\t")
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the parts, each of up to ENTRIES_A_PART entries."""
+        line, member, entry = self._indents
+        before = f"{{{member}"
+        if self._data_version is not None:
+            yield f'{before}"dataVersion":{self._data_version.decode()}'.encode()
+            before = f",{member}"
+        for name, entries in self._tables.items():
+            yield f'{before}"{name}":{{'.encode()
+            before = f",{member}"
+            between = f",{entry}"
+            for start in range(0, len(entries), ENTRIES_A_PART):
+                yield ((between if start else entry) + between.join(entries[start : start + ENTRIES_A_PART])).encode()
+            yield (f"{member}}}" if entries else "}").encode()
+        yield f"{line}}}".encode()
+
+
+Text = bytes | Document
 
 
 class JsonFile:
@@ -70,7 +107,7 @@ class JsonFile:
         )
         return document
 
-    def write(self, text: bytes, version: int) -> None:
+    def write(self, text: Text, version: int) -> None:
         """Replace the file. A text older than the one already written is dropped. Raises StateFileError."""
         with self._lock:
             if version < self._written_version:
@@ -81,11 +118,11 @@ class JsonFile:
                 raise StateFileError(self.path, f"can't be written: {exc}") from exc
             self._written_version = version
 
-    def _replace(self, text: bytes) -> None:
+    def _replace(self, text: Text) -> None:
         temporary = self.path.with_name(self.path.name + ".tmp")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, bytes) else text)
             file.flush()
             os.fsync(file.fileno())
         if self._is_main_sound and self.path.exists():
@@ -131,25 +168,28 @@ def member_text(key: str, text: str) -> str:
 
 
 def document_text(tables: Mapping[str, Iterable[str]], *, data_version: bytes | None = None) -> bytes:
-    """Return the file's text: each table's entries (see member_text) one a line, indented by tabs as RocketMQ does."""
-    members = [f'\t"dataVersion":{data_version.decode()}'] if data_version else []
-    for name, entries in tables.items():
-        lines = ",\n\t\t".join(entries)
-        members.append(f'\t"{name}":{{\n\t\t{lines}\n\t}}' if lines else f'\t"{name}":{{}}')
-    return ("{\n" + ",\n".join(members) + "\n}").encode()
+    """Return the file's whole text; see Document."""
+    return b"".join(Document(tables, data_version=data_version))
+
+
+async def document_body(tables: Mapping[str, Iterable[str]], *, data_version: bytes | None = None) -> bytes:
+    """Return the text as the body of an answer, compact; others have turns while it is joined."""
+    document = Document(tables, data_version=data_version, is_compact=True)
+    return b"".join([part async for part in in_slices(document, 1)])
 
 
 class StateWriter:
     """Writes a state file some time after its state changed; many changes make one write.
 
-    render: returns the text of the state as it is now; called on the loop. delay_s: how long changes are gathered.
+    render: returns the text of the state as it is now; called on the loop, its parts are made in a thread.
+    delay_s: how long changes are gathered.
     prepare: does most of render's work in advance, letting others run in between; for tables that change all over.
     """
 
     def __init__(
         self,
         file: JsonFile,
-        render: Callable[[], bytes],
+        render: Callable[[], Text],
         *,
         delay_s: float,
         prepare: Callable[[], Awaitable[None]] | None = None,

@@ -16,25 +16,25 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from appliance.broker.access_control import own_credentials
+from appliance.broker.json_file import member_text
+from appliance.slices import in_slices
 from gantrymq.errors import BodyError, ClientClosed, ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.bodies import (
     PERM_READ,
     PERM_WRITE,
     DataVersion,
     KVTable,
-    RegisterBrokerBody,
     TopicConfig,
-    TopicConfigSerializeWrapper,
 )
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.connection import ClientConnection
-from gantrymq.remoting.registration import body_crc32, compress_registration
+from gantrymq.remoting.registration import TOPICS_A_PART, body_crc32, compressed_parts, plain_parts
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
@@ -201,8 +201,9 @@ class BrokerOuterApi:
             if self._is_leaving or not (link.needs_full or link.changed):
                 return
             changed, link.changed = link.changed, {}
+            is_full, link.needs_full = link.needs_full, False  # who wants more meanwhile is heard
             try:
-                await self._register(link, self._full_body() if link.needs_full else self._encode(changed))
+                await self._register(link, await (self._full_body() if is_full else self._encode(changed)))
             except GantryError as exc:
                 self._note_failure(link, exc)
 
@@ -272,21 +273,30 @@ class BrokerOuterApi:
 
     # -- bodies and answers -------------------------------------------------------------------------------------------
 
-    def _full_body(self) -> bytes:
+    async def _full_body(self) -> bytes:
         """The registration of all topics; made once per data version, for there may be thousands."""
         version = self._topics.data_version
         key = (version.timestamp, version.counter, self._config.permission)
         if self._body is None or self._body[0] != key:
-            self._body = (key, self._encode(self._topics.configs))
+            self._body = (key, await self._encode(self._topics.configs))
         return self._body[1]
 
-    def _encode(self, topics: Mapping[str, TopicConfig]) -> bytes:
+    async def _encode(self, topics: Mapping[str, TopicConfig]) -> bytes:
+        """The registration of these topics as they are now, made in slices."""
+        configs, data_version = list(topics.values()), self._topics.data_version.to_json()
         permission = self._config.permission
-        table = dict(topics)
         if permission != PERM_READ | PERM_WRITE:
-            table = {name: _limited(topic, permission) for name, topic in topics.items()}
-        registration = RegisterBrokerBody(TopicConfigSerializeWrapper(table, self._topics.data_version))
-        return compress_registration(registration) if self._config.compressed_register else registration.to_json()
+            configs = [_limited(topic, permission) async for topic in in_slices(configs, TOPICS_A_PART)]
+        if self._config.compressed_register:
+            return await _joined(compressed_parts(configs, data_version))
+        entries = [self._entry(topic) async for topic in in_slices(configs, TOPICS_A_PART)]
+        return await _joined(plain_parts(entries, data_version))
+
+    def _entry(self, topic: TopicConfig) -> str:
+        """One member of the topic table; mostly the table has it at hand."""
+        if self._topics.get(topic.topic_name) is topic:
+            return self._topics.entry(topic.topic_name)
+        return member_text(topic.topic_name, topic.to_json().decode())
 
     def _apply_order_topics(self, body: bytes) -> None:
         """Order follows the key-value table of the first name server that is up."""
@@ -302,7 +312,6 @@ class BrokerOuterApi:
         if not link.is_registered:
             logger.info("registered with name server", extra={"event": "namesrv_knows", "address": link.address})
         link.is_registered = True
-        link.needs_full = False
         link.failures = 0
 
     def _note_failure(self, link: NamesrvLink, exc: GantryError) -> None:
@@ -324,6 +333,10 @@ def split_addresses(text: str) -> list[str]:
 def _limited(topic: TopicConfig, permission: int) -> TopicConfig:
     """The topic as a broker that is closed for writing or reading announces it."""
     return dataclasses.replace(topic, perm=topic.perm & permission)
+
+
+async def _joined(parts: Iterable[bytes]) -> bytes:
+    return b"".join([part async for part in in_slices(parts, 1)])
 
 
 def _ha_address(broker: BrokerController) -> str:

@@ -12,7 +12,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
+from appliance.broker.json_file import (
+    Document,
+    JsonFile,
+    SavedTable,
+    StateFileError,
+    StateWriter,
+    document_body,
+    member_text,
+)
 from appliance.config import BrokerConfig
 from appliance.remoting.log_limit import LogLimit
 from gantrymq.errors import BodyError, MessageRejected
@@ -104,9 +112,12 @@ class SubscriptionGroupManager(SavedTable):
         logger.info("group deleted", extra={"event": "group_deleted", "group": group})
         return True
 
-    def wrapper(self) -> SubscriptionGroupWrapper:
-        """The whole table as the body of 201 wants it."""
-        return SubscriptionGroupWrapper(self.configs, self.data_version)
+    async def body(self) -> bytes:
+        """The whole table as the body of 201: with the groups that are suspended as they are now."""
+        lines = self._lines
+        if self._suspended:
+            lines = lines | {group: _entry(self.configs[group]) for group in self._suspended}
+        return await document_body({"subscriptionGroupTable": lines.values()}, data_version=self.data_version.to_json())
 
     # -- suspending, in memory only -----------------------------------------------------------------------------------
 
@@ -137,11 +148,15 @@ class SubscriptionGroupManager(SavedTable):
     def _keep(self, config: SubscriptionGroupConfig) -> None:
         self.configs[config.group_name] = config
         self._suspended.pop(config.group_name, None)
-        self._lines[config.group_name] = member_text(config.group_name, config.to_json().decode())
+        self._lines[config.group_name] = _entry(config)
 
     def _touch(self) -> None:
         self.data_version.bump(int(self._clock() * 1000))
         self._writer.changed()
 
-    def _render(self) -> bytes:
-        return document_text({"subscriptionGroupTable": self._lines.values()}, data_version=self.data_version.to_json())
+    def _render(self) -> Document:
+        return Document({"subscriptionGroupTable": self._lines.values()}, data_version=self.data_version.to_json())
+
+
+def _entry(config: SubscriptionGroupConfig) -> str:
+    return member_text(config.group_name, config.to_json().decode())

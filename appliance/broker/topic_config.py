@@ -13,7 +13,15 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, SavedTable, StateFileError, StateWriter, document_text, member_text
+from appliance.broker.json_file import (
+    Document,
+    JsonFile,
+    SavedTable,
+    StateFileError,
+    StateWriter,
+    document_body,
+    member_text,
+)
 from appliance.config import BrokerConfig
 from appliance.remoting.log_limit import LogLimit
 from gantrymq.errors import BodyError, MessageRejected
@@ -52,6 +60,7 @@ class TopicConfigManager(SavedTable):
         self.data_version = DataVersion()
         self.on_created_by_send: Callable[[TopicConfig], None] | None = None
         self.on_change: Callable[[TopicConfig | None], None] | None = None
+        self.on_replaced: Callable[[str], None] | None = None  # at once: the entry of this topic is another, or gone
         for built_in in built_in_topics(config):
             self._keep(built_in)
         self.system_topics: frozenset[str] = names.SYSTEM_TOPICS | self.configs.keys()
@@ -85,9 +94,13 @@ class TopicConfigManager(SavedTable):
         """Say if the topic is RocketMQ's or this broker's own: not to be changed or deleted by an operator."""
         return topic in self.system_topics or names.is_system_topic(topic)
 
-    def wrapper(self) -> TopicConfigSerializeWrapper:
-        """The whole table as the body of 21 and 103 wants it."""
-        return TopicConfigSerializeWrapper(self.configs, self.data_version)
+    async def body(self) -> bytes:
+        """The whole table as the body of 21."""
+        return await document_body({"topicConfigTable": self._lines.values()}, data_version=self.data_version.to_json())
+
+    def entry(self, topic: str) -> str:
+        """One topic's member of that table, `"name":{...}`."""
+        return self._lines[topic]
 
     # -- creating -----------------------------------------------------------------------------------------------------
 
@@ -196,6 +209,8 @@ class TopicConfigManager(SavedTable):
         if self.configs.pop(topic, None) is None:
             return False
         del self._lines[topic]
+        if self.on_replaced is not None:
+            self.on_replaced(topic)
         self._touch()
         self._tell(None)
         logger.info("topic deleted", extra={"event": "topic_deleted", "topic": topic})
@@ -225,6 +240,8 @@ class TopicConfigManager(SavedTable):
     def _keep(self, config: TopicConfig) -> None:
         self.configs[config.topic_name] = config
         self._lines[config.topic_name] = member_text(config.topic_name, config.to_json().decode())
+        if self.on_replaced is not None:
+            self.on_replaced(config.topic_name)
 
     def _touch(self) -> None:
         self.data_version.bump(int(self._clock() * 1000))
@@ -234,8 +251,8 @@ class TopicConfigManager(SavedTable):
         if self.on_change is not None:
             self.on_change(config)
 
-    def _render(self) -> bytes:
-        return document_text({"topicConfigTable": self._lines.values()}, data_version=self.data_version.to_json())
+    def _render(self) -> Document:
+        return Document({"topicConfigTable": self._lines.values()}, data_version=self.data_version.to_json())
 
 
 def _check_room(configs: Collection[str]) -> None:

@@ -93,9 +93,11 @@ async def delete_group(
     return request.reply()
 
 
-def get_all_groups(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def get_all_groups(
+    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """201: every group's settings."""
-    return request.reply(body=broker.groups.wrapper().to_json())
+    return request.reply(body=await broker.groups.body())
 
 
 def get_group(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

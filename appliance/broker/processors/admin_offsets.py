@@ -27,11 +27,11 @@ VERSION_WITH_RESET = 28  # MQVersion ordinal of V3_0_7_SNAPSHOT
 UNSET_REMARK = "not set any response code"  # RocketMQ forgets to remove its template's remark from this answer
 
 
-def get_all_offsets(
+async def get_all_offsets(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """43: every committed offset."""
-    return request.reply(body=broker.offsets.wrapper().to_json())
+    return request.reply(body=await broker.offsets.body())
 
 
 def query_correction_offset(

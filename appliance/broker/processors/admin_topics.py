@@ -131,11 +131,11 @@ async def delete_topic(
     return request.reply()
 
 
-def get_all_topic_config(
+async def get_all_topic_config(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """21: every topic's configuration."""
-    return request.reply(body=broker.topics.wrapper().to_json())
+    return request.reply(body=await broker.topics.body())
 
 
 def get_topic_config(

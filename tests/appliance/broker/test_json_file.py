@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from appliance.broker import json_file
-from appliance.broker.json_file import JsonFile, StateFileError, StateWriter, document_text, member_text
+from appliance.broker.json_file import (
+    ENTRIES_A_PART,
+    Document,
+    JsonFile,
+    StateFileError,
+    StateWriter,
+    document_text,
+    member_text,
+)
 
 GOLDEN = Path(__file__).parent / "golden_config"
 
@@ -94,6 +102,21 @@ def test_the_text_is_strict_json_with_an_entry_a_line() -> None:
     )
     assert json.loads(text) == {"dataVersion": {"counter": 1}, "t": {"a": 1, 'q"': {}}, "empty": {}}
     assert b'\n\t\t"a":1,\n' in text
+
+
+def test_a_document_is_made_in_bounded_parts_of_what_was_true_when_it_was_begun() -> None:
+    entries = {f"k{number}": member_text(f"k{number}", str(number)) for number in range(3 * ENTRIES_A_PART + 1)}
+    for is_compact in (False, True):
+        document = Document({"t": entries.values(), "u": []}, is_compact=is_compact)
+        parts = []
+        for part in document:
+            parts.append(part)
+            entries[f"later{len(entries)}"] = member_text(f"later{len(entries)}", "0")
+        text = b"".join(parts)
+        assert max(part.count(b":") for part in parts) <= ENTRIES_A_PART + 1
+        assert json.loads(text)["t"] == {f"k{number}": number for number in range(3 * ENTRIES_A_PART + 1)}
+        assert text.count(b"\n") == (0 if is_compact else 3 * ENTRIES_A_PART + 5)
+        entries = dict(list(entries.items())[: 3 * ENTRIES_A_PART + 1])
 
 
 async def test_many_changes_make_one_write(file: JsonFile) -> None:

@@ -48,10 +48,21 @@ def test_bad_names_make_no_group(tmp_path: Path, name: str) -> None:
         groups.update(SubscriptionGroupConfig(name))
 
 
-def test_a_real_brokers_file_is_read_exactly(tmp_path: Path) -> None:
+async def test_a_real_brokers_file_is_read_exactly(tmp_path: Path) -> None:
     path = tmp_path / "subscriptionGroup.json"
     path.write_bytes(GOLDEN.read_bytes())
-    assert manager(tmp_path).wrapper().to_dict() == json.loads(GOLDEN.read_bytes())
+    assert json.loads(await manager(tmp_path).body()) == json.loads(GOLDEN.read_bytes())
+
+
+async def test_tools_see_a_suspended_group_that_the_file_does_not_know(tmp_path: Path) -> None:
+    groups = manager(tmp_path)
+    for name in ("CG1", "CG2"):
+        groups.get(name)
+    groups.suspend("CG1")
+    table = json.loads(await groups.body())["subscriptionGroupTable"]
+    assert [table[name]["consumeEnable"] for name in ("CG1", "CG2")] == [False, True]
+    groups.persist()
+    assert '"consumeEnable":false' not in (tmp_path / "subscriptionGroup.json").read_text()
 
 
 def test_what_is_written_reads_back(tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""Long work on the event loop, cut so that everybody else has a turn in between.
+
+For what walks over every topic, queue or group of a broker: there may be thousands, and the loop has one thread. A
+slice is a number of items, chosen so that it takes about a millisecond. What is walked over must not change its size
+meanwhile: give a copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+
+
+async def in_slices(items: Iterable[_Item], items_a_slice: int) -> AsyncIterator[_Item]:
+    """Yield the items; after each `items_a_slice` of them let others run."""
+    left = items_a_slice
+    for item in items:
+        yield item
+        left -= 1
+        if not left:
+            left = items_a_slice
+            await asyncio.sleep(0)
