@@ -78,11 +78,11 @@ def recover(
         torn = {
             queue: kept.get(queue, 0) for queue in queues if queue in lacking or _was_passed(queue, kept.get(queue, 0))
         }
+    if not clean:
+        _sync_from(start, log)
     end_log(log, end, root)
     if end < checkpoint.synced.end_offset:
         checkpoint.synced = NOT_SYNCED  # what comes there next is something else
-    if not clean:
-        _sync_from(start, log)
     for queue in queues:
         if queue.max_physical_offset > end:
             queue.cut_physical(end)
@@ -97,7 +97,7 @@ def recover(
 
 
 def _sync_from(start: int, log: CommitLog) -> None:
-    """Have the disk take what the last run wrote and perhaps did not sync: from now on it counts as flushed."""
+    """Have the disk take what the last run wrote and perhaps did not sync: with `end_log` it counts as flushed."""
     for file in log.queue.files:
         if file.end > start:
             file.sync()

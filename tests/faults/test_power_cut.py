@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from store import MessageStore, checkpoint, flush
+from store import MessageStore, PutMessageStatus, checkpoint, flush
 from tests.faults.disk import Disk, settings_of
 from tests.faults.ledger import Ledger
 from tests.faults.traffic import Acknowledged, Traffic, crash_config
-from tests.store.conftest import crash
+from tests.store.conftest import crash, message
 
 CUTS_PER_FOLDER = 6
 LIVES_MAX = 3
@@ -134,3 +134,43 @@ def check(folder: Path, chance: random.Random, owed: list[Acknowledged]) -> None
     store.start()
     Ledger(chance).check(store, owed)
     store.close()
+
+
+def test_a_start_after_a_kill_calls_nothing_flushed_before_the_disk_has_it(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    folder = tmp_path / "store"
+    folder.mkdir()
+    claims: list[tuple[int, Path]] = []
+    with monkeypatch.context() as patch:
+        disk = Disk(folder, chance, patch)
+        killed = MessageStore(crash_config(folder))
+        killed.load()
+        killed.start()
+        for number in range(260):  # two files of the log and some of a third
+            assert killed.put_message(message(bytes(1000), keys=str(number))).status is PutMessageStatus.PUT_OK
+            if number == 130:
+                killed._log.sync()
+        killed._executor.shutdown()
+        killed._log._allocator.close()
+        written = killed.max_physical_offset
+        crash(killed)
+        started = MessageStore(crash_config(folder))
+
+        def cut(number: int) -> None:
+            copy = tmp_path / f"cut-{number}"
+            claims.append((started.flushed_offset, copy))
+            disk.after_power_cut(copy)
+
+        disk.on_sync = cut
+        started.load()
+        assert started.flushed_offset == written
+        started.close()
+        disk.close()
+    assert len(claims) > 4
+    for flushed, copy in claims:
+        survived = MessageStore(crash_config(copy))
+        survived.load()
+        assert survived.max_physical_offset >= flushed, f"{copy.name}: the power took what was called flushed"
+        survived.close()
