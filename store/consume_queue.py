@@ -102,7 +102,7 @@ class ConsumeQueue:
             return self.tail[start : start + count * UNIT_BYTES]
         base = index - index % self.file_units
         count = min(count, self.next_index - index, base + self.file_units - index, self.written_index - index)
-        data = self._descriptors.read(self.path_of(base), count * UNIT_BYTES, (index - base) * UNIT_BYTES)
+        data = self._descriptors.read(self._path_text(base), count * UNIT_BYTES, (index - base) * UNIT_BYTES)
         return data[: len(data) - len(data) % UNIT_BYTES]
 
     def unit_at(self, index: int) -> ConsumeQueueUnit | None:
@@ -269,7 +269,7 @@ class ConsumeQueue:
         while index < end_index:
             base = index - index % self.file_units
             count = min(end_index, base + self.file_units) - index
-            held += self._descriptors.read(self.path_of(base), count * UNIT_BYTES, (index - base) * UNIT_BYTES)
+            held += self._descriptors.read(self._path_text(base), count * UNIT_BYTES, (index - base) * UNIT_BYTES)
             index += count
         if said.startswith(held) and len(held) == (end_index - self.written_index) * UNIT_BYTES:
             self.written_index = end_index
@@ -332,7 +332,7 @@ class ConsumeQueue:
             self._first_physical_offset = -1
         paths = [self.path_of(base) for base in bases]
         for path in paths:
-            self._descriptors.forget(path)
+            self._descriptors.forget(str(path))
         self.bases = [base for base in self.bases if base not in bases]
         return paths
 

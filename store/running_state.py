@@ -25,19 +25,16 @@ class RunningFlags(enum.IntFlag):
 class RunningState:
     """Flags and refusals of one store. A put looks at `refusal`, and asks `still_refusing` only when there is one."""
 
-    __slots__ = ("_busy_s", "_busy_until", "_monotonic", "flags", "refusal", "serving")
+    __slots__ = ("_busy_s", "_busy_until", "_monotonic", "flags", "is_readable", "refusal", "serving")
 
     def __init__(self, page_cache_busy_ms: int, monotonic: Callable[[], float]) -> None:
         self.flags = RunningFlags(0)
         self.serving = False
+        self.is_readable = False
         self.refusal: PutMessageStatus | None = PutMessageStatus.SERVICE_NOT_AVAILABLE
         self._busy_s = page_cache_busy_ms / 1000
         self._busy_until = 0.0
         self._monotonic = monotonic
-
-    @property
-    def is_readable(self) -> bool:
-        return self.serving and not self.flags & RunningFlags.NOT_READABLE
 
     @property
     def is_writeable(self) -> bool:
@@ -75,6 +72,7 @@ class RunningState:
         return self.refusal
 
     def _update(self) -> None:
+        self.is_readable = self.serving and not self.flags & RunningFlags.NOT_READABLE
         if not self.serving or self.flags & ~RunningFlags.NOT_READABLE:
             self.refusal = PutMessageStatus.SERVICE_NOT_AVAILABLE
         else:
