@@ -26,7 +26,7 @@ V6_BITS = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
 
 _pack_head = record.HEAD_V4.pack
 _pack_length = struct.Struct(">h").pack
-_unpack_batch_head = batches.HEAD.unpack_from
+_unpack_flag_and_length = struct.Struct(f">{batches.HEAD.size - 8}xii").unpack_from  # a batch.HEAD's last two
 _crc32 = zlib.crc32
 _UNITS = tuple(struct.Struct(">" + "qiq" * count) for count in range(COMMON_COUNT_MAX + 1))
 
@@ -62,6 +62,7 @@ def build_batch(
     sys_flag, reconsume, prepared = batch.sys_flag & ~V6_BITS, batch.reconsume_times, 0
     v4 = len(born_host) + len(store_host) == 16
     fixed = 74 + len(born_host) + len(store_host) + len(encoded)
+    prefix_hash = slot.prefix_hash
     is_plain, code_of, known = not slot.is_schedule, tags_codes.code, tags_codes.known
     built = BuiltBatch()
     parts, pending = built.parts, built.pending
@@ -70,7 +71,7 @@ def build_batch(
     while at < end:
         start = at + 20
         try:
-            _total, _magic, _crc, flag, body_bytes = _unpack_batch_head(body, at)
+            flag, body_bytes = _unpack_flag_and_length(body, at)
             stop = start + body_bytes
             properties_bytes = (body[stop] << 8) + body[stop + 1]
         except (struct.error, IndexError) as exc:
@@ -109,7 +110,7 @@ def build_batch(
         if code is None:
             code = code_of(slot, properties, timestamp)
         units += (position, size, code)
-        pending.append((slot, properties, position, timestamp))
+        pending.append((prefix_hash, properties, position, timestamp))
         position += size
         queue_offset += 1
     count = len(pending)

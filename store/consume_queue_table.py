@@ -67,7 +67,8 @@ class ConsumeQueueTable:
         """Return the topic's slot, made at first use; None when no record could carry this name."""
         slot = self.slots.get(topic)
         if slot is None and is_storable(topic):
-            slot = self.slots[topic] = TopicSlot(topic)
+            slot = TopicSlot(topic)
+            self.slots[slot.topic] = slot
         return slot
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:

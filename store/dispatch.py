@@ -74,7 +74,7 @@ class Dispatcher:
                     self._queues.dirty.append(queue)
         if self._index.enabled:
             pending = self._index.pending
-            pending.append((slot, properties, physical_offset, timestamp))
+            pending.append((slot.prefix_hash, properties, physical_offset, timestamp))
             if len(pending) >= PENDING_MAX:
                 self.put_pending()
         self._log.store_timestamp = timestamp

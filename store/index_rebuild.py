@@ -140,7 +140,7 @@ class _Builder(IndexService):
             if not is_storable(name):
                 return
             slot = self._topics[fields.topic] = TopicSlot(name)
-        self.pending.append((slot, fields.properties, physical_offset, fields.store_timestamp))
+        self.pending.append((slot.prefix_hash, fields.properties, physical_offset, fields.store_timestamp))
         if len(self.pending) >= PENDING_MAX:
             self.put_pending()
 

@@ -33,7 +33,7 @@ _KEYS_MARK = _KEYS + b"\x01"
 _multiply = operator.mul
 
 
-Pending = tuple[TopicSlot, bytes, int, int]  # topic, properties, physical offset, store timestamp
+Pending = tuple[int, bytes, int, int]  # TopicSlot.prefix_hash, properties, physical offset, store timestamp
 
 
 class IndexGap(NamedTuple):
@@ -178,22 +178,25 @@ class IndexService:
         entries: list[Entry] = []
         add = entries.append
         stem_of = self._stems.get
-        for slot, properties, physical_offset, timestamp_ms in pending:
+        for prefix_hash, properties, physical_offset, timestamp_ms in pending:
             at = properties.rfind(_UNIQ_KEY_MARK)
             if at >= 0:
-                if at and properties[at - 1] != 2:
-                    key = names.find_property(properties, _UNIQ_KEY) or b""
-                else:
-                    stop = properties.find(b"\x02", at + 9)
-                    key = properties[at + 9 :] if stop < 0 else properties[at + 9 : stop]
-                known = stem_of(key[:-2])
-                if known is not None and key[-2] < 128 > key[-1]:
+                start = at + 9
+                stop = properties.find(b"\x02", start)
+                if stop < 0:
+                    stop = len(properties)
+                known = stem_of(properties[start : stop - 2])
+                if (
+                    known is not None
+                    and (not at or properties[at - 1] == 2)
+                    and (a := properties[stop - 2]) < 128 > (b := properties[stop - 1])
+                ):
                     power, stem_hash = known
-                    code = (slot.prefix_hash * power + stem_hash + key[-2] * 31 + key[-1]) & HASH_MASK
+                    code = (prefix_hash * power + stem_hash + a * 31 + b) & HASH_MASK
                     add((code if code < SIGN else -code & ABSOLUTE_MASK, physical_offset, timestamp_ms))
-                elif key:
+                elif key := names.find_property(properties, _UNIQ_KEY):
                     self._remember(key)
-                    add((key_hash(slot, key), physical_offset, timestamp_ms))
+                    add((key_hash(prefix_hash, key), physical_offset, timestamp_ms))
             at = properties.rfind(_KEYS_MARK)
             if at >= 0:
                 if at and properties[at - 1] != 2:
@@ -203,7 +206,7 @@ class IndexService:
                     keys = properties[at + 5 :] if stop < 0 else properties[at + 5 : stop]
                 for key in keys.split(b" ") if b" " in keys else (keys,):
                     if key:
-                        add((key_hash(slot, key), physical_offset, timestamp_ms))
+                        add((key_hash(prefix_hash, key), physical_offset, timestamp_ms))
         try:
             self._write(entries)
         except OSError:  # they wait for space; of the message at which it ended an entry may come twice
@@ -213,7 +216,7 @@ class IndexService:
 
     def find(self, slot: TopicSlot, key: str, limit: int, begin_ms: int, end_ms: int) -> list[int]:
         """Return the physical offsets of messages with this key's hash, newest first. Knows nothing of pending ones."""
-        wanted = key_hash(slot, key.encode("utf-8", "surrogatepass"))
+        wanted = key_hash(slot.prefix_hash, key.encode("utf-8", "surrogatepass"))
         offsets: list[int] = []
         for file in reversed(self.files):
             if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
@@ -308,7 +311,7 @@ class IndexService:
         self._active = self.files[-1] if self.files else None
 
 
-def key_hash(slot: TopicSlot, key: bytes) -> int:
+def key_hash(prefix_hash: int, key: bytes) -> int:
     """Return the index hash of `topic#key`: the absolute value of Java's hash, 0 for the one that has none."""
     if key.isascii():
         units = len(key)
@@ -317,5 +320,5 @@ def key_hash(slot: TopicSlot, key: bytes) -> int:
         text = key.decode("utf-8", "replace")
         units = len(text.encode("utf-16-le")) // 2
         code = names.string_hash_code(text)
-    code = (slot.prefix_hash * pow(31, units, 1 << 32) + code) & HASH_MASK
+    code = (prefix_hash * pow(31, units, 1 << 32) + code) & HASH_MASK
     return code if code < SIGN else -code & ABSOLUTE_MASK

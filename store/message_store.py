@@ -278,7 +278,7 @@ class MessageStore(ReadableStore):
         index = self._index
         if index.enabled:
             pending = index.pending
-            pending.append((slot, properties, position, timestamp))
+            pending.append((slot.prefix_hash, properties, position, timestamp))
             if len(pending) >= PENDING_MAX:
                 self._dispatcher.put_pending()
         if queue is not None and self.arrival_listener is not None:
@@ -368,7 +368,7 @@ class MessageStore(ReadableStore):
         elapsed = self._monotonic() - started
         if elapsed >= 0.001:
             self._note_slow(elapsed)
-        return PutMessageResult(_PUT_OK, first_position, total, first_offset, timestamp, count, tuple(built.offsets))
+        return PutMessageResult(_PUT_OK, first_position, total, first_offset, timestamp, count, built.offsets)
 
     def read_ahead(self, places: Sequence[tuple[int, int]]) -> Future[None] | None:
         """Have old records (physical offset, bytes) read into the page cache by a thread; None: no need to wait.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -84,7 +85,7 @@ class PutMessageResult:
     queue_offset: int = 0
     store_timestamp: int = 0
     message_count: int = 1
-    offsets: tuple[int, ...] = ()
+    offsets: Sequence[int] = ()
     waits_in: str | None = None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from gantrymq.message import properties as names
 from gantrymq.message import topics
 from store.consume_queue import ConsumeQueue
@@ -17,7 +19,7 @@ class TopicSlot:
 
     def __init__(self, topic: str) -> None:
         raw = topic.encode()
-        self.topic = topic
+        self.topic = sys.intern(topic)  # tables compare such names without looking at them
         self.encoded = bytes((len(raw),)) + raw  # as in the record: length byte, name
         self.queues: dict[int, ConsumeQueue] = {}
         self.is_schedule = topic in WAITING_TOPICS

@@ -105,7 +105,7 @@ class StoreStages:
             store.put_message(message)
 
         def index_only() -> None:
-            store._index.pending.append((slot, message.properties, start, 1))
+            store._index.pending.append((slot.prefix_hash, message.properties, start, 1))
             if len(store._index.pending) >= 256:
                 store._dispatcher.put_pending()
 

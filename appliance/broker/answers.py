@@ -7,7 +7,7 @@ headers one `%` on a prepared template makes the frame; the binary header encodi
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
@@ -17,7 +17,7 @@ from gantrymq.remoting.command import JSON, LANGUAGE, RemotingCommand
 
 Request = RemotingCommand | SendRequest
 
-BATCH_SIZES_KEPT = 256  # templates for so many different sizes of batches
+BATCH_SIZES_KEPT = 64  # packers of ids for so many different sizes of batches
 
 _FRAME = struct.Struct(">iI")  # total, header encoding (0: JSON) and header length
 _TAIL = f'"flag":1,"language":"{LANGUAGE}","opaque":%d'
@@ -30,13 +30,14 @@ class SendAnswers:
     def __init__(self, region_id: str, trace_on: bool, store_host: bytes) -> None:
         """store_host: packed address of this broker, 8 or 20 bytes; message ids begin with it."""
         self._common: Mapping[str, str] = {"MSG_REGION": region_id, "TRACE_ON": "true" if trace_on else "false"}
+        self._host = store_host
         self._id_prefix = store_host.hex().upper()
-        self._ids_templates: dict[int, str] = {}
+        self._ids_packers: dict[int, Callable[..., bytes]] = {}
         fields = orjson.dumps(self._common).decode().replace("%", "%%")[:-1]
-        self._template = (
-            f'{{"code":0,"extFields":{fields},"msgId":"{self._id_prefix}%016X","queueId":"%d","queueOffset":"%d"}},'
-            f"{_TAIL},{_END}"
-        ).encode()
+        begin = f'{{"code":0,"extFields":{fields},"msgId":'
+        end = f',"queueId":"%d","queueOffset":"%d"}},{_TAIL},{_END}'
+        self._template = f'{begin}"{self._id_prefix}%016X"{end}'.encode()
+        self._batch_template = f'{begin}"%b"{end}'.encode()
 
     def stored(self, request: Request, physical_offset: int, queue_id: int, queue_offset: int, code: int = 0) -> bytes:
         """The frame that says where one message was stored. code: a "stored, but ..." code or 0."""
@@ -48,28 +49,30 @@ class SendAnswers:
     def stored_batch(
         self,
         request: Request,
-        physical_offsets: tuple[int, ...],
+        physical_offsets: Sequence[int],
         queue_id: int,
         queue_offset: int,
         code: int = 0,
     ) -> bytes:
         """The same for a batch: ids joined by commas, the queue offset is the first message's."""
-        fields = {
-            **self._common,
-            "msgId": self._ids_template(len(physical_offsets)) % physical_offsets,
-            "queueId": str(queue_id),
-            "queueOffset": str(queue_offset),
-        }
+        ids = self._message_ids(physical_offsets)
+        if code == 0 and request.serialize_type == JSON:
+            header = self._batch_template % (ids.encode(), queue_id, queue_offset, request.opaque)
+            return _FRAME.pack(4 + len(header), len(header)) + header
+        fields = {**self._common, "msgId": ids, "queueId": str(queue_id), "queueOffset": str(queue_offset)}
         return request.reply(code, None, fields).encode()
 
-    def _ids_template(self, count: int) -> str:
-        """`count` message ids joined by commas, each short of its offset."""
-        template = self._ids_templates.get(count)
-        if template is None:
-            template = ",".join([f"{self._id_prefix}%016X"] * count)
-            if len(self._ids_templates) < BATCH_SIZES_KEPT:
-                self._ids_templates[count] = template
-        return template
+    def _message_ids(self, physical_offsets: Sequence[int]) -> str:
+        """The messages' ids, joined by commas: one call makes the hexadecimal digits of them all."""
+        count, host = len(physical_offsets), self._host
+        pack = self._ids_packers.get(count)
+        if pack is None:
+            pack = struct.Struct(">" + f"{len(host)}sQ" * count).pack
+            if len(self._ids_packers) < BATCH_SIZES_KEPT:
+                self._ids_packers[count] = pack
+        parts: list[bytes | int] = [host] * (2 * count)
+        parts[1::2] = physical_offsets
+        return pack(*parts).hex(",", len(host) + 8).upper()
 
     def refused(self, request: Request, code: int, remark: str) -> bytes:
         """The frame that says why nothing was stored."""

@@ -83,7 +83,7 @@ def rebuild_index(folder: StoreFolder, kept: CutFolder) -> None:
             slot = slots.get(fields.topic)
             if slot is None:
                 slot = slots[fields.topic] = TopicSlot(fields.topic.decode("utf-8", "replace"))
-            index.pending.append((slot, fields.properties, found.physical_offset, fields.store_timestamp))
+            index.pending.append((slot.prefix_hash, fields.properties, found.physical_offset, fields.store_timestamp))
             if len(index.pending) >= PENDING_MAX:
                 index.put_pending()
         index.put_pending()

@@ -111,7 +111,7 @@ def test_a_batch_becomes_ordinary_records(store: MessageStore) -> None:
     put = store.put_batch(batch([Message("T", b"1", tags="A"), Message("T", b"2", flag=9)], b"CLUSTER\x01c"))
     stored = [record.decode_record(raw) for raw in read_all(store, "T")][1:]
     assert (put.status, put.message_count, put.queue_offset) == (OK, 2, 1)
-    assert put.offsets == tuple(each.physical_offset for each in stored)
+    assert list(put.offsets) == [each.physical_offset for each in stored]
     assert [(each.body, each.flag, each.queue_offset) for each in stored] == [(b"1", 0, 1), (b"2", 9, 2)]
     assert stored[0].properties == {"TAGS": "A", "CLUSTER": "c"}
     assert stored[1].properties == {"CLUSTER": "c"}
