@@ -14,12 +14,23 @@ from typing import TypeVar
 _Item = TypeVar("_Item")
 
 
+class Slices:
+    """Counts the steps of one piece of work, in however many loops they are made."""
+
+    def __init__(self, steps_a_slice: int) -> None:
+        self._steps_a_slice = self._left = steps_a_slice
+
+    async def step(self) -> None:
+        """One step is done; after a slice of them let others run."""
+        self._left -= 1
+        if self._left <= 0:
+            self._left = self._steps_a_slice
+            await asyncio.sleep(0)
+
+
 async def in_slices(items: Iterable[_Item], items_a_slice: int) -> AsyncIterator[_Item]:
     """Yield the items; after each `items_a_slice` of them let others run."""
-    left = items_a_slice
+    slices = Slices(items_a_slice)
     for item in items:
         yield item
-        left -= 1
-        if not left:
-            left = items_a_slice
-            await asyncio.sleep(0)
+        await slices.step()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from appliance.broker.consume_lag import lag_ms
-from appliance.broker.processors.admin_topics import known_topic
+from appliance.broker.processors.admin_topics import QUEUES_A_SLICE, known_topic, queue_entry
 from appliance.remoting.lanes import Route
-from gantrymq.message.model import MessageQueue
+from appliance.slices import Slices, in_slices
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import ConsumeStats, OffsetWrapper, TopicConfig
+from gantrymq.remoting.bodies import OffsetWrapper, TopicConfig
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -20,69 +19,94 @@ if TYPE_CHECKING:
     from appliance.remoting.server import ServerConnection
 
 
-def get_consume_stats(
+async def get_consume_stats(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """208: how far a group is in one topic, in several (topicList, from 5.x tools), or in all it has offsets on."""
     group, topic = request.ext_fields["consumerGroup"], request.ext_fields.get("topic")
     several = dict.fromkeys(filter(None, request.ext_fields.get("topicList", "").split(";")))
     topics = list(several) or ([topic] if topic else sorted(broker.offsets.topics_of(group)))
-    total = ConsumeStats()
-    for config in _consumed_topics(broker, group, topics):
-        stats = _topic_stats(broker, group, config, config.read_queue_nums)
-        total.offset_table |= stats.offset_table
-        total.consume_tps += stats.consume_tps
+    slices = Slices(QUEUES_A_SLICE)
+    total = _Progress()
+    for name in topics:
+        await slices.step()
+        config = _consumed_topic(broker, group, name)
+        if config is not None:
+            await total.add(broker, group, config, config.read_queue_nums, slices)
     return request.reply(body=total.to_json())
 
 
-def get_broker_consume_stats(
+async def get_broker_consume_stats(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """317: the same for every group of this broker, by write queues."""
     only_ordered = request.ext_fields.get("isOrder", "").lower() == "true"
-    rows: list[dict[str, list[dict[str, Any]]]] = []
+    rows: list[bytes] = []
     total_behind = 0
-    for group in broker.groups.configs:
-        per_topic = [
-            _topic_stats(broker, group, config, config.write_queue_nums)
-            for config in _consumed_topics(broker, group, sorted(broker.offsets.topics_of(group)))
-            if config.order or not only_ordered
-        ]
-        rows.append({group: [stats.to_dict() for stats in per_topic]})
-        total_behind += sum(
-            place.broker_offset - place.consumer_offset for stats in per_topic for place in stats.offset_table.values()
-        )
-    body = {"brokerAddr": broker.address, "consumeStatsList": rows, "totalDiff": total_behind}
-    return request.reply(body=fastjson.dumps(body))
+    slices = Slices(QUEUES_A_SLICE)
+    for group in list(broker.groups.configs):
+        tables: list[bytes] = []
+        for topic in sorted(broker.offsets.topics_of(group)):
+            await slices.step()
+            config = _consumed_topic(broker, group, topic)
+            if config is None or (only_ordered and not config.order):
+                continue
+            progress = _Progress()
+            await progress.add(broker, group, config, config.write_queue_nums, slices)
+            tables.append(progress.to_json())
+            total_behind += progress.behind
+        rows.append(b"{%b:[%b]}" % (fastjson.dumps(group), b",".join(tables)))
+        await slices.step()
+    body = b'{"brokerAddr":%b,"consumeStatsList":[%b],"totalDiff":%d}'
+    return request.reply(body=body % (fastjson.dumps(broker.address), b",".join(rows), total_behind))
 
 
-def _consumed_topics(broker: BrokerController, group: str, topics: Iterable[str]) -> list[TopicConfig]:
-    """The topics that exist and, if the group is online, are still subscribed to."""
+def _consumed_topic(broker: BrokerController, group: str, topic: str) -> TopicConfig | None:
+    """The topic, if it exists and, where the group is online, is still subscribed to."""
     info = broker.consumers.get(group)
-    subscribed = info.subscriptions if info is not None else None
-    configs = (broker.topics.get(topic) for topic in topics)
-    return [config for config in configs if config is not None and (not subscribed or config.topic_name in subscribed)]
+    is_left = info is not None and info.subscriptions and topic not in info.subscriptions
+    return None if is_left else broker.topics.get(topic)
 
 
-def _topic_stats(broker: BrokerController, group: str, config: TopicConfig, queue_count: int) -> ConsumeStats:
-    topic, store = config.topic_name, broker.store
-    now_ms = int(time.time() * 1000)
-    stats = ConsumeStats(consume_tps=broker.stats.consume_per_second(group, topic))
-    time_at = broker.store_times.at
-    for queue_id in range(queue_count):
-        consumed = max(broker.offsets.query(group, topic, queue_id), 0)
-        low, high = store.min_offset(topic, queue_id), max(store.max_offset(topic, queue_id), 0)
-        stats.offset_table[MessageQueue(topic, broker.config.broker_name, queue_id)] = OffsetWrapper(
-            high,
-            consumed,
-            max(time_at(topic, queue_id, consumed - 1), 0),
-            lag_ms(time_at, topic, queue_id, (consumed, low, high), now_ms),
-            consumed,  # what is pulled and not consumed is known to the consumer only
-        )
-    return stats
+class _Progress:
+    """ConsumeStats, written queue by queue: a group may be on every queue of the broker."""
+
+    def __init__(self) -> None:
+        self.behind = 0  # messages
+        self._tps = 0.0
+        self._entries: list[bytes] = []
+
+    async def add(
+        self, broker: BrokerController, group: str, config: TopicConfig, queue_count: int, slices: Slices
+    ) -> None:
+        topic = config.topic_name
+        self._tps += broker.stats.consume_per_second(group, topic)
+        now_ms = int(time.time() * 1000)
+        for queue_id in range(queue_count):
+            place = _place(broker, group, topic, queue_id, now_ms)
+            self.behind += place.broker_offset - place.consumer_offset
+            self._entries.append(queue_entry(broker, topic, queue_id, place))
+            await slices.step()
+
+    def to_json(self) -> bytes:
+        return b'{"consumeTps":%b,"offsetTable":{%b}}' % (fastjson.dumps(self._tps), b",".join(self._entries))
 
 
-def query_consume_time_span(
+def _place(broker: BrokerController, group: str, topic: str, queue_id: int, now_ms: int) -> OffsetWrapper:
+    """How far a group is in one queue."""
+    store, time_at = broker.store, broker.store_times.at
+    consumed = max(broker.offsets.query(group, topic, queue_id), 0)
+    low, high = store.min_offset(topic, queue_id), max(store.max_offset(topic, queue_id), 0)
+    return OffsetWrapper(
+        high,
+        consumed,
+        max(time_at(topic, queue_id, consumed - 1), 0),
+        lag_ms(time_at, topic, queue_id, (consumed, low, high), now_ms),
+        consumed,  # what is pulled and not consumed is known to the consumer only
+    )
+
+
+async def query_consume_time_span(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """303: store times of each queue's first, last and last consumed message, and how long the next one waits."""
@@ -90,7 +114,7 @@ def query_consume_time_span(
     now_ms = int(time.time() * 1000)
     spans = [
         _time_span(broker, group, topic, queue_id, now_ms)
-        for queue_id in range(known_topic(broker, topic).write_queue_nums)
+        async for queue_id in in_slices(range(known_topic(broker, topic).write_queue_nums), QUEUES_A_SLICE)
     ]
     return request.reply(body=fastjson.dumps({"consumeTimeSpanSet": spans}))
 
