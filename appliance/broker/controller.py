@@ -36,6 +36,7 @@ from appliance.broker.processors.pull import pull_again
 from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.rebalance_lock import RebalanceLockManager
 from appliance.broker.schedule import ScheduleMessageService
+from appliance.broker.send_target import SendTargets
 from appliance.broker.slaves import SlaveService
 from appliance.broker.slow_consumers import SlowConsumerGuard
 from appliance.broker.stats import BrokerStatsManager
@@ -114,6 +115,8 @@ class BrokerController:
         )
         self.hold = PullRequestHold(self._pull_again, self.store.properties_of)
         self.stats = BrokerStatsManager(config.cluster_name)
+        self.send_targets = SendTargets(self.stats)
+        self.topics.on_replaced = self.send_targets.forget
         self.transaction_checks = TransactionCheckService(
             self.transactions,
             self.store,

@@ -18,12 +18,10 @@ from gantrymq.errors import MessageRejected, RecordError
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX
 from gantrymq.message.sysflag import TRANSACTION_MASK
 from gantrymq.message.topics import (
-    CLIENTS_MAY_NOT_SEND_TO,
     RETRY_PREFIX,
     check_topic,
     may_clients_send_to,
 )
-from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from store.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
@@ -31,6 +29,7 @@ from store.timer import TIMER_MARK
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
+    from appliance.broker.send_target import SendTarget
     from appliance.remoting.server import ServerConnection
 
 Request = RemotingCommand | SendRequest
@@ -79,16 +78,18 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
     """10 SEND_MESSAGE, 310 SEND_MESSAGE_V2, 320 SEND_BATCH_MESSAGE."""
     try:
         fields = request.fields if isinstance(request, SendRequest) else SendFields.of(request.ext_fields)
-        topic, queue_id, properties = fields.topic, fields.queue_id, fields.properties
-        config = broker.topics.configs.get(topic)
-        if config is None or topic in CLIENTS_MAY_NOT_SEND_TO or topic[0] == "%" or broker.send_gate is not None:
-            topic, queue_id, properties, config = _unusual_target(broker, connection, request, fields)
+        target = broker.send_targets.plain.get(fields.topic)
+        if target is None or broker.send_gate is not None:
+            target, queue_id, properties = _unusual_target(broker, connection, request, fields)
+        else:
+            queue_id, properties = fields.queue_id, fields.properties
+        topic = target.topic
         if queue_id < 0:
-            queue_id = random.randrange(config.write_queue_nums)
-        elif queue_id >= config.write_queue_nums and queue_id >= config.read_queue_nums:
+            queue_id = random.randrange(target.write_queue_nums)
+        elif queue_id >= target.queue_id_end:
             raise BrokerError(  # a topic that shrank: clients try another queue on this code only
                 ResponseCode.SYSTEM_ERROR,
-                f"request queueId[{queue_id}] is illegal, {config.to_json().decode()} "
+                f"request queueId[{queue_id}] is illegal, {target.config.to_json().decode()} "
                 f"Producer: {connection.remote_text}",
             )
         if ("TRAN_MSG\x01" in properties or fields.sys_flag & TRANSACTION_MASK) and fields.batch != "true":
@@ -97,7 +98,7 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
                 return _store_half(broker, connection, request, queue_id, *half)
         encoded = properties.encode()
         if fields.batch == "true":
-            return _store_batch(broker, connection, request, fields, topic, queue_id, encoded)
+            return _store_batch(broker, connection, request, fields, target, queue_id, encoded)
         encoded, is_waiting = without_wait(encoded)
         encoded = _with_cluster(encoded, broker.cluster_property)
         if len(encoded) > PROPERTIES_BYTES_MAX:
@@ -119,7 +120,12 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
         )
         if result.status is not _PUT_OK:
             raise _refusal(broker, result)
-        broker.stats.inc_topic_put(result.waits_in or topic, 1, result.size_bytes)
+        if result.waits_in is None:
+            target.count += 1
+            target.times += 1
+            target.size += result.size_bytes
+        else:
+            broker.stats.inc_topic_put(result.waits_in, 1, result.size_bytes)
         if request.flag & ONEWAY_FLAG:
             return None
         answer = broker.send_answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
@@ -141,13 +147,13 @@ def _store_batch(
     connection: ServerConnection,
     request: Request,
     fields: SendFields,
-    topic: str,
+    target: SendTarget,
     queue_id: int,
     encoded: bytes,
 ) -> bytes | None:
     result = broker.store.put_batch(
         StoreBatch(
-            topic,
+            target.topic,
             queue_id,
             request.body,
             _with_cluster(encoded, broker.cluster_property),
@@ -162,7 +168,9 @@ def _store_batch(
     )
     if result.status is not _PUT_OK:
         raise _refusal(broker, result)
-    broker.stats.inc_topic_put(topic, result.message_count, result.size_bytes)
+    target.count += result.message_count
+    target.times += 1
+    target.size += result.size_bytes
     if request.flag & ONEWAY_FLAG:
         return None
     answer = broker.send_answers.stored_batch(request, result.offsets, queue_id, result.queue_offset)
@@ -263,8 +271,8 @@ def _with_cluster(encoded: bytes, cluster_property: bytes) -> bytes:
 
 def _unusual_target(
     broker: BrokerController, connection: ServerConnection, request: Request, fields: SendFields
-) -> tuple[str, int, str, TopicConfig]:
-    """(topic, queue id, properties, config) that the message really goes to. Raises BrokerError."""
+) -> tuple[SendTarget, int, str]:
+    """(topic, queue id, properties) that the message really goes to. Raises BrokerError."""
     topic = fields.topic
     if broker.send_gate is not None and time.time() * 1000 < broker.send_gate:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {broker.send_gate}")
@@ -285,10 +293,10 @@ def _unusual_target(
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{topic}] not exist, apply first please! Create it, or switch autoCreateTopicEnable on.",
         )
-    return topic, fields.queue_id, fields.properties, config
+    return broker.send_targets.of(config), fields.queue_id, fields.properties
 
 
-def _retry_target(broker: BrokerController, request: Request, fields: SendFields) -> tuple[str, int, str, TopicConfig]:
+def _retry_target(broker: BrokerController, request: Request, fields: SendFields) -> tuple[SendTarget, int, str]:
     """A client sends a failed message to its retry topic itself: counted out, it becomes a dead letter."""
     group_name = fields.topic[len(RETRY_PREFIX) :]
     group = broker.groups.get(group_name)
@@ -300,9 +308,9 @@ def _retry_target(broker: BrokerController, request: Request, fields: SendFields
     if fields.reconsume_times >= tries_max:
         dead = broker.topics.create_dlq_topic(group_name)
         undelayed = "\x02".join(pair for pair in fields.properties.split("\x02") if not pair.startswith("DELAY\x01"))
-        return dead.topic_name, 0, undelayed, dead
+        return broker.send_targets.of(dead), 0, undelayed
     config = broker.topics.create_retry_topic(fields.topic, max(group.retry_queue_nums, 1))
-    return fields.topic, fields.queue_id, fields.properties, config
+    return broker.send_targets.of(config), fields.queue_id, fields.properties
 
 
 HANDLERS: dict[int, Route] = {

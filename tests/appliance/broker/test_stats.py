@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 from appliance.broker.stats import (
     BROKER_PUT_NUMS,
     GROUP_GET_NUMS,
+    ITEMS_A_SLICE,
     SNDBCK_PUT_NUMS,
     TOPIC_PUT_NUMS,
     TOPIC_PUT_SIZE,
@@ -73,6 +75,27 @@ def test_the_hour_window_is_sampled_every_ten_minutes_and_the_day_window_every_h
     assert item is not None
     assert [snapshot.time_ms for snapshot in item.hour] == [int((START_S + n * 600) * 1000) for n in range(7)]
     assert [snapshot.time_ms for snapshot in item.day] == [int((START_S + n * 3600) * 1000) for n in (-1, 0, 1)]
+
+
+def test_thousands_of_items_are_sampled_in_slices_while_topics_come_and_go() -> None:
+    stats = manager()
+    for number in range(4 * ITEMS_A_SLICE):
+        stats.inc_topic_put(f"T{number}", 1, 100)
+        stats.inc_topic_put(f"Gone{number}", 1, 100)
+    items = [
+        item
+        for name in (TOPIC_PUT_NUMS, TOPIC_PUT_SIZE)
+        for number in range(4 * ITEMS_A_SLICE)
+        if (item := stats.get(name, f"T{number}")) is not None
+    ]
+    assert len(items) == 8 * ITEMS_A_SLICE
+    sampled = [0]
+    for turn, _ in enumerate(stats.sampling(START_S)):
+        sampled.append(sum(bool(item.minute) for item in items))
+        stats.topic_deleted(f"Gone{turn}")
+        stats.inc_topic_put(f"New{turn}", 1, 100)
+    assert sampled[-1] == len(items)
+    assert max(after - before for before, after in pairwise(sampled)) <= ITEMS_A_SLICE
 
 
 def test_calls_of_the_broker_counters_are_not_counted() -> None:

@@ -1,0 +1,51 @@
+"""What a send needs to know of its topic, in one object that one look finds.
+
+With ten thousand topics each thing looked up by name lies in memory that the processor has not seen for a while: a
+table's entry, the name to compare, the object, its numbers. So the plain facts and the counters of a topic stand
+together, and a plain send asks no other table of the broker's.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from appliance.broker.stats import BrokerStatsManager, TopicPuts
+from gantrymq.message.topics import CLIENTS_MAY_NOT_SEND_TO
+from gantrymq.remoting.bodies import TopicConfig
+
+
+class SendTarget(TopicPuts):
+    """A topic as its config was when this was made. queue_id_end: no queue has this id or a greater one."""
+
+    __slots__ = ("config", "queue_id_end", "write_queue_nums")
+
+    def __init__(self, config: TopicConfig) -> None:
+        super().__init__(sys.intern(config.topic_name))
+        self.config = config
+        self.write_queue_nums = config.write_queue_nums
+        self.queue_id_end = max(config.write_queue_nums, config.read_queue_nums)
+
+
+class SendTargets:
+    """The targets of all topics that were sent to. `plain` has those that any client may send to as they are."""
+
+    def __init__(self, stats: BrokerStatsManager) -> None:
+        self.plain: dict[str, SendTarget] = {}
+        self._others: dict[str, SendTarget] = {}
+        self._stats = stats
+
+    def of(self, config: TopicConfig) -> SendTarget:
+        """Return the target of a topic with this config, the one that stands in the topic table."""
+        name = config.topic_name
+        target = self.plain.get(name) or self._others.get(name)
+        if target is None:
+            target = SendTarget(config)
+            is_plain = name not in CLIENTS_MAY_NOT_SEND_TO and not name.startswith("%")
+            (self.plain if is_plain else self._others)[target.topic] = target
+            self._stats.watch(target)
+        return target
+
+    def forget(self, topic: str) -> None:
+        """The topic was changed or deleted: the next send looks again. What was counted is not lost."""
+        self.plain.pop(topic, None)
+        self._others.pop(topic, None)
