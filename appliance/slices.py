@@ -8,7 +8,7 @@ meanwhile: give a copy.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Generator, Iterable
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
@@ -34,3 +34,13 @@ async def in_slices(items: Iterable[_Item], items_a_slice: int) -> AsyncIterator
     for item in items:
         yield item
         await slices.step()
+
+
+async def in_turns(steps: Generator[None, None, _Item]) -> _Item:
+    """Make a generator's steps, each in a turn of its own; return what comes of them."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # a generator's own result
+        await asyncio.sleep(0)

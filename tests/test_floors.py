@@ -35,6 +35,7 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.properties_file",
     "appliance.setting_ranges",
     "appliance.socket_settings",
+    "appliance.slices",
     "appliance.tasks",
     "appliance.tls_settings",
     "appliance.version",

@@ -26,6 +26,7 @@ from appliance.errors import BrokerError, StartError
 from appliance.live_config import LiveConfig
 from appliance.namesrv.kv_config import KVConfigManager
 from appliance.namesrv.processors import HANDLERS, LANE
+from appliance.namesrv.route_changes import RouteChanges
 from appliance.namesrv.route_info import RouteInfoManager
 from appliance.properties_file import PropertiesFile
 from appliance.remoting.lanes import LaneLimits, Lanes
@@ -71,6 +72,7 @@ class NamesrvController:
             tls=self.tls,
             sockets=config,
         )
+        self.changes = RouteChanges()
         self._kv_write_lock = asyncio.Lock()
         self._stack = contextlib.AsyncExitStack()
 

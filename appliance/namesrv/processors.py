@@ -7,20 +7,23 @@ REQUEST_CODE_NOT_SUPPORTED by the server (RocketMQ's name server stays silent, w
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
 from appliance.namesrv.kv_config import ORDER_TOPIC_NAMESPACE
-from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity
+from appliance.namesrv.route_changes import SHORT_BODY_BYTES
+from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity, MasterAddresses
 from appliance.remoting.header_fields import int_field, long_field, text_field
-from appliance.remoting.lanes import Route
+from appliance.remoting.lanes import Answer, Route
 from appliance.remoting.request_body import read_body
 from gantrymq.errors import BodyError
 from gantrymq.remoting.bodies import DataVersion, KVTable, TopicList
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from gantrymq.remoting.registration import body_crc32, read_registration
+from gantrymq.remoting.registration import body_crc32, reading_registration
 
 if TYPE_CHECKING:
     from appliance.namesrv.controller import NamesrvController
@@ -39,18 +42,30 @@ _FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
 def register_broker(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+) -> Answer | Awaitable[Answer]:
     """103: a broker says who it is and which topics it has. The answer holds the order-topic table, if there is one."""
     fields = request.ext_fields
     expected_crc = int_field(fields, "bodyCrc32", 0)
     if expected_crc and expected_crc != body_crc32(request.body):
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
-    compressed = fields.get("compressed", "").lower() == "true"
-    registration = read_registration(request.body, version=request.version, compressed=compressed)
-    wrapper = registration.topic_config_serialize_wrapper
+    return namesrv.changes.make(_registering(namesrv, connection, request), size_bytes=len(request.body))
+
+
+def _registering(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> Generator[None, None, Answer]:
+    fields = request.ext_fields
     broker = _broker_identity(fields)
+    digest = _digest(request) if len(request.body) > SHORT_BODY_BYTES else b""
+    if digest and namesrv.routes.is_known(broker, digest, connection, namesrv.clock()):
+        return _registered(namesrv, request, MasterAddresses())
+    compressed = fields.get("compressed", "").lower() == "true"
+    registration = yield from reading_registration(request.body, version=request.version, compressed=compressed)
+    wrapper = registration.topic_config_serialize_wrapper
+    if connection.is_closing:
+        return None  # whoever goes takes its topics along: these would stay
     try:
-        master = namesrv.routes.register_broker(
+        master = yield from namesrv.routes.registering(
             broker,
             ha_address=fields.get("haServerAddr", ""),
             topics=wrapper.topic_config_table,
@@ -58,12 +73,17 @@ def register_broker(
             filter_servers=registration.filter_server_list,
             connection=connection,
             now_s=namesrv.clock(),
+            digest=digest,
         )
     except (TypeError, ValueError) as exc:
         raise BodyError(f"topic table: {exc}") from exc
     if connection.client != broker:
         connection.client = broker
         logger.info("broker registered", extra={"event": "broker_registered"} | broker._asdict())
+    return _registered(namesrv, request, master)
+
+
+def _registered(namesrv: NamesrvController, request: RemotingCommand, master: MasterAddresses) -> RemotingCommand:
     ext_fields = {"masterAddr": master.master_address, "haServerAddr": master.ha_address}
     orders = namesrv.kv_config.namespace(ORDER_TOPIC_NAMESPACE)
     return request.reply(
@@ -72,14 +92,28 @@ def register_broker(
     )
 
 
+def _digest(request: RemotingCommand) -> bytes:
+    """Equal for two registrations that say the same."""
+    digest = hashlib.blake2b(repr((request.version, sorted(request.ext_fields.items()))).encode())
+    digest.update(request.body)
+    return digest.digest()
+
+
 def unregister_broker(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+) -> Answer | Awaitable[Answer]:
     """104: a broker says good-bye."""
+    return namesrv.changes.make(_unregistering(namesrv, connection, request), size_bytes=0)
+
+
+def _unregistering(
+    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+) -> Generator[None, None, Answer]:
     broker = _broker_identity(request.ext_fields)
     namesrv.routes.unregister_broker(broker)
     connection.client = None
     logger.info("broker unregistered", extra={"event": "broker_unregistered"} | broker._asdict())
+    yield  # the one step there is
     return request.reply()
 
 
@@ -96,22 +130,30 @@ def query_data_version(
 
 def wipe_write_perm(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+) -> Answer | Awaitable[Answer]:
     """205: clients shall send nothing new to this broker."""
     broker_name = request.ext_fields["brokerName"]
-    count = namesrv.routes.wipe_write_perm(broker_name)
-    _log_change("write permission wiped", connection, broker_name=broker_name, topics=count)
-    return request.reply(ext_fields={"wipeTopicCount": str(count)})
+
+    def wiping() -> Generator[None, None, Answer]:
+        count = yield from namesrv.routes.wiping_write_perm(broker_name)
+        _log_change("write permission wiped", connection, broker_name=broker_name, topics=count)
+        return request.reply(ext_fields={"wipeTopicCount": str(count)})
+
+    return namesrv.changes.make(wiping(), size_bytes=0, is_long=True)
 
 
 def add_write_perm(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+) -> Answer | Awaitable[Answer]:
     """327: the opposite of 205."""
     broker_name = request.ext_fields["brokerName"]
-    count = namesrv.routes.add_write_perm(broker_name)
-    _log_change("write permission added", connection, broker_name=broker_name, topics=count)
-    return request.reply(ext_fields={"addTopicCount": str(count)})
+
+    def adding() -> Generator[None, None, Answer]:
+        count = yield from namesrv.routes.adding_write_perm(broker_name)
+        _log_change("write permission added", connection, broker_name=broker_name, topics=count)
+        return request.reply(ext_fields={"addTopicCount": str(count)})
+
+    return namesrv.changes.make(adding(), size_bytes=0, is_long=True)
 
 
 def get_cluster_info(

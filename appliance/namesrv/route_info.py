@@ -10,7 +10,7 @@ topics); and unregistering only removes an id that still has the address which l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -24,8 +24,10 @@ from gantrymq.remoting.bodies import (
     TopicConfig,
     TopicRouteData,
 )
+from gantrymq.remoting.registration import finished
 
 MASTER_ID = 0
+TOPICS_A_SLICE = 256  # looked at before others have a turn: half a millisecond
 
 # bits of topicSysFlag (RocketMQ: TopicSysFlag)
 FLAG_UNIT = 1
@@ -49,6 +51,7 @@ class BrokerLive:
     data_version: DataVersion
     connection: Hashable
     ha_address: str
+    digest: bytes = b""  # of its last registration; none when topics may be missing that it named
 
 
 class MasterAddresses(NamedTuple):
@@ -82,15 +85,60 @@ class RouteInfoManager:
         now_s: float,
     ) -> MasterAddresses:
         """Take what a broker says about itself. Rows are added or replaced, never removed, and only by a master."""
-        rows = [_queue_data(broker.broker_name, topic) for topic in topics.values()]  # may raise: nothing changed yet
+        return finished(
+            self.registering(
+                broker,
+                ha_address=ha_address,
+                topics=topics,
+                data_version=data_version,
+                filter_servers=filter_servers,
+                connection=connection,
+                now_s=now_s,
+            )
+        )
+
+    def registering(
+        self,
+        broker: BrokerIdentity,
+        *,
+        ha_address: str,
+        topics: Mapping[str, TopicConfig],
+        data_version: DataVersion,
+        filter_servers: list[str],
+        connection: Hashable,
+        now_s: float,
+        digest: bytes = b"",
+    ) -> Generator[None, None, MasterAddresses]:
+        """Do the same TOPICS_A_SLICE at a time. The broker is there at once, its rows come; if it goes, they end.
+
+        digest: of all that the broker said, for `is_known`.
+        """
+        rows: list[tuple[str, QueueData]] = []
+        for number, (name, topic) in enumerate(topics.items(), 1):
+            rows.append((name, _queue_data(broker.broker_name, topic)))  # may raise: nothing changed yet
+            if not number % TOPICS_A_SLICE:
+                yield
         is_new = self._put_address(broker)
-        if broker.broker_id == MASTER_ID:
-            known = self._live.get(broker.address)
-            changed = is_new or known is None or known.data_version != data_version
-            self._put_rows(zip(topics, rows, strict=True), replace_known=changed)
-        self._live[broker.address] = BrokerLive(now_s, data_version, connection, ha_address)
+        known = self._live.get(broker.address)
+        live = self._live[broker.address] = BrokerLive(now_s, data_version, connection, ha_address, digest)
         self._put_filter_servers(broker.address, filter_servers)
-        return MasterAddresses() if broker.broker_id == MASTER_ID else self._master_of(broker.broker_name)
+        if broker.broker_id != MASTER_ID:
+            return self._master_of(broker.broker_name)
+        changed = is_new or known is None or known.data_version != data_version
+        for start in range(0, len(rows), TOPICS_A_SLICE):
+            self._put_rows(rows[start : start + TOPICS_A_SLICE], replace_known=changed)
+            yield
+            if self._live.get(broker.address) is not live:
+                break
+        return MasterAddresses()
+
+    def is_known(self, broker: BrokerIdentity, digest: bytes, connection: Hashable, now_s: float) -> bool:
+        """Whether a master has said exactly this before, and nothing of it was forgotten. A sign of life, then."""
+        live = self._live.get(broker.address)
+        if live is None or live.digest != digest or live.connection != connection or broker.broker_id != MASTER_ID:
+            return False
+        live.last_update_s = now_s
+        return True
 
     def unregister_broker(self, broker: BrokerIdentity) -> None:
         """A broker says good-bye. Unknown ones are ignored."""
@@ -177,19 +225,21 @@ class RouteInfoManager:
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
         """Forget the topic, everywhere or on one cluster's brokers. A broker that still holds it may bring it back."""
+        for live in self._live.values():
+            live.digest = b""
         rows = self._topics.get(topic, {})
         for name in list(rows) if cluster is None else list(self._clusters.get(cluster, {})):
             rows.pop(name, None)
         if not rows:
             self._topics.pop(topic, None)
 
-    def wipe_write_perm(self, broker_name: str) -> int:
+    def wiping_write_perm(self, broker_name: str) -> Generator[None, None, int]:
         """Stop new messages for the broker until its next changed registration; returns the number of its topics."""
-        return self._set_perms(broker_name, lambda perm: perm & ~PERM_WRITE)
+        return self._setting_perms(broker_name, lambda perm: perm & ~PERM_WRITE)
 
-    def add_write_perm(self, broker_name: str) -> int:
+    def adding_write_perm(self, broker_name: str) -> Generator[None, None, int]:
         """Open all topics of the broker for reading and writing; returns the number of its topics."""
-        return self._set_perms(broker_name, lambda perm: PERM_READ | PERM_WRITE)
+        return self._setting_perms(broker_name, lambda perm: PERM_READ | PERM_WRITE)
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 
@@ -251,13 +301,16 @@ class RouteInfoManager:
             if not self._topics[topic]:
                 del self._topics[topic]
 
-    def _set_perms(self, broker_name: str, change: Callable[[int], int]) -> int:
+    def _setting_perms(self, broker_name: str, change: Callable[[int], int]) -> Generator[None, None, int]:
+        """Change the broker's rows, a slice of the topics at a time."""
         count = 0
-        for rows in self._topics.values():
+        for number, rows in enumerate(list(self._topics.values()), 1):
             row = rows.get(broker_name)
             if row is not None:
                 rows[broker_name] = replace(row, perm=change(row.perm))
                 count += 1
+            if not number % TOPICS_A_SLICE:
+                yield
         return count
 
 

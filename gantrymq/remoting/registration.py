@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, TypeVar
 
 from gantrymq.errors import BodyError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
+from gantrymq.remoting.json_body import key_text
 
 VERSION_WITH_FILTER_SERVERS = 37  # MQVersion ordinal of V3_0_11
-TOPICS_A_PART = 128  # of what is written in parts: about a millisecond when compressed
+TOPICS_A_PART = 128  # of what is read or written in parts: half a millisecond
 _INFLATED_BYTES_MAX = 64 * 1024 * 1024  # a hundred thousand topics fit in a tenth of it; a zip bomb does not
 
 _INT = struct.Struct(">i")
+
+_Result = TypeVar("_Result")
 
 
 def body_crc32(body: bytes) -> int:
@@ -29,11 +33,47 @@ def body_crc32(body: bytes) -> int:
 
 def read_registration(body: bytes, *, version: int, compressed: bool) -> RegisterBrokerBody:
     """Read a body of 103 from a broker of that MQVersion. Raises BodyError."""
+    return finished(reading_registration(body, version=version, compressed=compressed))
+
+
+def reading_registration(body: bytes, *, version: int, compressed: bool) -> Generator[None, None, RegisterBrokerBody]:
+    """Do the same TOPICS_A_PART at a time: there may be a hundred thousand."""
     if not body:
         return RegisterBrokerBody()
+    if compressed and version >= VERSION_WITH_FILTER_SERVERS:
+        return (yield from _inflating(body))
+    document = fastjson.loads(body)
     if version < VERSION_WITH_FILTER_SERVERS:
-        return RegisterBrokerBody(TopicConfigSerializeWrapper.from_json(body))
-    return _inflate(body) if compressed else RegisterBrokerBody.from_json(body)
+        return RegisterBrokerBody((yield from _reading_table(document)))
+    wrapper = document.get("topicConfigSerializeWrapper") if isinstance(document, dict) else None
+    if wrapper is None:
+        return RegisterBrokerBody.from_dict(document)
+    read = yield from _reading_table(wrapper)
+    registration = RegisterBrokerBody.from_dict(document | {"topicConfigSerializeWrapper": {}})
+    registration.topic_config_serialize_wrapper = read
+    return registration
+
+
+def _reading_table(wrapper: Any) -> Generator[None, None, TopicConfigSerializeWrapper]:
+    """What TopicConfigSerializeWrapper.from_dict does. Raises BodyError."""
+    table = wrapper.get("topicConfigTable") if isinstance(wrapper, dict) else None
+    if not isinstance(table, dict):
+        return TopicConfigSerializeWrapper.from_dict(wrapper)
+    read = TopicConfigSerializeWrapper.from_dict(wrapper | {"topicConfigTable": {}})
+    for number, (name, members) in enumerate(table.items(), 1):
+        read.topic_config_table[key_text(name)] = TopicConfig.from_dict(members)
+        if not number % TOPICS_A_PART:
+            yield
+    return read
+
+
+def finished(steps: Generator[None, None, _Result]) -> _Result:
+    """Make all steps at once; return what comes of them."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # a generator's own result
 
 
 def compress_registration(registration: RegisterBrokerBody) -> bytes:
@@ -72,18 +112,18 @@ def _topic_line(topic: TopicConfig) -> str:
     return f"{topic.topic_name} {sizes} {topic.topic_filter_type}"
 
 
-def _inflate(body: bytes) -> RegisterBrokerBody:
+def _inflating(body: bytes) -> Generator[None, None, RegisterBrokerBody]:
     decompressor = zlib.decompressobj()
     try:
         data = decompressor.decompress(body, _INFLATED_BYTES_MAX)
         if decompressor.unconsumed_tail:
             raise BodyError(f"compressed registration is larger than {_INFLATED_BYTES_MAX} bytes")
-        return _read_parts(data)
+        return (yield from _reading_parts(data))
     except (zlib.error, struct.error, ValueError, TypeError) as exc:
         raise BodyError(f"compressed registration: {exc}") from exc
 
 
-def _read_parts(data: bytes) -> RegisterBrokerBody:
+def _reading_parts(data: bytes) -> Generator[None, None, RegisterBrokerBody]:
     position = 0
 
     def number() -> int:
@@ -101,9 +141,13 @@ def _read_parts(data: bytes) -> RegisterBrokerBody:
         return data[position - size : position]
 
     data_version = DataVersion.from_json(part())
-    topics = [_read_topic_line(part().decode()) for _ in range(number())]
+    table: dict[str, TopicConfig] = {}
+    for count in range(1, number() + 1):
+        topic = _read_topic_line(part().decode())
+        table[topic.topic_name] = topic
+        if not count % TOPICS_A_PART:
+            yield
     filter_servers = fastjson.loads(part())
-    table = {topic.topic_name: topic for topic in topics}
     return RegisterBrokerBody(TopicConfigSerializeWrapper(table, data_version), list(filter_servers))
 
 

@@ -14,7 +14,14 @@ from gantrymq.errors import BodyError
 from gantrymq.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from gantrymq.remoting.registration import body_crc32, compress_registration, read_registration
+from gantrymq.remoting.registration import (
+    TOPICS_A_PART,
+    body_crc32,
+    compress_registration,
+    plain_parts,
+    read_registration,
+    reading_registration,
+)
 
 FRAMES = Path(__file__).parents[1] / "golden" / "frames" / "namesrv.jsonl.gz"
 
@@ -73,3 +80,21 @@ WHOLE = zlib.decompress(compress_registration(RegisterBrokerBody(TopicConfigSeri
 def test_damage_is_a_body_error(body: bytes) -> None:
     with pytest.raises(BodyError):
         read_registration(body, version=401, compressed=True)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_thousands_of_topics_are_read_in_parts(compressed: bool) -> None:
+    names = [f"T{number}" for number in range(10 * TOPICS_A_PART + 5)]
+    table = {name: TopicConfig(name, 3, 4, 6) for name in names}
+    whole = RegisterBrokerBody(TopicConfigSerializeWrapper(table, DataVersion(7, 8)), ["10.0.0.9:1"])
+    body = compress_registration(whole) if compressed else whole.to_json()
+    assert len(list(reading_registration(body, version=401, compressed=compressed))) == 10
+    assert read_registration(body, version=401, compressed=compressed) == whole
+
+
+def test_the_usual_shape_is_written_as_a_whole_one() -> None:
+    table = {f"T{number}": TopicConfig(f"T{number}") for number in range(2 * TOPICS_A_PART + 1)}
+    whole = RegisterBrokerBody(TopicConfigSerializeWrapper(table, DataVersion(7, 8)))
+    entries = [f'"{name}":{topic.to_json().decode()}' for name, topic in table.items()]
+    assert b"".join(plain_parts(entries, DataVersion(7, 8).to_json())) == whole.to_json()
+    assert b"".join(plain_parts([], DataVersion().to_json())) == RegisterBrokerBody().to_json()

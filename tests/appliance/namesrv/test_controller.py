@@ -179,3 +179,39 @@ async def test_the_port_is_free_again_after_the_end(config: NamesrvConfig) -> No
     again = NamesrvConfig(listen_port=port, kv_config_path=config.kv_config_path)
     async with NamesrvController(again) as namesrv:
         assert namesrv.port == port
+
+
+MANY = tuple(f"Topic{number}" for number in range(2000))
+
+
+async def test_a_good_bye_right_behind_a_large_registration_comes_after_it(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
+        ext_fields, body = registration("10.0.0.1:10911", topics=MANY)
+        for code, payload in ((RequestCode.REGISTER_BROKER, body), (RequestCode.UNREGISTER_BROKER, b"")):
+            broker.write(RemotingCommand.request(code, ext_fields, payload).encode())
+        assert [(await broker.read()).code for _ in range(2)] == [ResponseCode.SUCCESS] * 2
+        assert namesrv.routes.topics() == []
+
+
+async def test_the_same_large_registration_again_brings_a_deleted_topic_back(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
+        for _ in range(2):
+            assert (await broker.register("10.0.0.1:10911", topics=MANY)).code == ResponseCode.SUCCESS
+        await broker.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "Topic7"})
+        assert len(namesrv.routes.topics()) == len(MANY) - 1
+        await broker.register("10.0.0.1:10911", topics=MANY)
+        assert set(namesrv.routes.topics()) == set(MANY)
+
+
+async def test_a_broker_whose_connection_is_lost_during_a_large_registration_is_gone(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as other:
+        async with connected(namesrv.port) as broker:
+            ext_fields, body = registration("10.0.0.1:10911", topics=MANY)
+            broker.write(RemotingCommand.request(RequestCode.REGISTER_BROKER, ext_fields, body).encode())
+        await other.register("10.0.0.2:10911", name="broker-b", topics=("Other", *MANY))
+        async with asyncio.timeout(10):
+            while list(namesrv.routes.cluster_info().broker_addr_table) != ["broker-b"]:
+                await asyncio.sleep(0.01)
+        route = namesrv.routes.pickup_topic_route("Topic7")
+        assert route is not None
+        assert [row.broker_name for row in route.queue_datas] == ["broker-b"]

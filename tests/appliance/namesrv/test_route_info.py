@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Generator, Hashable
+from itertools import pairwise
 
 import pytest
 
-from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity, MasterAddresses, RouteInfoManager
+from appliance.namesrv.route_info import (
+    FLAG_UNIT,
+    FLAG_UNIT_SUB,
+    TOPICS_A_SLICE,
+    BrokerIdentity,
+    MasterAddresses,
+    RouteInfoManager,
+)
 from gantrymq.remoting.bodies import DataVersion, TopicConfig
+from gantrymq.remoting.registration import finished
 
 V1, V2 = DataVersion(1, 1), DataVersion(2, 2)
 MASTER = BrokerIdentity("C", "a", 0, "10.0.0.1:10911")
@@ -158,15 +167,15 @@ def test_an_unchanged_data_version_is_a_sign_of_life_and_a_changed_one_is_not() 
 def test_wiping_the_write_permission_lasts_until_the_next_changed_registration() -> None:
     routes = RouteInfoManager()
     register(routes, MASTER, TopicConfig("T", perm=7), TopicConfig("U"))
-    assert routes.wipe_write_perm("a") == 2
+    assert finished(routes.wiping_write_perm("a")) == 2
     assert perm(routes) == 5
     register(routes, MASTER, TopicConfig("T", perm=7), TopicConfig("U"))
     assert perm(routes) == 5
-    assert routes.add_write_perm("a") == 2
+    assert finished(routes.adding_write_perm("a")) == 2
     assert perm(routes) == 6
     register(routes, MASTER, TopicConfig("T", perm=7), version=V2)
     assert perm(routes) == 7
-    assert routes.wipe_write_perm("unknown") == 0
+    assert finished(routes.wiping_write_perm("unknown")) == 0
 
 
 def test_a_topic_is_deleted_everywhere_or_in_one_cluster() -> None:
@@ -215,3 +224,52 @@ def test_a_route_is_a_copy() -> None:
     register(routes)
     addresses(routes)[0].clear()
     assert addresses(routes) == [{0: MASTER.address}]
+
+
+def registering(routes: RouteInfoManager, count: int, digest: bytes = b"") -> Generator[None, None, MasterAddresses]:
+    return routes.registering(
+        MASTER,
+        ha_address="",
+        topics={f"T{number}": TopicConfig(f"T{number}", 4, 4) for number in range(count)},
+        data_version=V1,
+        filter_servers=[],
+        connection="connection",
+        now_s=0.0,
+        digest=digest,
+    )
+
+
+def test_thousands_of_topics_come_in_slices() -> None:
+    routes = RouteInfoManager()
+    known = [len(routes.topics()) for _ in registering(routes, 10 * TOPICS_A_SLICE)]
+    assert max(after - before for before, after in pairwise(known)) <= TOPICS_A_SLICE
+    assert len(routes.topics()) == 10 * TOPICS_A_SLICE
+    assert len(list(routes.wiping_write_perm("a"))) == 10
+    assert perm(routes, "T0") == perm(routes, f"T{10 * TOPICS_A_SLICE - 1}") == 4
+
+
+@pytest.mark.parametrize("step", [0, 3, 5, 9])
+def test_a_broker_that_goes_while_its_topics_come_leaves_none(step: int) -> None:
+    routes = RouteInfoManager()
+    for number, _ in enumerate(registering(routes, 5 * TOPICS_A_SLICE)):
+        if number == step and step >= 5:
+            assert addresses(routes, "T0")
+            routes.connection_closed("connection")
+        elif number == step:
+            assert routes.connection_closed("connection") == [], "it is not there before all rows are looked at"
+    if step >= 5:
+        assert routes.topics() == []
+
+
+def test_what_a_broker_repeats_is_known_until_a_topic_is_deleted_or_it_goes() -> None:
+    routes = RouteInfoManager()
+    finished(registering(routes, 2, b"digest"))
+    assert routes.is_known(MASTER, b"digest", "connection", 5.0)
+    assert not routes.is_known(MASTER, b"another", "connection", 5.0)
+    assert not routes.is_known(MASTER, b"digest", "another", 5.0)
+    assert routes.remove_expired(124.0, 120) == [], "repeating is a sign of life"
+    routes.delete_topic("T1")
+    assert not routes.is_known(MASTER, b"digest", "connection", 5.0)
+    finished(registering(routes, 2, b"digest"))
+    routes.unregister_broker(MASTER)
+    assert not routes.is_known(MASTER, b"digest", "connection", 5.0)
