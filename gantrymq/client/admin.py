@@ -5,17 +5,18 @@ as cluster_info or topic_route gave it; calls that end in _everywhere, and those
 broker that matters. All raise ConnectError, RequestTimeout or ResponseError (code and remark of the peer); PartlyDone
 when some of several did not.
 
-Parts: admin_calls (connections), admin_cluster, admin_topics, admin_groups, admin_offsets, admin_messages; what calls
-over several brokers return stands in admin_results.
+Parts: admin_calls (connections), admin_cluster, admin_topics, admin_groups, admin_offsets, admin_messages,
+admin_accounts; what calls over several brokers return stands in admin_results.
 """
 
 from __future__ import annotations
 
+from gantrymq.client.admin_accounts import AccountAdmin
 from gantrymq.client.admin_calls import accepted, read_properties
 from gantrymq.client.admin_messages import ADMIN_PRODUCER_GROUP, LONG_MAX, TOOLS_GROUP, MessageAdmin
 
 __all__ = ["ADMIN_PRODUCER_GROUP", "LONG_MAX", "TOOLS_GROUP", "AdminClient", "accepted", "read_properties"]
 
 
-class AdminClient(MessageAdmin):
+class AdminClient(MessageAdmin, AccountAdmin):
     """Administers a cluster: `async with AdminClient("host:port;host:port") as admin`."""

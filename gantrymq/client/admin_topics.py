@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from gantrymq.client.admin_calls import accepted, ask_each
 from gantrymq.client.admin_cluster import ClusterAdmin
@@ -129,21 +130,43 @@ class TopicAdmin(ClusterAdmin):
         return list(done)
 
     async def change_topic_everywhere(
-        self, topic: str, *, perm: int | None = None, read_queues: int | None = None, write_queues: int | None = None
+        self,
+        topic: str,
+        *,
+        perm: int | None = None,
+        read_queues: int | None = None,
+        write_queues: int | None = None,
+        attributes: Mapping[str, str] | None = None,
     ) -> dict[str, tuple[TopicConfig, TopicConfig]]:
         """Change some settings of an existing topic at every broker that has it; before and after, by broker name.
 
-        RouteNotFound when there is no such topic; PartlyDone says which could not.
+        attributes: changes, see changed_attributes. RouteNotFound when there is no such topic; PartlyDone says which
+        brokers could not.
         """
-        plan = await self.plan_topic_change(topic, perm=perm, read_queues=read_queues, write_queues=write_queues)
+        plan = await self.plan_topic_change(
+            topic, perm=perm, read_queues=read_queues, write_queues=write_queues, attributes=attributes
+        )
         masters = await self.topic_masters(topic)
-        done, failures = await ask_each(plan, lambda name: self.create_topic(masters[name], plan[name][1]))
+        removed = {name: value for name, value in (attributes or {}).items() if name.startswith("-")}
+
+        async def change(name: str) -> None:
+            after = plan[name][1]
+            wanted = {**(after.attributes or {}), **removed}  # brokers keep what a request doesn't take away
+            await self.create_topic(masters[name], dataclasses.replace(after, attributes=wanted or None))
+
+        done, failures = await ask_each(plan, change)
         if failures:
             raise PartlyDone(list(done), failures)
         return plan
 
     async def plan_topic_change(
-        self, topic: str, *, perm: int | None = None, read_queues: int | None = None, write_queues: int | None = None
+        self,
+        topic: str,
+        *,
+        perm: int | None = None,
+        read_queues: int | None = None,
+        write_queues: int | None = None,
+        attributes: Mapping[str, str] | None = None,
     ) -> dict[str, tuple[TopicConfig, TopicConfig]]:
         """What change_topic_everywhere would do."""
         masters = await self.topic_masters(topic)
@@ -157,6 +180,7 @@ class TopicAdmin(ClusterAdmin):
                 perm=before.perm if perm is None else perm,
                 read_queue_nums=before.read_queue_nums if read_queues is None else read_queues,
                 write_queue_nums=before.write_queue_nums if write_queues is None else write_queues,
+                attributes=changed_attributes(before.attributes, attributes),
             )
             plan[name] = before, after
         if not plan:
@@ -193,6 +217,17 @@ class TopicAdmin(ClusterAdmin):
         """Per second over the last minute, and the last 24 hours; what was never counted counts as nothing."""
         found, _ = await ask_each(masters, lambda address: self.broker_stats(address, name, key))
         return sum(stats.stats_minute.tps for stats in found.values()), sum(map(_last_day, found.values()))
+
+
+def changed_attributes(known: Mapping[str, str] | None, changes: Mapping[str, str] | None) -> dict[str, str] | None:
+    """A topic's attributes after changes: "name" or "+name" sets one, "-name" removes it. None when there is none."""
+    attributes = dict(known or {})
+    for name, value in (changes or {}).items():
+        if name.startswith("-"):
+            attributes.pop(name[1:], None)
+        else:
+            attributes[name.removeprefix("+")] = value
+    return attributes or None
 
 
 def _last_day(stats: BrokerStatsData) -> int:
