@@ -47,8 +47,8 @@ NOUNS = {
     "topics": ("admin_topics", "topics: their queues, permission, attributes, traffic"),
     "stats": ("admin_topics", "traffic of every topic and group"),
     "groups": ("admin_groups", "consumer groups: their settings, members, lag"),
-    "consumers": ("admin_groups", "who consumes, and what each consumer is doing"),
-    "producers": ("admin_groups", "who produces"),
+    "consumers": ("admin_clients", "who consumes, and what each consumer is doing"),
+    "producers": ("admin_clients", "who produces"),
     "reset": ("admin_offsets", "move a group to a time, the begin or the end"),
     "clone": ("admin_offsets", "give a group another group's offsets"),
     "messages": ("admin_messages", "messages: find, read, follow, send again"),
@@ -100,7 +100,18 @@ def _parse(noun: str, rest: list[str], common: argparse.Namespace | None = None)
         add_command(
             verbs.add_parser(verb, help=command.summary, aliases=command.aliases, prog=f"{prog} {verb}"), command
         )
-    return parser.parse_args(rest, common)
+    return parser.parse_args(_joined(rest), common)
+
+
+def _joined(words: list[str]) -> list[str]:
+    """`--attribute -NAME` as one word, as argparse would take -NAME for an option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--attribute" and word.startswith("-") and not word.startswith("--"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 async def _execute(arguments: argparse.Namespace) -> int:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from appliance.cli.admin_command import Command, NotThere, Shown, add_cluster, parse_pair, troubles_of
 from appliance.cli.admin_output import Cell, ago, facts, table
+from appliance.cli.parser import did_you_mean
 from gantrymq.client.admin import AdminClient
 from gantrymq.client.admin_calls import ask_each
+from gantrymq.errors import PartlyDone
 
 # a broker's facts that people ask for first, under RocketMQ's names
 FIRST_FACTS = (
@@ -141,13 +143,7 @@ async def show_broker(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def get_config(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    settings: dict[str, dict[str, str]] = {}
-    if arguments.namesrv_settings:
-        for address in admin.name_servers:
-            settings[address] = await admin.name_server_config(address)
-    else:
-        for broker in await choose_brokers(admin, arguments.broker):
-            settings[broker.name] = await admin.broker_config(broker.address)
+    settings = await _settings(admin, arguments)
     wanted = {
         name: {key: value for key, value in sorted(values.items()) if _is_wanted(key, arguments.key)}
         for name, values in settings.items()
@@ -161,15 +157,14 @@ def _is_wanted(key: str, patterns: list[str]) -> bool:
 
 
 async def plan_config(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    """What the settings are, and would be."""
+    """What the settings are, and would be. NotThere when a server has no such setting: it would pass over it."""
     changes = dict(arguments.setting)
-    current: dict[str, dict[str, str]] = {}
-    if arguments.namesrv_settings:
-        for address in admin.name_servers:
-            current[address] = await admin.name_server_config(address)
-    else:
-        for broker in await choose_brokers(admin, arguments.broker):
-            current[broker.name] = await admin.broker_config(broker.address)
+    current = await _settings(admin, arguments)
+    for name, values in current.items():
+        for key in changes:
+            if key not in values:
+                guess = did_you_mean(key, list(values))
+                raise NotThere(f"{name} has no setting {key}{guess}; `gantry admin config get` lists what it has")
     rows = [
         (name, key, values.get(key), value)
         for name, values in current.items()
@@ -179,15 +174,31 @@ async def plan_config(admin: AdminClient, arguments: argparse.Namespace) -> Show
     return Shown(document, table(("at", "setting", "before", "after"), rows))
 
 
+async def _settings(admin: AdminClient, arguments: argparse.Namespace) -> dict[str, dict[str, str]]:
+    """Settings by broker name, or by address of a name server."""
+    if arguments.namesrv_settings:
+        return {address: await admin.name_server_config(address) for address in admin.name_servers}
+    brokers = await choose_brokers(admin, arguments.broker)
+    return {broker.name: await admin.broker_config(broker.address) for broker in brokers}
+
+
 async def set_config(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     plan = await plan_config(admin, arguments)
     changes = dict(arguments.setting)
     if arguments.namesrv_settings:
-        for address in admin.name_servers:
-            await admin.update_name_server_config(address, changes)
+        servers = {address: address for address in admin.name_servers}
     else:
-        for broker in await choose_brokers(admin, arguments.broker):
-            await admin.update_broker_config(broker.address, changes)
+        servers = {broker.name: broker.address for broker in await choose_brokers(admin, arguments.broker)}
+
+    async def change(name: str) -> None:
+        if arguments.namesrv_settings:
+            await admin.update_name_server_config(servers[name], changes)
+        else:
+            await admin.update_broker_config(servers[name], changes)
+
+    done, failures = await ask_each(servers, change)
+    if failures:
+        raise PartlyDone(list(done), failures)
     return plan
 
 

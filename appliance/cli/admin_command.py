@@ -15,8 +15,21 @@ from typing import Any
 from appliance.cli.admin_options import add_common
 from appliance.cli.admin_output import print_lines
 from gantrymq.client.admin import AdminClient
-from gantrymq.errors import ConfigError, ConnectError, GantryError, PartlyDone, RequestTimeout, ResponseError
+from gantrymq.errors import (
+    ConfigError,
+    ConnectError,
+    GantryError,
+    PartlyDone,
+    RequestTimeout,
+    ResponseError,
+    RouteNotFound,
+)
 
+ACL_REFUSAL = "org.apache.rocketmq.acl.common.AclException:"
+ACCOUNT_HINT = (
+    "the account is what GANTRYMQ_ACCESS_KEY and GANTRYMQ_SECRET_KEY say, or a file that GANTRYMQ_CREDENTIALS names, "
+    "such as data/accounts/appliance.yml"
+)
 AGO = re.compile(r"(\d+)\s*(s|m|min|h|d)")
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
@@ -102,10 +115,15 @@ class Failed:
             if failure.address in namesrv:
                 return f"no name server answers at {failure.address} ({plain_reason(failure.reason)}); -n names another"
             return f"{failure.address} can't be reached: {plain_reason(failure.reason)}"
+        if isinstance(failure, RouteNotFound) and "no route info" in str(failure):
+            return f"there is no topic {failure.topic}: `gantry admin topics list --all` shows those there are"
         if isinstance(failure, RequestTimeout):
             return f"{failure.address} did not answer within {failure.timeout_s:g} s"
         if isinstance(failure, ResponseError):
             where = f"{failure.address}: " if failure.address else ""
+            if ACL_REFUSAL in (failure.remark or ""):
+                why = first_sentence(failure.remark).removeprefix(ACL_REFUSAL).strip()
+                return f"{where}refused: {why} (code {failure.code}); {ACCOUNT_HINT}"
             return f"{where}{first_sentence(failure.remark)} (code {failure.code})"
         return first_sentence(str(failure))
 
@@ -113,7 +131,9 @@ class Failed:
 def plain_reason(reason: str) -> str:
     """Why there is no connection, in the system's own words instead of asyncio's."""
     number = re.search(r"\[Errno (\d+)\]", reason)
-    return os.strerror(int(number[1])).lower() if number is not None else reason
+    if number is not None:
+        return os.strerror(int(number[1])).lower()
+    return reason or "the connection was closed; does one side speak TLS and the other not?"
 
 
 def first_sentence(remark: str | None) -> str:

@@ -1,16 +1,14 @@
-"""`gantry admin groups | consumers | producers`."""
+"""`gantry admin groups`."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from appliance.cli.admin_command import Command, NotThere, Shown, add_cluster, positive, troubles_of
-from appliance.cli.admin_output import Cell, ago, duration, facts, table, when
+from appliance.cli.admin_output import Cell, ago, duration, table
 from gantrymq.client.admin import AdminClient
 from gantrymq.client.admin_calls import ask_each
 from gantrymq.client.admin_results import GroupProgress
-from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, check_group
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 
@@ -59,7 +57,7 @@ async def show_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown
     rows = [(topic, data.expression_type, data.sub_string) for topic, data in subscriptions.items()]
     lines += ["", *table(("subscribes to", "by", "expression"), rows, empty="no member is connected")]
     clients = {
-        one.client_id: (one.client_id, one.client_addr, one.language, _version(one.version))
+        one.client_id: (one.client_id, one.client_addr, one.language, str(one.version))
         for each in members.by_broker.values()
         for one in each.connection_set
     }
@@ -71,10 +69,6 @@ async def show_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown
         troubles.append(f"the members of {arguments.group} subscribe to different things: messages get lost that way")
     document = {"group": arguments.group, "brokers": known, "members": members.by_broker}
     return Shown(document, lines, troubles)
-
-
-def _version(version: int) -> str:
-    return str(version)
 
 
 async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -105,7 +99,7 @@ async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
             for each in progress.queues
         ],
     }  # fmt: skip
-    return Shown(document, lines, troubles_of(progress.failures))
+    return Shown(document, lines, troubles_of(progress.failures), is_failure=not rows)
 
 
 def _on(topic: str | None) -> str:
@@ -171,81 +165,6 @@ async def delete_group(admin: AdminClient, arguments: argparse.Namespace) -> Sho
     return Shown({"group": arguments.group, "brokers": done}, [f"{arguments.group} deleted at {', '.join(done)}"])
 
 
-# -- clients ----------------------------------------------------------------------------------------------------------
-
-
-async def show_consumers(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    """What every member of a group says of itself."""
-    members = await admin.members(arguments.group)
-    masters = await admin.masters()
-    asked = {one.client_id: masters[name] for name, each in members.by_broker.items() for one in each.connection_set}
-    wanted = [one for one in sorted(asked) if arguments.client is None or one == arguments.client]
-    infos, failures = await ask_each(
-        wanted,
-        lambda client: admin.running_info(asked[client], arguments.group, client, with_stacks=arguments.stacks),
-    )
-    if arguments.client is not None and not wanted:
-        raise NotThere(f"{arguments.client} is no member of {arguments.group}")
-    lines: list[str] = []
-    for client, info in infos.items():
-        lines += [*([""] if lines else []), *_consumer_lines(client, info)]
-    lines = lines or [f"{arguments.group} has no member"]
-    troubles = [*troubles_of(members.failures), *(f"{client}: {failure}" for client, failure in failures.items())]
-    return Shown(infos, lines, troubles)
-
-
-def _consumer_lines(client: str, info: dict[str, Any]) -> list[str]:
-    properties = info.get("properties") or {}
-    started = properties.get("PROP_CONSUMER_START_TIMESTAMP", "")
-    lines = facts(
-        [
-            ("client", client),
-            ("version", properties.get("PROP_CLIENT_VERSION")),
-            ("started", when(int(started)) if str(started).isdecimal() else None),
-            ("ordered", "yes" if properties.get("PROP_CONSUMEORDERLY") == "true" else "no"),
-            ("workers", properties.get("PROP_THREADPOOL_CORE_SIZE")),
-        ]
-    )
-    status = [
-        (topic, one.get("pullTPS"), one.get("consumeOKTPS"), one.get("consumeFailedTPS"), one.get("consumeRT"))
-        for topic, one in sorted((info.get("statusTable") or {}).items())
-    ]
-    lines += ["", *table(("topic", "pulled/s", "done/s", "failed/s", "ms a call"), status)]
-    queues = [
-        (queue.topic, queue.broker_name, queue.queue_id, held.get("commitOffset"), held.get("cachedMsgCount"),
-         ago(held.get("lastPullTimestamp")), ago(held.get("lastConsumeTimestamp")))
-        for queue, held in sorted((info.get("mqTable") or {}).items()) if isinstance(queue, MessageQueue)
-    ]  # fmt: skip
-    columns = ("topic", "broker", "queue", "consumed", "held", "pulled", "consumed last")
-    lines += ["", *table(columns, queues, empty="holds no queue")]
-    busy = [
-        (one.get("topic"), one.get("queueId"), one.get("queueOffset"), ", ".join(one.get("msgIds") or ()),
-         duration(one.get("heldMs")))
-        for one in info.get("workers") or ()
-    ]  # fmt: skip
-    if busy:
-        lines += ["", *table(("at work on", "queue", "offset", "messages", "for"), busy)]
-    if info.get("jstack"):
-        lines += ["", *str(info["jstack"]).splitlines()]
-    return lines
-
-
-async def show_producers(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    masters = await admin.masters()
-    found, failures = await ask_each(masters, lambda name: admin.producers(masters[name]))
-    if failures and not found:
-        raise next(iter(failures.values()))
-    rows = sorted(
-        (group, one.client_id, one.remote_ip.lstrip("/"), one.language, name, ago(one.last_update_timestamp))
-        for name, groups in found.items()
-        for group, members in groups.items()
-        for one in members
-        if arguments.group in (None, group)
-    )
-    lines = table(("group", "client", "address", "language", "at", "last heartbeat"), rows, empty="no producer")
-    return Shown(found, lines, troubles_of(failures))
-
-
 def _group(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
 
@@ -276,24 +195,20 @@ def _delete_arguments(parser: argparse.ArgumentParser) -> None:
     add_cluster(parser)
 
 
-def _consumers_arguments(parser: argparse.ArgumentParser) -> None:
-    _group(parser)
-    parser.add_argument("client", nargs="?", metavar="CLIENT", help="only this member")
-    parser.add_argument("--stacks", action="store_true", help="the stacks of its threads and listener calls too")
-
-
-def _producers_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("group", nargs="?", metavar="GROUP", help="only this producer group")
-
-
 COMMANDS = {
     "groups": {
         "list": Command("every group with members and lag", list_groups, _list_arguments),
         "show": Command("settings, subscriptions and members of a group", show_group, _group),
         "lag": Command("how far a group is in each queue", show_lag, _lag_arguments),
-        "create": Command("create a group, or replace its settings", create_group, _create_arguments, plan_create),
-        "delete": Command("delete a group everywhere", delete_group, _delete_arguments, plan_delete, loses=True),
+        "create": Command(
+            "create a group, or replace its settings",
+            create_group,
+            _create_arguments,
+            plan_create,
+            aliases=("set", "update"),
+        ),
+        "delete": Command(
+            "delete a group everywhere", delete_group, _delete_arguments, plan_delete, loses=True, aliases=("remove",)
+        ),
     },
-    "consumers": {"": Command("what each member of a group is doing", show_consumers, _consumers_arguments)},
-    "producers": {"": Command("who produces", show_producers, _producers_arguments)},
 }

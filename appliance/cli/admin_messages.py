@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 
 from appliance.cli import admin_send
-from appliance.cli.admin_command import Command, NotThere, Shown, parse_time, positive
+from appliance.cli.admin_command import Command, NotThere, Shown, not_negative, parse_time, positive
 from appliance.cli.admin_output import Cell, body_text, message_json, message_lines, print_json_line, table, when
 from appliance.cli.admin_send import add_topic_and_id, message_by_id
 from gantrymq.client.admin import LONG_MAX, AdminClient
@@ -189,14 +189,14 @@ def _times(parser: argparse.ArgumentParser) -> None:
 
 def _at_arguments(parser: argparse.ArgumentParser) -> None:
     _topic(parser)
-    parser.add_argument("queue", type=int, metavar="QUEUE", help="queue id")
-    parser.add_argument("offset", type=int, metavar="OFFSET")
+    parser.add_argument("queue", type=not_negative, metavar="QUEUE", help="queue id, such as 0")
+    parser.add_argument("offset", type=not_negative, metavar="OFFSET", help="its place in the queue")
     parser.add_argument("-b", "--broker", metavar="NAME")
 
 
 def _reading(parser: argparse.ArgumentParser) -> None:
     _topic(parser)
-    parser.add_argument("--queue", type=int, metavar="ID", help="only this queue id")
+    parser.add_argument("--queue", type=not_negative, metavar="ID", help="only this queue id")
     parser.add_argument("--tag", metavar="TAG", help="only this tag")
     parser.add_argument("--limit", type=positive, metavar="N", help="stop after N messages")
     parser.add_argument("--body", action="store_true", help="whole bodies, as they are")
@@ -209,7 +209,7 @@ def _print_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _tail_arguments(parser: argparse.ArgumentParser) -> None:
     _reading(parser)
-    parser.add_argument("--last", type=int, default=0, metavar="N", help="begin with the last N of each queue")
+    parser.add_argument("--last", type=not_negative, default=0, metavar="N", help="begin with the last N of each queue")
     parser.set_defaults(begin=-1, end=None)
 
 

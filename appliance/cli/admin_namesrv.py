@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from appliance.cli.admin_cluster import choose_brokers
-from appliance.cli.admin_command import Command, Shown
+from appliance.cli.admin_command import Command, NotThere, Shown
 from appliance.cli.admin_output import table
 from gantrymq.client.admin import AdminClient
 
@@ -41,8 +41,14 @@ async def set_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     return plan
 
 
+async def plan_delete_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    if await admin.kv_config(arguments.namespace, arguments.key) is None:
+        raise NotThere(f"there is no {arguments.key} in {arguments.namespace}")
+    return await plan_set_kv(admin, arguments)
+
+
 async def delete_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    plan = await plan_set_kv(admin, arguments)
+    plan = await plan_delete_kv(admin, arguments)
     await admin.delete_kv(arguments.namespace, arguments.key)
     return plan
 
@@ -120,7 +126,9 @@ COMMANDS = {
         "list": Command("every entry of a namespace", list_kv, _namespace),
         "get": Command("one entry", get_kv, _key),
         "set": Command("set an entry at every name server", set_kv, _key_value, plan_set_kv),
-        "delete": Command("remove an entry from every name server", delete_kv, _key, plan_set_kv, loses=True),
+        "delete": Command(
+            "remove an entry from every name server", delete_kv, _key, plan_delete_kv, loses=True, aliases=("remove",)
+        ),
     },
     "perm": {
         "wipe": Command("have no producer choose a broker, before its restart", wipe_perm, _broker, plan_perm),

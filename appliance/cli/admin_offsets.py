@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from appliance.cli.admin_command import Command, NotThere, Shown, parse_time
+from appliance.cli.admin_command import Command, NotThere, Shown, not_negative, parse_time
 from appliance.cli.admin_output import table
 from gantrymq.client.admin import AdminClient
 from gantrymq.client.admin_offsets import TO_END
@@ -78,7 +78,9 @@ def _reset_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", type=parse_time, metavar="TIME", help="begin, end, 2h (so long ago), 10:30, 2026-11-21T10:00"
     )
-    parser.add_argument("--offset", type=int, metavar="N", help="this offset in every queue; not while the group runs")
+    parser.add_argument(
+        "--offset", type=not_negative, metavar="N", help="this offset in every queue; not while the group runs"
+    )
 
 
 def _clone_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from appliance.cli.admin_command import Command, Shown, add_cluster, positive
 from appliance.cli.admin_output import Cell, ago, facts, table
+from appliance.cli.admin_stats import STATS
+from appliance.cli.admin_topic_words import PERMS, attributes_text, kind_of, parse_attribute, perm_text
 from gantrymq.client.admin import AdminClient
 from gantrymq.client.admin_calls import ask_each
-from gantrymq.client.admin_results import TopicTraffic
-from gantrymq.errors import ConfigError, RouteNotFound
-from gantrymq.message.topics import check_topic, is_dlq_topic, is_retry_topic, is_system_topic
-from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig
-
-PERMS = {"rw": PERM_READ | PERM_WRITE, "r": PERM_READ, "w": PERM_WRITE, "none": 0}
-KINDS = ("normal", "retry", "dead letters", "system")
-
-
-def perm_text(perm: int) -> str:
-    """RocketMQ's bits as letters."""
-    return ("r" if perm & PERM_READ else "-") + ("w" if perm & PERM_WRITE else "-")
-
-
-def kind_of(topic: str, system: set[str]) -> str:
-    if is_dlq_topic(topic):
-        return "dead letters"
-    if is_retry_topic(topic):
-        return "retry"
-    return "system" if is_system_topic(topic) or topic in system else "normal"
+from gantrymq.client.admin_topics import changed_attributes
+from gantrymq.errors import ConfigError
+from gantrymq.message.topics import check_topic
+from gantrymq.remoting.bodies import TopicConfig
 
 
 async def list_topics(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -74,10 +61,11 @@ async def show_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown
         ]
     )
     settings = [
-        (name, config.write_queue_nums, config.read_queue_nums, perm_text(config.perm), config.order)
+        (name, config.write_queue_nums, config.read_queue_nums, perm_text(config.perm), config.order,
+         attributes_text(config))
         for name, (config, _) in configs.items()
-    ]
-    lines += ["", *table(("broker", "write queues", "read queues", "perm", "ordered"), settings)]
+    ]  # fmt: skip
+    lines += ["", *table(("broker", "write queues", "read queues", "perm", "ordered", "attributes"), settings)]
     rows = [
         (queue.broker_name, queue.queue_id, at.min_offset, at.max_offset, at.max_offset - at.min_offset,
          ago(at.last_update_timestamp))
@@ -117,21 +105,31 @@ async def plan_create(admin: AdminClient, arguments: argparse.Namespace) -> Show
     if existing:
         raise ConfigError(f"{arguments.topic} exists already at {', '.join(existing)}: `topics set` changes it")
     config = _config(arguments)
-    rows = [(name, config.write_queue_nums, config.read_queue_nums, perm_text(config.perm)) for name in masters]
-    lines = table(("create at", "write queues", "read queues", "perm"), rows, empty="there is no broker")
+    rows = [(name, config.write_queue_nums, config.read_queue_nums, perm_text(config.perm), attributes_text(config))
+            for name in masters]  # fmt: skip
+    lines = table(("create at", "write queues", "read queues", "perm", "attributes"), rows, empty="there is no broker")
     return Shown({"topic": config, "brokers": list(masters)}, lines)
 
 
 def _config(arguments: argparse.Namespace) -> TopicConfig:
+    attributes = changed_attributes(None, dict(arguments.attribute or ()))
     return TopicConfig(
-        arguments.topic, arguments.queues, arguments.queues, PERMS[arguments.perm], order=arguments.ordered
+        arguments.topic,
+        arguments.queues,
+        arguments.queues,
+        PERMS[arguments.perm],
+        order=arguments.ordered,
+        attributes=attributes,
     )
 
 
 async def create_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     await plan_create(admin, arguments)  # which refuses to replace a topic
-    done = await admin.create_topic_everywhere(_config(arguments), arguments.cluster)
-    return Shown({"topic": arguments.topic, "brokers": done}, [f"{arguments.topic} created at {', '.join(done)}"])
+    config = _config(arguments)
+    done = await admin.create_topic_everywhere(config, arguments.cluster)
+    lines = [f"{arguments.topic} created at {', '.join(done)}"]
+    troubles = await _without_attributes(admin, dict.fromkeys(done, config))
+    return Shown({"topic": arguments.topic, "brokers": done}, lines, troubles)
 
 
 async def plan_set(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -139,23 +137,41 @@ async def plan_set(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 async def set_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    return _changes(await admin.change_topic_everywhere(arguments.topic, **_wanted(arguments)))
+    plan = await admin.change_topic_everywhere(arguments.topic, **_wanted(arguments))
+    shown = _changes(plan)
+    shown.troubles = await _without_attributes(admin, {name: after for name, (_, after) in plan.items()})
+    return shown
 
 
-def _wanted(arguments: argparse.Namespace) -> dict[str, int | None]:
+def _wanted(arguments: argparse.Namespace) -> dict[str, Any]:
     wanted = {
         "perm": None if arguments.perm is None else PERMS[arguments.perm],
         "read_queues": arguments.read_queues or arguments.queues,
         "write_queues": arguments.write_queues or arguments.queues,
+        "attributes": dict(arguments.attribute) if arguments.attribute else None,
     }
     if all(value is None for value in wanted.values()):
-        raise ConfigError("say what to change: --queues, --read-queues, --write-queues or --perm")
+        raise ConfigError("say what to change: --queues, --read-queues, --write-queues, --perm or --attribute")
     return wanted
+
+
+async def _without_attributes(admin: AdminClient, wanted: dict[str, TopicConfig]) -> list[str]:
+    """A sentence for each broker that did not keep a topic's attributes: RocketMQ 4.9 passes over them silently."""
+    if not any(config.attributes for config in wanted.values()):
+        return []
+    masters = await admin.masters()
+    troubles = []
+    for name, config in wanted.items():
+        kept = await admin.topic_config(masters[name], config.topic_name)
+        if kept is None or kept.attributes != config.attributes:
+            troubles.append(f"broker {name} does not keep attributes of topics (RocketMQ 4.9 has none)")
+    return troubles
 
 
 def _changes(plan: dict[str, tuple[TopicConfig, TopicConfig]]) -> Shown:
     def cells(name: str, which: str, config: TopicConfig) -> tuple[Cell, ...]:
-        return name, which, config.write_queue_nums, config.read_queue_nums, perm_text(config.perm)
+        return (name, which, config.write_queue_nums, config.read_queue_nums, perm_text(config.perm),
+                attributes_text(config))  # fmt: skip
 
     rows = [
         cells(name, which, config)
@@ -163,7 +179,7 @@ def _changes(plan: dict[str, tuple[TopicConfig, TopicConfig]]) -> Shown:
         for which, config in zip(("before", "after"), both, strict=True)
     ]
     document = {name: {"before": before, "after": after} for name, (before, after) in plan.items()}
-    return Shown(document, table(("broker", "", "write queues", "read queues", "perm"), rows))
+    return Shown(document, table(("broker", "", "write queues", "read queues", "perm", "attributes"), rows))
 
 
 async def plan_delete(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -183,40 +199,6 @@ async def delete_topic(admin: AdminClient, arguments: argparse.Namespace) -> Sho
     return Shown({"topic": arguments.topic, "brokers": done}, [f"{arguments.topic} deleted at {', '.join(done)}"])
 
 
-async def show_stats(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    """Traffic of one topic, or of all that have any."""
-    topics = [arguments.topic] if arguments.topic else await _topics_worth_a_look(admin, arguments.all)
-    found, failures = await ask_each(topics, admin.traffic)
-    if arguments.topic and failures:
-        raise next(iter(failures.values()))
-    rows = [
-        row for topic in topics for row in found.get(topic, []) if arguments.topic or arguments.all or _is_busy(row)
-    ]
-    await _add_lag(admin, rows)
-    cells = [(row.topic, row.group, row.in_tps, row.out_tps, row.in_today, row.out_today, row.lag) for row in rows]
-    columns = ("topic", "group", "in/s", "out/s", "in 24 h", "out 24 h", "lag")
-    lines = table(columns, cells, empty="no traffic; --all shows silent topics too")
-    troubles = [f"{topic}: {failure}" for topic, failure in failures.items() if not isinstance(failure, RouteNotFound)]
-    return Shown(rows, lines, troubles)
-
-
-async def _topics_worth_a_look(admin: AdminClient, with_all: bool) -> list[str]:
-    topics = sorted(await admin.topic_list())
-    return topics if with_all else [topic for topic in topics if kind_of(topic, set()) != "system"]
-
-
-def _is_busy(row: TopicTraffic) -> bool:
-    return bool(row.in_today or row.out_today or row.in_tps or row.out_tps)
-
-
-async def _add_lag(admin: AdminClient, rows: list[TopicTraffic]) -> None:
-    with_group = [(row.topic, row.group) for row in rows if row.group is not None]
-    found, _ = await ask_each(with_group, lambda pair: admin.progress(pair[1], pair[0]))
-    for row in rows:
-        if row.group is not None and (row.topic, row.group) in found:
-            row.lag = found[row.topic, row.group].lag
-
-
 def _topic(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
 
@@ -233,7 +215,16 @@ def _create_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--perm", choices=PERMS, default="rw", help="default: %(default)s")
     parser.add_argument("--ordered", action="store_true", help="keep the layout of queues when a broker is away")
+    _attribute(parser)
     add_cluster(parser)
+
+
+def _attribute(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--attribute", action="append", type=parse_attribute, metavar="NAME=VALUE",
+        help="repeatable: retention.ms (age at which messages may go), retention.messages (how many to keep of each "
+        "queue); -NAME removes one",
+    )  # fmt: skip
 
 
 def _set_arguments(parser: argparse.ArgumentParser) -> None:
@@ -242,6 +233,7 @@ def _set_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--read-queues", type=positive, metavar="N")
     parser.add_argument("--write-queues", type=positive, metavar="N")
     parser.add_argument("--perm", choices=PERMS)
+    _attribute(parser)
 
 
 def _delete_arguments(parser: argparse.ArgumentParser) -> None:
@@ -249,20 +241,19 @@ def _delete_arguments(parser: argparse.ArgumentParser) -> None:
     add_cluster(parser)
 
 
-def _stats_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="default: every topic with traffic")
-    parser.add_argument("-a", "--all", action="store_true", help="silent topics too")
-
-
 COMMANDS = {
     "topics": {
         "list": Command("every topic with its queues", list_topics, _list_arguments),
         "show": Command("settings, queues and groups of a topic", show_topic, _topic),
         "create": Command("create a topic at every broker", create_topic, _create_arguments, plan_create),
-        "set": Command("change a topic at every broker that has it", set_topic, _set_arguments, plan_set),
-        "delete": Command("delete a topic everywhere", delete_topic, _delete_arguments, plan_delete, loses=True),
+        "set": Command(
+            "change a topic at every broker that has it", set_topic, _set_arguments, plan_set, aliases=("update",)
+        ),
+        "delete": Command(
+            "delete a topic everywhere", delete_topic, _delete_arguments, plan_delete, loses=True, aliases=("remove",)
+        ),
         "route": Command("which brokers hold a topic", route_of, _topic),
-        "stats": Command("traffic of a topic", show_stats, _stats_arguments),
+        "stats": STATS,
     },
-    "stats": {"": Command("traffic of topics and groups", show_stats, _stats_arguments)},
+    "stats": {"": STATS},
 }

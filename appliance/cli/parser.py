@@ -67,9 +67,9 @@ class CommandParser(argparse.ArgumentParser):
             return
         choices = list(map(str, action.choices))
         guess, known = did_you_mean(str(value), choices), ", ".join(choices)
-        if action.option_strings:
+        if action.option_strings or action.metavar is None:
             raise argparse.ArgumentError(action, f"{str(value)!r} is not one of {known}{guess}")
-        what = str(action.metavar or action.dest).lower()
+        what = str(action.metavar).lower()
         raise argparse.ArgumentError(None, f"there is no {what} {str(value)!r}{guess}; known: {known}")
 
 

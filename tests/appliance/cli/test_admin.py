@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from appliance.__main__ import main
 from appliance.bench.peer import Peer
+from appliance.cli.admin import NOUNS
 from gantrymq import AdminClient, Message, Producer, PushConsumer
+from tests.appliance.cli.running_gantry import Gantry, Ran, run_gantry
 from tests.client.peers import running_peer
 from tests.client.ports import closed_port
 from tests.client.seen import Seen, numbers, until
-
-
-@dataclass
-class Ran:
-    """A command that ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def rows(self) -> list[list[str]]:
-        return [line.split() for line in self.out.splitlines()]
-
-
-Gantry = Callable[..., Ran]
 
 
 @pytest.fixture(scope="module", params=["gantry", "apache"])
@@ -51,15 +33,7 @@ def gantry(peer: Peer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     """Run `gantry admin …` on the peer."""
     monkeypatch.setenv("GANTRY_NAMESRV", peer.namesrv_address)
 
-    def run(*words: str) -> Ran:
-        try:
-            code = main(["admin", *words])
-        except SystemExit as exc:  # argparse
-            code = int(exc.code or 0)
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    yield run
+    yield lambda *words: run_gantry(capsys, "admin", *words)
     logging.getLogger("gantrymq").setLevel(logging.NOTSET)  # the command silences it for its own process
 
 
@@ -131,6 +105,12 @@ def test_a_setting_is_changed_after_a_look_at_it(peer: Peer, gantry: Gantry) -> 
     assert gantry("config", "get", "--of-namesrv", "listenPort").code == 0
 
 
+def test_a_setting_that_no_server_has_is_refused_before_it_is_sent(peer: Peer, gantry: Gantry) -> None:
+    refused = gantry("config", "set", "fileReservdTime=48")
+    assert (refused.code, "did you mean fileReservedTime?" in refused.err) == (1, True)
+    assert gantry("config", "set", "--of-namesrv", "nope=1").code == 1
+
+
 def test_write_permission_is_taken_and_given_back(peer: Peer, gantry: Gantry, topic: str) -> None:
     assert gantry("perm", "wipe", peer.broker_name, "--dry-run").code == 0
     assert gantry("topics", "route", topic).rows[1][3] == "rw"
@@ -147,6 +127,7 @@ def test_entries_of_the_key_value_store_come_and_go(gantry: Gantry) -> None:
     assert gantry("kv", "delete", "NS", "key", "--yes").code == 0
     missing = gantry("kv", "get", "NS", "key")
     assert (missing.code, missing.err) == (1, "gantry admin: there is no key in NS\n")
+    assert gantry("kv", "remove", "NS", "key", "--yes").code == 1
 
 
 def test_cleaning_is_asked_for_at_every_broker(peer: Peer, gantry: Gantry) -> None:
@@ -159,7 +140,7 @@ def test_cleaning_is_asked_for_at_every_broker(peer: Peer, gantry: Gantry) -> No
 
 def test_a_topic_is_made_changed_and_deleted(peer: Peer, gantry: Gantry) -> None:
     name = f"admin_{next(numbers)}"
-    assert gantry("topics", "create", name, "-q", "3", "--dry-run").rows[1] == [peer.broker_name, "3", "3", "rw"]
+    assert gantry("topics", "create", name, "-q", "3", "--dry-run").rows[1] == [peer.broker_name, "3", "3", "rw", "-"]
     assert gantry("topics", "route", name).code == 1
     assert gantry("topics", "create", name, "-q", "3", "--ordered").code == 0
     assert gantry("kv", "get", "ORDER_TOPIC_CONFIG", name).out == f"{peer.broker_name}:3\n"
@@ -176,6 +157,37 @@ def test_a_topic_is_made_changed_and_deleted(peer: Peer, gantry: Gantry) -> None
     assert gantry("topics", "delete", name, "--yes").code == 0
     assert gantry("topics", "show", name).code == 1
     assert gantry("kv", "get", "ORDER_TOPIC_CONFIG", name).code == 1
+
+
+def test_attributes_are_set_added_and_removed(peer: Peer, gantry: Gantry) -> None:
+    name = f"admin_{next(numbers)}"
+    made = gantry("topics", "create", name, "--attribute", "retention.ms=60000", "--attribute", "+retention.messages=7")
+    if peer.label != "gantry":
+        assert (made.code, "does not keep attributes" in made.err) == (1, True)
+        return
+    assert made.code == 0
+
+    def kept() -> dict[str, str] | None:
+        shown: dict[str, str] | None = (
+            gantry("topics", "show", name, "--json").json["brokers"][peer.broker_name].get("attributes")
+        )
+        return shown
+
+    assert kept() == {"retention.ms": "60000", "retention.messages": "7"}
+    planned = gantry("topics", "set", name, "--attribute", "-retention.ms", "--dry-run")
+    assert planned.rows[-2][-1] == "retention.messages=7"
+    assert gantry("topics", "update", name, "--attribute", "-retention.ms").code == 0
+    assert kept() == {"retention.messages": "7"}
+    assert gantry("topics", "set", name, "-q", "3").code == 0
+    assert kept() == {"retention.messages": "7"}
+    assert gantry("topics", "set", name, "--attribute", "retention.messages=9").code == 0
+    assert "retention.messages=9" in gantry("topics", "show", name).out
+    assert gantry("topics", "set", name, "--attribute", "-retention.messages").code == 0
+    assert kept() is None
+    refused = gantry("topics", "set", name, "--attribute", "retention.ms=1d")
+    assert (refused.code, "use a whole number" in refused.err) == (1, True)
+    for wrong in ("retention.ms", "-retention.ms=1", "=1", "a=1,b=2"):
+        assert gantry("topics", "set", name, f"--attribute={wrong}").code == 2
 
 
 def test_system_topics_are_listed_when_asked_for(gantry: Gantry) -> None:
@@ -287,6 +299,29 @@ def test_a_message_is_sent_resent_and_followed(peer: Peer, gantry: Gantry, topic
     assert gantry("messages", "trace", "0" * 32).code == 1
 
 
+def test_a_message_for_later_is_delivered_then(peer: Peer, gantry: Gantry, topic: str) -> None:
+    sent = gantry("send", topic, "later", "--delay-seconds", "1.5", "-k", "waits", "--tag", "T")
+    assert (sent.code, ["delivered", "after", "1.5", "s"] in sent.rows) == (0, True)
+    begun = time.monotonic()
+    if peer.label == "gantry":
+        assert gantry("messages", "print", topic).out == ""
+        assert gantry("send", topic, "much later", "--delay-seconds", "1e9").code == 1  # more than timerMaxDelaySec
+    while not (lines := gantry("messages", "print", topic, "--json").out.splitlines()):
+        assert time.monotonic() < begun + 30
+        time.sleep(0.1)
+    message = json.loads(lines[0])
+    assert (message["body"], message["tags"], message["keys"]) == ("later", "T", ["waits"])
+    plan = gantry("send", topic, "x", "--deliver-at", "2099-01-01T10:00", "--dry-run", "--json").json
+    assert int(plan["properties"]["TIMER_DELIVER_MS"]) > time.time() * 1000
+    for wrong in (
+        ("--delay-seconds", "0"), ("--delay-seconds", "nan"), ("--delay-seconds", "soon"), ("--deliver-at", "2h"),
+        ("--delay-level", "19"), ("--delay-level", "1", "--delay-seconds", "1"), ("--queue", "-1"), ("-p", "novalue"),
+        ("--file", "/nowhere/at/all"),
+    ):  # fmt: skip
+        assert gantry("send", topic, *(() if wrong[0] == "--file" else ("x",)), *wrong).code == 2, wrong
+    assert gantry("send", topic, "x", "--queue", "99").code == 1
+
+
 async def test_running_clients_say_what_they_do(peer: Peer, capsys: pytest.CaptureFixture[str]) -> None:
     name, gate, seen = f"admin_{next(numbers)}", asyncio.Event(), Seen()
 
@@ -334,15 +369,59 @@ def test_failures_are_one_sentence_and_an_exit_code(gantry: Gantry) -> None:
     assert nobody.err.startswith("gantry admin: no name server answers at ")
     assert nobody.err.count("\n") == 1
     assert "error" in gantry("cluster", "-n", closed_port(), "--timeout", "1", "--json").json
-    assert gantry("topics", "route", "nope").err == "gantry admin: nope: no route info of this topic\n"
+    assert gantry("topics", "route", "nope").err == (
+        "gantry admin: there is no topic nope: `gantry admin topics list --all` shows those there are\n"
+    )
     assert gantry("brokers", "show", "nope").code == 1
     assert gantry("topics", "create", "with space").code == 2
     for wrong in (("topics",), ("nonsense",), ("reset", "g", "t", "--to", "someday"), ("config", "set", "novalue")):
         assert gantry(*wrong).code == 2
 
 
+def test_common_options_stand_where_one_likes(peer: Peer, gantry: Gantry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GANTRY_NAMESRV", closed_port())
+    here = ("-n", peer.namesrv_address)
+    assert gantry(*here, "topics", "list").code == 0
+    assert gantry("topics", *here, "list").code == 0
+    assert gantry("topics", "list", *here).code == 0
+    assert gantry("--json", f"--namesrv={peer.namesrv_address}", "cluster").json[0]["name"] == peer.broker_name
+    assert gantry("--timeout", "5", "topics", "--json", "list", *here).json is not None
+    assert gantry("-n", closed_port(), "cluster", *here).code == 0  # the last one counts
+    misplaced = gantry("-q", "3", "topics", "create", "x")
+    assert (misplaced.code, "after the verb" in misplaced.err) == (2, True)
+    for wrong in ("nowhere", "a:b", ""):
+        refused = gantry("cluster", "-n", wrong)
+        assert (refused.code, "such as 127.0.0.1:9876" in refused.err) == (2, True)
+    monkeypatch.setenv("GANTRY_NAMESRV", "nowhere")
+    assert "GANTRY_NAMESRV: 'nowhere' is not HOST:PORT" in gantry("cluster").err
+
+
+def test_a_wrong_word_is_answered_with_the_right_one(gantry: Gantry) -> None:
+    for words, hint in (
+        (("topic", "list"), "did you mean topics?"),
+        (("topics", "lst"), "did you mean list?"),
+        (("topics", "create", "x", "--queus", "3"), "did you mean --queues?"),
+        (("clean", "logs"), "did you mean log?"),
+        (("send", "t", "two", "words"), "quotes keep a text with spaces together"),
+        (("messages", "at", "t", "0", "last"), "such as 0"),
+        (("cluster", "--tls-key", "k.pem"), "--tls-cert"),
+        (("cluster", "--tls-trust", "/nowhere/ca.pem"), "/nowhere/ca.pem"),
+        (("cluster", "--timeout", "-1"), "such as 2.5"),
+    ):
+        ran = gantry(*words)
+        assert (ran.code, hint in ran.err) == (2, True), (words, ran)
+    for noun in ([], ["topics"], ["accounts"]):
+        ran = gantry(*noun)
+        assert (ran.code, ran.err.startswith("usage: gantry admin")) == (2, True)
+    for absent in ("topics list -c nope", "groups lag nope", "consumers nope"):
+        assert gantry(*absent.split()).code == 1, absent
+
+
 def test_every_noun_explains_itself(gantry: Gantry) -> None:
     assert "GANTRY_NAMESRV" in gantry("--help").out
-    for noun in ("cluster", "topics", "groups", "messages", "reset", "send", "kv", "perm", "clean", "config"):
+    for noun, (module, _) in NOUNS.items():
         ran = gantry(noun, "--help")
         assert (ran.code, "usage: gantry admin" in ran.out) == (0, True)
+        for verb in importlib.import_module(f"appliance.cli.{module}").COMMANDS[noun]:
+            ran = gantry(noun, *([verb] if verb else []), "--help")
+            assert (ran.code, "--tls-key FILE" in ran.out) == (0, True), (noun, verb)

@@ -54,6 +54,21 @@ def test_clients_with_a_certificate_are_served_and_nobody_else(gantry: RunningAp
             producer.send(Message("tls-test", b"hello"))
 
 
+def test_the_admin_command_shows_a_certificate_whose_key_stands_in_a_file_of_its_own(
+    gantry: RunningAppliance, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trust = ["--tls-trust", str(folder / "ca.pem"), "-n", gantry.namesrv]
+    identity = ["--tls-cert", str(folder / "client.pem"), "--tls-key", str(folder / "client.key")]
+    assert main(["admin", *trust, *identity, "brokers", "list"]) == 0
+    assert "master" in capsys.readouterr().out
+    assert main(["admin", "brokers", "list", *trust, *identity]) == 0
+    for incomplete in (trust, [*trust, "--tls-key", str(folder / "client.key")], [*trust, *identity[:2]]):
+        assert main(["admin", "brokers", "list", *incomplete]) != 0
+    capsys.readouterr()
+    assert main(["admin", "brokers", "list", "-n", gantry.namesrv, "--tls", "--timeout", "3"]) == 1
+    assert "certificate" in capsys.readouterr().err
+
+
 def test_the_dashboard_reaches_the_brokers(gantry: RunningAppliance) -> None:
     browser = Browser(gantry.http)
     token = re.search(r"first-run\?token=(\S+)", gantry.output)

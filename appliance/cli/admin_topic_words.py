@@ -1,0 +1,41 @@
+"""How `gantry admin` writes and reads a topic's kind, permission and attributes."""
+
+from __future__ import annotations
+
+import argparse
+
+from gantrymq.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig
+
+PERMS = {"rw": PERM_READ | PERM_WRITE, "r": PERM_READ, "w": PERM_WRITE, "none": 0}
+
+
+def perm_text(perm: int) -> str:
+    """RocketMQ's bits as letters."""
+    return ("r" if perm & PERM_READ else "-") + ("w" if perm & PERM_WRITE else "-")
+
+
+def attributes_text(config: TopicConfig) -> str | None:
+    return " ".join(f"{name}={value}" for name, value in sorted((config.attributes or {}).items())) or None
+
+
+def parse_attribute(text: str) -> tuple[str, str]:
+    """NAME=VALUE or +NAME=VALUE sets an attribute, -NAME removes it (then the value is empty)."""
+    name, separator, value = text.partition("=")
+    plain = name.strip().removeprefix("+")
+    is_removal = plain.startswith("-")
+    if is_removal == bool(separator) or not plain.removeprefix("-").strip() or (separator and not value.strip()):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither NAME=VALUE, such as retention.ms=86400000, nor -NAME, which removes one"
+        )
+    if "," in text:
+        raise argparse.ArgumentTypeError(f"{text!r}: give --attribute once for each, without commas")
+    return plain.strip(), value.strip()
+
+
+def kind_of(topic: str, system: set[str]) -> str:
+    if is_dlq_topic(topic):
+        return "dead letters"
+    if is_retry_topic(topic):
+        return "retry"
+    return "system" if is_system_topic(topic) or topic in system else "normal"
