@@ -4,6 +4,11 @@
 and on Apache's without brokers, starts after kill -9. Without a JDK and Maven it measures ours only, and says so.
 
 Apache RocketMQ is fetched by Maven at the first run. The full run takes about six minutes; --quick one and a half.
+
+  gantry bench --quick --peer ours                      ours alone, a short round of each load
+  gantry bench --scenario send-16x8 --scenario pull-8   two loads, both brokers
+
+Exit codes: 0 done, 1 a run lost messages or had errors (its figures are wrong, and say so), 2 the command was wrong.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from appliance.bench.run import FULL, QUICK, Bench, MakePeer, RunSettings
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from appliance.bench.store_peer import MakeCommand, apache_command, our_command
 from appliance.bench.store_report import StoreBench
+from appliance.cli.parser import did_you_mean
 from gantrymq.errors import ConfigError
 
 PROFILED = ("send-16x8", "batch-4x2", "pull-8")
@@ -48,14 +54,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, metavar="N", help="runs of each load and peer; the median counts")
     parser.add_argument("--seconds", type=float, metavar="S", help="measured seconds of each run")
     parser.add_argument(
-        "--patience", type=int, default=0, metavar="N", help="repeat runs that other work disturbed, up to N times each"
+        "--patience",
+        type=_not_negative,
+        default=0,
+        metavar="N",
+        help="repeat runs that other work disturbed, up to N times each",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep everything, single runs too, in FILE")
     parser.add_argument("--work", type=Path, metavar="DIR", help="where the stores are made, and removed afterwards")
-    parser.add_argument("--heap", default="2g", help="heap of Apache's broker under load (default: %(default)s)")
+    parser.add_argument(
+        "--heap", default="2g", metavar="SIZE", help="heap of Apache's broker under load (default: %(default)s)"
+    )
     parser.add_argument(
         "--profile", type=Path, metavar="FILE", help="instead of comparing, run our broker under cProfile into FILE"
     )
+
+
+def _not_negative(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on, such as 3")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -78,8 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_store(arguments: argparse.Namespace) -> int:
-    if arguments.scenario or arguments.profile or arguments.rounds or arguments.seconds:
-        raise ConfigError("bench store knows --quick, --peer, --json, --work and --heap")
+    for name in ("scenario", "profile", "rounds", "seconds", "patience"):
+        if getattr(arguments, name):
+            raise ConfigError(f"bench store takes no --{name}: only --quick, --peer, --json, --work and --heap")
     signal.signal(signal.SIGTERM, _leave)
     size = STORE_QUICK if arguments.quick else STORE_FULL
     peers, stores = _stores(arguments)
@@ -117,11 +136,11 @@ def _settings(arguments: argparse.Namespace) -> RunSettings:
     settings = QUICK if arguments.quick else FULL
     if arguments.rounds is not None:
         if arguments.rounds < 1:
-            raise ConfigError("--rounds must be at least 1")
+            raise ConfigError(f"--rounds {arguments.rounds}: take 1 or more, such as 3")
         settings = replace(settings, rounds=arguments.rounds, start_rounds=arguments.rounds)
     if arguments.seconds is not None:
         if arguments.seconds <= 0:
-            raise ConfigError("--seconds must be more than 0")
+            raise ConfigError(f"--seconds {arguments.seconds:g}: take more than 0, such as 2.5")
         settings = replace(settings, measure_s=arguments.seconds, latency_s=arguments.seconds)
     return replace(settings, patience=arguments.patience)
 
@@ -130,7 +149,8 @@ def _scenarios(names: list[str] | tuple[str, ...] | None) -> list[Scenario]:
     if not names:
         return list(SCENARIOS)
     if unknown := [name for name in names if name not in BY_NAME]:
-        raise ConfigError(f"no scenario {unknown[0]!r}; there are: {', '.join(BY_NAME)}")
+        guess = did_you_mean(unknown[0], list(BY_NAME))
+        raise ConfigError(f"--scenario: there is no {unknown[0]!r}{guess}; there are: {', '.join(BY_NAME)}")
     return [BY_NAME[name] for name in names]
 
 

@@ -57,10 +57,20 @@ class CommandParser(argparse.ArgumentParser):
     def _about_extras(self, extras: Sequence[str]) -> str:
         word = extras[0]
         if not word.startswith("-"):
-            return f"{' '.join(extras)!r} is too much: quotes keep a text with spaces together"
+            hint = ": quotes keep a text with spaces together" if self._get_positional_actions() else ""
+            return f"{' '.join(extras)!r} is too much{hint}; see `{self.prog} --help`"
         name = word.partition("=")[0]
         known = [option for option in self._option_string_actions if option.startswith("--")]
         return f"there is no option {name}{did_you_mean(name, known)}; see `{self.prog} --help`"
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as exc:
+            what = {int: "whole number, such as 8", float: "number, such as 2.5"}.get(action.type)  # type: ignore[call-overload]
+            if what is None:
+                raise
+            raise argparse.ArgumentError(action, f"{arg_string!r} is no {what}") from exc
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

@@ -32,15 +32,21 @@ TOPICS_PRINTED = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("report", choices=REPORTS, help="what to compute")
-    parser.add_argument("--data", help="data folder of the appliance (default: the one of `gantry up`)")
-    parser.add_argument("--days", type=float, default=7, help="how far back, up to now (default 7)")
-    parser.add_argument("--from", dest="begin", type=_time, help="begin, ISO 8601, UTC when it names no zone")
-    parser.add_argument("--to", dest="end", type=_time, help="end (exclusive)")
-    parser.add_argument("--topic", action="append", default=[], help="only this topic; may be repeated")
-    parser.add_argument("--run-id", help="name of the run's folder (default: a new one)")
-    parser.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT_S, help="seconds until the run is killed")
-    parser.add_argument("--master", help="Spark master (default: the setting spark_master)")
-    parser.add_argument("--driver-memory", default="1g", help="heap of the run's JVM (default 1g)")
+    parser.add_argument("--data", metavar="DIR", help="data folder of the appliance (default: the one of `gantry up`)")
+    parser.add_argument("--days", type=float, default=7, metavar="N", help="how far back, up to now (default 7)")
+    parser.add_argument(
+        "--from", dest="begin", type=_time, metavar="TIME", help="begin, ISO 8601, UTC when it names no zone"
+    )
+    parser.add_argument("--to", dest="end", type=_time, metavar="TIME", help="end (exclusive)")
+    parser.add_argument(
+        "--topic", metavar="TOPIC", action="append", default=[], help="only this topic; may be repeated"
+    )
+    parser.add_argument("--run-id", metavar="NAME", help="name of the run's folder (default: a new one)")
+    parser.add_argument(
+        "--timeout", type=float, metavar="S", default=DEFAULT_TIMEOUT_S, help="seconds until the run is killed"
+    )
+    parser.add_argument("--master", metavar="URL", help="Spark master (default: the setting spark_master)")
+    parser.add_argument("--driver-memory", metavar="SIZE", default="1g", help="heap of the run's JVM (default 1g)")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a further Spark setting")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 

@@ -35,6 +35,7 @@ from store.inspect.verify import verify_store
 
 EXIT_DAMAGED = int(Level.ERROR)
 CONTENTS = ("records", "units", "index", "checkpoint", "config")
+STORE_PARTS = ("commitlog", "consumequeue", "checkpoint")
 PROGRESS_AFTER_S = 2.0
 SLOTS_KEY, ENTRIES_KEY = "maxHashSlotNum", "maxIndexNum"
 LAYOUT_KEYS = ("storePathCommitLog", "readOnlyCommitLogStorePaths", SLOTS_KEY, ENTRIES_KEY)
@@ -45,10 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _action(actions, "check", "a quick look at the store's health")
     _action(actions, "verify", "check every record, queue unit and index entry")
     dump = _action(actions, "dump", "print contents")
-    dump.add_argument("what", nargs="?", choices=CONTENTS, default="records", help="default: records")
+    dump.add_argument("what", nargs="?", choices=CONTENTS, default="records", help="what to print (default: records)")
     dump.add_argument("--from", dest="begin", type=int, metavar="OFFSET", help="first offset (units: queue offset)")
     dump.add_argument("--to", dest="end", type=int, metavar="OFFSET", help="offset to stop before")
-    dump.add_argument("--topic", help="only this topic")
+    dump.add_argument("--topic", metavar="TOPIC", help="only this topic")
     dump.add_argument("--queue", type=int, metavar="ID", help="only this queue id")
     dump.add_argument("--key", help="only messages with this key or unique key; by index when --topic is given")
     dump.add_argument("--limit", type=int, metavar="N", help="stop after N rows")
@@ -56,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     repair = _action(actions, "repair", "cut a torn or stale tail, make queues and index anew where they disagree")
     repair.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
     repair.add_argument(
-        "--cut-at-damage", action="store_true", help="cut where damage begins, though whole records follow"
+        "--cut-at-damage",
+        action="store_true",
+        help="cut where damage begins, though whole records follow: they go, too",
     )
     repair.add_argument(
         "--rebuild", choices=("queues", "index", "all"), default="", help="make these anew, needed or not"
@@ -70,15 +73,18 @@ def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:  # `gantry store dump … | head`
         sys.stderr.close()
         return 0
-    except (StoreError, OSError) as exc:
-        print(f"gantry store {arguments.action}: {exc}", file=sys.stderr)
+    except (StoreError, ConfigError, OSError) as exc:
+        text = f"{exc.filename}: {exc.strerror}" if isinstance(exc, OSError) and exc.filename else str(exc)
+        if arguments.json:
+            _print_json({"error": text})
+        print(f"gantry store {arguments.action}: {text}", file=sys.stderr)
         return EXIT_DAMAGED
 
 
 def _action(
     actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
 ) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=summary, description=summary)
+    parser = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="store folder (storePathRootDir)")
     parser.add_argument("--json", action="store_true", help="print JSON: one document, for dump a line a row")
     parser.add_argument(
@@ -97,9 +103,20 @@ def _action(
 
 
 def _open(arguments: argparse.Namespace, is_ours: bool = False) -> StoreFolder:
+    folder, inner = arguments.folder, arguments.folder / "store"
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {folder}: give a broker's store, such as data/brokers/broker-a/store")
+    if any((inner / part).exists() for part in STORE_PARTS) and not any(
+        (folder / part).exists() for part in STORE_PARTS
+    ):
+        raise ConfigError(f"{folder} is no store, but {inner} is one")
     commit_logs, slots, entries = arguments.commit_log, arguments.index_slots, arguments.index_entries
     if arguments.config is not None:
-        text = arguments.config.read_text(encoding="utf-8")
+        try:
+            text = arguments.config.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as exc:
+            reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
+            raise ConfigError(f"--config {arguments.config}: {reason}") from exc
         values = {key: value for key, value in read_properties(text).items() if key in LAYOUT_KEYS and value}
         commit_logs = commit_logs or [
             path for key in LAYOUT_KEYS[:2] if key in values for path in split_paths(values[key])

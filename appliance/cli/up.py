@@ -23,18 +23,18 @@ from gantrymq.errors import ConfigError, GantryError
 
 PREPARED_VARIABLE = "GANTRY_PREPARED"  # says to `manage.py up` that the checks and the folders are done
 PORT_TRIES = 200
-TEXT_OPTIONS = (
-    "bind",
-    "advertise",
-    "cluster",
-    "tls_cert",
-    "tls_key",
-    "tls_trust",
-    "tls_mode",
-    "tls_client_auth",
-    "spark_master",
-    "log_level",
-)
+TEXT_OPTIONS = {  # and what their value is called
+    "bind": "ADDRESS",
+    "advertise": "ADDRESS",
+    "cluster": "NAME",
+    "tls_cert": "FILE",
+    "tls_key": "FILE",
+    "tls_trust": "FILE",
+    "tls_mode": "MODE",
+    "tls_client_auth": "WHETHER",
+    "spark_master": "MASTER",
+    "log_level": "LEVEL",
+}
 NUMBER_OPTIONS = ("http_port", "namesrv_port", "broker_port", "brokers")
 SWITCHES = ("accounts", "allow_open_network")
 
@@ -46,8 +46,8 @@ class NotReady(GantryError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (default: gantry.toml, if there)")
     parser.add_argument("--data", type=Path, metavar="DIR", help=describe("data"))
-    for name in TEXT_OPTIONS:
-        parser.add_argument(_option(name), metavar="TEXT", help=_help(name))
+    for name, metavar in TEXT_OPTIONS.items():
+        parser.add_argument(_option(name), metavar=metavar, help=_help(name))
     for name in NUMBER_OPTIONS:
         parser.add_argument(_option(name), type=int, metavar="N", help=_help(name))
     for name in SWITCHES:
@@ -121,4 +121,5 @@ def _option(name: str) -> str:
 
 
 def _help(name: str) -> str:
-    return describe(name).replace("%", "%%")
+    text = describe(name).removesuffix(" (default: False)")  # a switch is off unless it is given
+    return text.replace("%", "%%")

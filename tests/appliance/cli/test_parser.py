@@ -1,0 +1,63 @@
+"""Wrong words to `gantry` and its commands: exit code 2, what is meant, and a valid example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.appliance.cli.running_gantry import run_gantry
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("amdin", "there is no command 'amdin' (did you mean admin?)"),
+        ("stroe check x", "did you mean store?"),
+        ("--nope", "see `gantry --help`"),
+        ("store chek x", "did you mean check?"),
+        ("store --json check x", "options of a verb come after the verb"),
+        ("store dump x recods", "did you mean records?"),
+        ("store check x --index-slots many", "'many' is no whole number, such as 8"),
+        ("store check /nowhere/at/all", "there is no folder /nowhere/at/all"),
+        ("tls craete x", "did you mean create?"),
+        ("tls create x --host 1.2.3", "such as broker.example.org"),
+        ("tls create x --host .", "such as broker.example.org"),
+        ("bench stor", "did you mean store?"),
+        ("bench --scenario snd-1x1", "did you mean send-1x1?"),
+        ("bench --seconds soon", "'soon' is no number, such as 2.5"),
+        ("bench --rounds 0", "--rounds 0: take 1 or more"),
+        ("bench store --rounds 3", "bench store takes no --rounds"),
+        ("up --brokers many", "'many' is no whole number"),
+        ("up --borkers 2", "did you mean --brokers?"),
+        ("version now", "'now' is too much"),
+    ],
+)
+def test_a_wrong_line_is_exit_code_2_and_says_what_would_be_right(
+    line: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = run_gantry(capsys, *line.split())
+    assert (ran.code, ran.out, hint in ran.err) == (2, "", True), ran
+
+
+@pytest.mark.parametrize("line", ["", "admin", "admin topics", "admin accounts", "store", "tls"])
+def test_a_command_without_words_explains_itself(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = run_gantry(capsys, *line.split())
+    assert (ran.code, ran.out, ran.err.startswith(f"usage: gantry {line}".rstrip())) == (2, "", True)
+    assert ran.err == run_gantry(capsys, *line.split(), "--help").out
+
+
+def test_the_version_is_told_by_option_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_gantry(capsys, "--version").out == run_gantry(capsys, "version").out != ""
+
+
+def test_the_folder_around_a_store_leads_to_the_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "store" / "commitlog").mkdir(parents=True)
+    ran = run_gantry(capsys, "store", "check", str(tmp_path), "--json")
+    assert (ran.code, ran.json["error"]) == (2, f"{tmp_path} is no store, but {tmp_path / 'store'} is one")
+
+
+def test_certificates_go_nowhere_that_can_not_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    ran = run_gantry(capsys, "tls", "create", str(tmp_path / "file" / "folder"))
+    assert (ran.code, ran.err.startswith("gantry tls: can't write to ")) == (1, True)
