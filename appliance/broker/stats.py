@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -37,6 +37,7 @@ _QUEUE_NAMES = {QUEUE_PUT_NUMS, QUEUE_PUT_SIZE, QUEUE_GET_NUMS, QUEUE_GET_SIZE}
 SAMPLE_PERIOD_S = 10
 _HOUR_TICKS = 60  # a sample of the hour window every 60 samples of the minute window: 10 minutes
 _DAY_TICKS = 360  # and of the day window every hour
+_MINUTE_KEPT, _HOUR_KEPT, _DAY_KEPT = 7, 7, 25  # snapshots
 ITEMS_A_SLICE = 256  # sampled before others have a turn: less than a millisecond
 
 
@@ -57,11 +58,23 @@ class StatsWindow:
     value_per_call: float = 0.0
 
 
-def window_of(snapshots: deque[Snapshot]) -> StatsWindow:
+Snapshots = array  # of 64-bit numbers, three a snapshot: nothing for the garbage collector, with thousands of items
+
+
+def _no_snapshots() -> Snapshots[int]:
+    return array("q")
+
+
+def snapshots_of(numbers: Snapshots[int]) -> list[Snapshot]:
+    """The snapshots of a window, the oldest first."""
+    return [Snapshot(*numbers[start : start + 3]) for start in range(0, len(numbers), 3)]
+
+
+def window_of(numbers: Snapshots[int]) -> StatsWindow:
     """The difference between the newest and the oldest snapshot; nothing counted when there are none."""
-    if not snapshots:
+    if not numbers:
         return StatsWindow()
-    first, last = snapshots[0], snapshots[-1]
+    first, last = Snapshot(*numbers[:3]), Snapshot(*numbers[-3:])
     total, times, elapsed_ms = last.value - first.value, last.times - first.times, last.time_ms - first.time_ms
     return StatsWindow(
         sum=total,
@@ -76,15 +89,17 @@ class StatsItem:
 
     value: int = 0
     times: int = 0
-    minute: deque[Snapshot] = field(default_factory=lambda: deque(maxlen=7))
-    hour: deque[Snapshot] = field(default_factory=lambda: deque(maxlen=7))
-    day: deque[Snapshot] = field(default_factory=lambda: deque(maxlen=25))
+    minute: Snapshots[int] = field(default_factory=_no_snapshots)
+    hour: Snapshots[int] = field(default_factory=_no_snapshots)
+    day: Snapshots[int] = field(default_factory=_no_snapshots)
 
-    def sample(self, snapshots: deque[Snapshot], now_ms: int, period_s: int) -> None:
+    def sample(self, snapshots: Snapshots[int], kept: int, now_ms: int, period_s: int) -> None:
         """Append what is counted now. An item that is new gets a zero dated one period earlier first."""
         if not snapshots:
-            snapshots.append(Snapshot(now_ms - period_s * 1000, 0, 0))
-        snapshots.append(Snapshot(now_ms, self.value, self.times))
+            snapshots.extend((now_ms - period_s * 1000, 0, 0))
+        snapshots.extend((now_ms, self.value, self.times))
+        if len(snapshots) > 3 * kept:
+            del snapshots[: -3 * kept]
 
 
 class TopicPuts:
@@ -243,11 +258,11 @@ class BrokerStatsManager:
             yield
         for some in _slices([item for items in self._items.values() for item in items.values()]):
             for item in some:
-                item.sample(item.minute, now_ms, SAMPLE_PERIOD_S)
+                item.sample(item.minute, _MINUTE_KEPT, now_ms, SAMPLE_PERIOD_S)
                 if hour_due:
-                    item.sample(item.hour, now_ms, SAMPLE_PERIOD_S * _HOUR_TICKS)
+                    item.sample(item.hour, _HOUR_KEPT, now_ms, SAMPLE_PERIOD_S * _HOUR_TICKS)
                 if day_due:
-                    item.sample(item.day, now_ms, SAMPLE_PERIOD_S * _DAY_TICKS)
+                    item.sample(item.day, _DAY_KEPT, now_ms, SAMPLE_PERIOD_S * _DAY_TICKS)
             yield
         self._ticks += 1
         self._note_midnight(now_s)
