@@ -16,6 +16,8 @@ import logging
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from appliance.slices import Slices
+
 if TYPE_CHECKING:
     from appliance.broker.consume_lag import StoreTimes
     from appliance.broker.consumer_offset import ConsumerOffsetManager
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+PLACES_A_SLICE = 64  # looked at before others have a turn: each may take a read of its queue's file
 READS_KEPT = 100_000  # places in queues that groups read since the last look; further ones wait for the next
 
 
@@ -64,9 +67,9 @@ class SlowConsumerGuard:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._config.protect_interval_ms / 1000)
-            self.look()
+            await self.look()
 
-    def look(self) -> None:
+    async def look(self) -> None:
         """Suspend who reads from too far behind, resume who does no more."""
         reads, self._reads = self._reads, {}
         if not self._config.disable_slow_consumers:
@@ -74,10 +77,14 @@ class SlowConsumerGuard:
                 self._resume(group, "the protection is switched off")
             self.behind_bytes_max = 0
             return
-        behind = {place: self._behind_bytes(place, offset) for place, offset in reads.items()}
+        slices = Slices(PLACES_A_SLICE)
+        behind: dict[Place, int] = {}
+        for place, offset in reads.items():
+            behind[place] = self._behind_bytes(place, offset)
+            await slices.step()
         self.behind_bytes_max = max(behind.values(), default=0)
         for group in self._groups.suspended:
-            if self._is_near(group):
+            if await self._is_near(group, slices) and group in self._groups.suspended:
                 self._resume(group, "it is near the log's end again")
         for place, size_bytes in behind.items():
             if size_bytes > self._config.consumer_fall_behind_bytes and self._groups.suspend(place.group):
@@ -100,15 +107,17 @@ class SlowConsumerGuard:
         units = self._store.consume_queue_units(place.topic, place.queue_id, first, 1)
         return self._store.max_physical_offset - units[0].physical_offset if units else 0
 
-    def _is_near(self, group: str) -> bool:
+    async def _is_near(self, group: str, slices: Slices) -> bool:
         """False for a group without offsets too: where its members are is not known here."""
-        places = [
-            (Place(group, topic, queue_id), offset)
-            for topic in self._offsets.topics_of(group)
-            for queue_id, offset in self._offsets.offsets(topic, group).items()
-        ]
         limit = self._config.consumer_fall_behind_bytes
-        return bool(places) and all(self._behind_bytes(place, offset) <= limit for place, offset in places)
+        is_anywhere = False
+        for topic in self._offsets.topics_of(group):
+            for queue_id, offset in self._offsets.offsets(topic, group).items():
+                is_anywhere = True
+                if self._behind_bytes(Place(group, topic, queue_id), offset) > limit:
+                    return False
+                await slices.step()
+        return is_anywhere
 
     def _resume(self, group: str, why: str) -> None:
         self._groups.resume(group)

@@ -55,7 +55,7 @@ async def test_only_who_reads_from_far_behind_is_suspended_and_told_so(tool: Too
     assert (await pull(tool, "slow", 0)).code == 0
     assert (await pull(tool, "quick", COUNT - 5)).code == 0
     assert (await pull(tool, "TOOLS_CONSUMER", 0)).code == 0
-    tool.broker.slow_consumers.look()
+    await tool.broker.slow_consumers.look()
     refused = await pull(tool, "slow", 4)
     assert (refused.code, refused.remark) == (ResponseCode.NO_PERMISSION, "subscription group no permission, slow")
     assert (await pull(tool, "quick", COUNT - 4)).code == 0
@@ -67,11 +67,11 @@ async def test_only_who_reads_from_far_behind_is_suspended_and_told_so(tool: Too
 
 async def test_a_suspended_group_goes_on_when_its_offsets_were_moved_near(tool: Tool) -> None:
     await pull(tool, "slow", 0)
-    tool.broker.slow_consumers.look()
-    tool.broker.slow_consumers.look()
+    await tool.broker.slow_consumers.look()
+    await tool.broker.slow_consumers.look()
     assert tool.broker.groups.suspended == ["slow"], "still far behind"
     tool.broker.offsets.commit("slow", "T", 0, COUNT - 1)
-    tool.broker.slow_consumers.look()
+    await tool.broker.slow_consumers.look()
     assert tool.broker.groups.suspended == []
     assert (await pull(tool, "slow", COUNT - 1)).code == 0
     assert (await listed(tool, "slow")).consume_enable
@@ -79,29 +79,29 @@ async def test_a_suspended_group_goes_on_when_its_offsets_were_moved_near(tool: 
 
 async def test_an_operator_has_the_last_word(tool: Tool) -> None:
     await pull(tool, "slow", 0)
-    tool.broker.slow_consumers.look()
+    await tool.broker.slow_consumers.look()
     body = SubscriptionGroupConfig("slow").to_json()
     await tool.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
     assert (await pull(tool, "slow", 4)).code == 0
     off = SubscriptionGroupConfig("off", consume_enable=False).to_json()
     await tool.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=off)
     tool.broker.offsets.commit("off", "T", 0, COUNT)
-    tool.broker.slow_consumers.look()
+    await tool.broker.slow_consumers.look()
     assert (await pull(tool, "off", COUNT)).code == ResponseCode.NO_PERMISSION, "not suspended by us, not resumed"
 
 
 async def test_switching_the_protection_off_resumes_everybody(tool: Tool) -> None:
     await pull(tool, "slow", 0)
-    tool.broker.slow_consumers.look()
+    await tool.broker.slow_consumers.look()
     change = b"disableConsumeIfConsumerReadSlowly=false"
     assert (await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=change)).code == 0
-    tool.broker.slow_consumers.look()
+    await tool.broker.slow_consumers.look()
     assert tool.broker.groups.suspended == []
 
 
 async def test_a_suspension_is_not_written_to_the_file(tool: Tool, tmp_path: Path) -> None:
     await pull(tool, "slow", 0)
-    tool.broker.slow_consumers.look()
+    await tool.broker.slow_consumers.look()
     await tool.ask(
         RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SubscriptionGroupConfig("other").to_json()
     )  # writes the file
