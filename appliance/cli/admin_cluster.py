@@ -212,8 +212,12 @@ def _get_arguments(parser: argparse.ArgumentParser) -> None:
     _config_arguments(parser)
 
 
+def _setting(text: str) -> tuple[str, str]:
+    return parse_pair(text, example="fileReservedTime=48")
+
+
 def _set_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("setting", nargs="+", type=parse_pair, metavar="SETTING=VALUE")
+    parser.add_argument("setting", nargs="+", type=_setting, metavar="SETTING=VALUE", help="repeatable")
     _config_arguments(parser)
 
 

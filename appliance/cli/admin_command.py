@@ -169,11 +169,11 @@ def parse_time(text: str) -> int:
         ) from None
 
 
-def parse_pair(text: str) -> tuple[str, str]:
+def parse_pair(text: str, *, example: str = "colour=blue") -> tuple[str, str]:
     """NAME=VALUE."""
     name, separator, value = text.partition("=")
     if not separator or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as colour=blue")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as {example}")
     return name.strip(), value.strip()
 
 

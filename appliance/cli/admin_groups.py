@@ -33,7 +33,7 @@ async def list_groups(admin: AdminClient, arguments: argparse.Namespace) -> Show
         place = progress.get(group)
         topics = sorted({each.queue.topic for each in place.queues}) if place else []
         lag = place.lag if place else None
-        rows.append([group, clients, lag, place.consume_tps if place else None, ", ".join(topics)])
+        rows.append([group, clients, lag, place.consume_tps if place else None, ", ".join(topics) or None])
         documents.append({"group": group, "members": clients, "lag": lag, "topics": topics, "brokers": known[group]})
     lines = table(
         ("group", "members", "lag", "out/s", "topics"), rows, empty="no groups; --all shows system groups too"
@@ -99,7 +99,10 @@ async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
             for each in progress.queues
         ],
     }  # fmt: skip
-    return Shown(document, lines, troubles_of(progress.failures), is_failure=not rows)
+    is_unknown = not rows and arguments.group not in await admin.groups()
+    if is_unknown:
+        lines = [f"there is no consumer group {arguments.group}"]
+    return Shown(document, lines, troubles_of(progress.failures), is_failure=is_unknown)
 
 
 def _on(topic: str | None) -> str:

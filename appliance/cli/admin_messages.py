@@ -14,7 +14,7 @@ from appliance.cli.admin_output import Cell, body_text, message_json, message_li
 from appliance.cli.admin_send import add_topic_and_id, message_by_id
 from gantrymq.client.admin import LONG_MAX, AdminClient
 from gantrymq.client.trace_records import TraceKind
-from gantrymq.errors import ConfigError
+from gantrymq.errors import ConfigError, RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import TRACE_TOPIC
 
@@ -73,7 +73,12 @@ async def message_at(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 
 async def show_trace(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    trace = await admin.message_trace(arguments.id, topic=arguments.trace_topic)
+    try:
+        trace = await admin.message_trace(arguments.id, topic=arguments.trace_topic)
+    except RouteNotFound as exc:
+        raise NotThere(
+            f"no client has told {exc.topic} of anything yet: clients do so with tracing on: Producer(trace=True)"
+        ) from exc
     rows = [
         (when(one.time_ms), one.kind.value, one.group or None, one.client_host,
          None if one.kind is TraceKind.SUB_BEFORE else "yes" if one.is_success else "no",

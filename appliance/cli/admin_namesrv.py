@@ -23,8 +23,9 @@ async def list_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 async def get_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     value = await admin.kv_config(arguments.namespace, arguments.key)
-    missing = f"there is no {arguments.key} in {arguments.namespace}"
-    return Shown(value, [value] if value is not None else [], [] if value is not None else [missing])
+    if value is None:
+        raise NotThere(f"there is no {arguments.key} in {arguments.namespace}")
+    return Shown(value, [value])
 
 
 async def plan_set_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:

@@ -31,7 +31,7 @@ async def reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 async def _moves(admin: AdminClient, arguments: argparse.Namespace) -> list[QueueMove]:
     if (arguments.to is None) == (arguments.offset is None):
-        raise ConfigError("say where to: --to TIME (or begin, end), or --offset N")
+        raise ConfigError("say where to, in one way: --to TIME (such as 2h, begin or end), or --offset N")
     return await admin.plan_reset(
         arguments.group, arguments.topic, arguments.to if arguments.to is not None else TO_END, offset=arguments.offset
     )

@@ -12,7 +12,7 @@ from appliance.cli.admin_topic_words import PERMS, attributes_text, kind_of, par
 from gantrymq.client.admin import AdminClient
 from gantrymq.client.admin_calls import ask_each
 from gantrymq.client.admin_topics import changed_attributes
-from gantrymq.errors import ConfigError
+from gantrymq.errors import ConfigError, MessageRejected
 from gantrymq.message.topics import check_topic
 from gantrymq.remoting.bodies import TopicConfig
 
@@ -96,7 +96,10 @@ async def route_of(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 async def plan_create(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    check_topic(arguments.topic)
+    try:
+        check_topic(arguments.topic)
+    except MessageRejected as exc:
+        raise ConfigError(f"topic {arguments.topic!r}: {exc}; a good name is orders-paid") from exc
     masters = await admin.masters(arguments.cluster)
     existing = []
     for name, address in masters.items():

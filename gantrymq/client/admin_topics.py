@@ -216,7 +216,7 @@ class TopicAdmin(ClusterAdmin):
     async def _sum_stats(self, masters: list[str], name: str, key: str) -> tuple[float, int]:
         """Per second over the last minute, and the last 24 hours; what was never counted counts as nothing."""
         found, _ = await ask_each(masters, lambda address: self.broker_stats(address, name, key))
-        return sum(stats.stats_minute.tps for stats in found.values()), sum(map(_last_day, found.values()))
+        return sum((stats.stats_minute.tps for stats in found.values()), 0.0), sum(map(_last_day, found.values()))
 
 
 def changed_attributes(known: Mapping[str, str] | None, changes: Mapping[str, str] | None) -> dict[str, str] | None:

@@ -127,6 +127,7 @@ def test_entries_of_the_key_value_store_come_and_go(gantry: Gantry) -> None:
     assert gantry("kv", "delete", "NS", "key", "--yes").code == 0
     missing = gantry("kv", "get", "NS", "key")
     assert (missing.code, missing.err) == (1, "gantry admin: there is no key in NS\n")
+    assert gantry("kv", "get", "NS", "key", "--json").json == {"error": "there is no key in NS"}
     assert gantry("kv", "remove", "NS", "key", "--yes").code == 1
 
 
@@ -297,6 +298,8 @@ def test_a_message_is_sent_resent_and_followed(peer: Peer, gantry: Gantry, topic
     assert asyncio.run(traced()) == 3
     assert [row[2] for row in gantry("messages", "trace", message_id).rows[1:]] == ["Pub", "SubBefore", "SubAfter"]
     assert gantry("messages", "trace", "0" * 32).code == 1
+    untold = gantry("messages", "trace", message_id, "--trace-topic", "NobodyTraces")
+    assert (untold.code, "trace=True" in untold.err) == (1, True)
 
 
 def test_a_message_for_later_is_delivered_then(peer: Peer, gantry: Gantry, topic: str) -> None:
@@ -401,6 +404,8 @@ def test_a_wrong_word_is_answered_with_the_right_one(gantry: Gantry) -> None:
         (("topic", "list"), "did you mean topics?"),
         (("topics", "lst"), "did you mean list?"),
         (("topics", "create", "x", "--queus", "3"), "did you mean --queues?"),
+        (("topics", "create", "a/b"), "a good name is orders-paid"),
+        (("config", "set", "novalue"), "such as fileReservedTime=48"),
         (("clean", "logs"), "did you mean log?"),
         (("send", "t", "two", "words"), "quotes keep a text with spaces together"),
         (("messages", "at", "t", "0", "last"), "such as 0"),
