@@ -27,7 +27,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, empty: str 
     if not cells:
         return [empty]
     texts = [[_cell(value) for value in row] for row in cells]
-    is_number = [all(_is_number(row[at]) for row in cells) for at in range(len(columns))]
+    is_number = [_is_numeric([row[at] for row in cells]) for at in range(len(columns))]
     widths = [max(len(columns[at]), *(len(row[at]) for row in texts)) for at in range(len(columns))]
 
     def line(row: Sequence[str]) -> str:
@@ -40,8 +40,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, empty: str 
     return [line([column.upper() for column in columns]), *map(line, texts)]
 
 
-def _is_number(value: Cell) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+def _is_numeric(column: Sequence[Cell]) -> bool:
+    """Whether a column holds numbers, and nothing else but what is not known."""
+    known = [value for value in column if value is not None]
+    return bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
 
 
 def facts(pairs: Iterable[tuple[str, Cell]]) -> list[str]:
