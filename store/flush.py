@@ -238,7 +238,8 @@ class QueueFlusher:
         return jobs
 
     def _written(self, jobs: list[WriteJob], paths: list[Path]) -> None:
-        self._unsynced.update(paths)
+        if len(self._unsynced) <= FEW_QUEUE_FILES:  # of more the whole file system is synced: no need to name them
+            self._unsynced.update(paths)
         self._queues.jobs_done(jobs)
 
     def _sync(self, stamp: int, end: int, closed_at: int = -1) -> None:

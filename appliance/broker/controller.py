@@ -52,6 +52,7 @@ from appliance.broker.watermarks import WatermarkLog
 from appliance.changeable_settings import CHANGEABLE
 from appliance.config import BrokerConfig
 from appliance.errors import StartError
+from appliance.garbage import YoungCollection
 from appliance.live_config import LiveConfig
 from appliance.properties_file import PropertiesFile
 from appliance.remoting.lanes import QUEUED_MESSAGES_BYTES_MAX, LaneLimits, Lanes, Route
@@ -68,7 +69,6 @@ from store.message_store import MessageStore
 logger = logging.getLogger(__name__)
 
 VIP_PORT_DISTANCE = 2  # the second door of old clients: listenPort - 2
-GC_THRESHOLDS = (50_000, 50, 100)  # the hot path makes no cycles; collecting often only stalls it
 
 
 class BrokerController:
@@ -166,7 +166,6 @@ class BrokerController:
             self._stack = stack.pop_all()
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
         return self
 
     async def __aexit__(
@@ -212,6 +211,7 @@ class BrokerController:
                 ClientHousekeeping(self.producers, self.consumers, self.locks),
                 self.slow_consumers,
                 WatermarkLog(self.lanes, self.store),
+                YoungCollection(),
                 self.server,
                 self.vip_server,
                 *([self.accounts] if self.accounts is not None else []),

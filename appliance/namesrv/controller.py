@@ -23,6 +23,7 @@ from appliance.acl.account_file import AccountFileError
 from appliance.acl.namesrv_access import ANYBODY, NamesrvAccess
 from appliance.config import NamesrvConfig
 from appliance.errors import BrokerError, StartError
+from appliance.garbage import YoungCollection
 from appliance.live_config import LiveConfig
 from appliance.namesrv.kv_config import KVConfigManager
 from appliance.namesrv.processors import HANDLERS, LANE
@@ -105,7 +106,12 @@ class NamesrvController:
             await self._server.open()
             stack.push_async_callback(self._server.close)
             await stack.enter_async_context(
-                running(self._server, _BrokerScan(self), *[part for part in (self.tls, self.accounts) if part])
+                running(
+                    self._server,
+                    _BrokerScan(self),
+                    YoungCollection(),
+                    *[part for part in (self.tls, self.accounts) if part],
+                )
             )
             self._stack = stack.pop_all()
         logger.info("name server serves", extra={"event": "namesrv_started", "port": self.port})
