@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
 from appliance.namesrv.kv_config import ORDER_TOPIC_NAMESPACE
-from appliance.namesrv.route_changes import SHORT_BODY_BYTES
 from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity, MasterAddresses
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.remoting.lanes import Answer, Route
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LANE = "namesrv"
+SHORT_BODY_BYTES = 32 * 1024  # of a registration: some two hundred topics, in two milliseconds
+DEFLATED = 32  # so much smaller is the same in the compressed shape
 NAME_CHARS_MAX = 255  # of what a remark quotes
 
 _FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
@@ -49,7 +50,17 @@ def register_broker(
     expected_crc = int_field(fields, "bodyCrc32", 0)
     if expected_crc and expected_crc != body_crc32(request.body):
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
-    return namesrv.changes.make(_registering(namesrv, connection, request), size_bytes=len(request.body))
+    steps = _registering(namesrv, connection, request)
+    return namesrv.changes.make(steps, size_bytes=len(request.body), is_long=_is_long(request))
+
+
+def _is_long(request: RemotingCommand) -> bool:
+    """Whether it names more topics than are to be taken at once, some two hundred."""
+    return len(request.body) > SHORT_BODY_BYTES // (DEFLATED if _is_compressed(request) else 1)
+
+
+def _is_compressed(request: RemotingCommand) -> bool:
+    return request.ext_fields.get("compressed", "").lower() == "true"
 
 
 def _registering(
@@ -57,11 +68,12 @@ def _registering(
 ) -> Generator[None, None, Answer]:
     fields = request.ext_fields
     broker = _broker_identity(fields)
-    digest = _digest(request) if len(request.body) > SHORT_BODY_BYTES else b""
+    digest = _digest(request) if _is_long(request) else b""
     if digest and namesrv.routes.is_known(broker, digest, connection, namesrv.clock()):
         return _registered(namesrv, request, MasterAddresses())
-    compressed = fields.get("compressed", "").lower() == "true"
-    registration = yield from reading_registration(request.body, version=request.version, compressed=compressed)
+    registration = yield from reading_registration(
+        request.body, version=request.version, compressed=_is_compressed(request)
+    )
     wrapper = registration.topic_config_serialize_wrapper
     if connection.is_closing:
         return None  # whoever goes takes its topics along: these would stay
@@ -104,7 +116,7 @@ def unregister_broker(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
 ) -> Answer | Awaitable[Answer]:
     """104: a broker says good-bye."""
-    return namesrv.changes.make(_unregistering(namesrv, connection, request), size_bytes=0)
+    return namesrv.changes.make(_unregistering(namesrv, connection, request), is_long=False)
 
 
 def _unregistering(
@@ -140,7 +152,7 @@ def wipe_write_perm(
         _log_change("write permission wiped", connection, broker_name=broker_name, topics=count)
         return request.reply(ext_fields={"wipeTopicCount": str(count)})
 
-    return namesrv.changes.make(wiping(), size_bytes=0, is_long=True)
+    return namesrv.changes.make(wiping(), is_long=True)
 
 
 def add_write_perm(
@@ -154,7 +166,7 @@ def add_write_perm(
         _log_change("write permission added", connection, broker_name=broker_name, topics=count)
         return request.reply(ext_fields={"addTopicCount": str(count)})
 
-    return namesrv.changes.make(adding(), size_bytes=0, is_long=True)
+    return namesrv.changes.make(adding(), is_long=True)
 
 
 def get_cluster_info(

@@ -15,8 +15,6 @@ from appliance.slices import in_turns
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.registration import finished
 
-SHORT_BODY_BYTES = 32 * 1024  # of a registration: some two hundred topics, in two milliseconds
-
 
 class RouteChanges:
     """The changes under way."""
@@ -27,13 +25,13 @@ class RouteChanges:
         self._bytes = 0  # of the bodies of those under way
 
     def make(
-        self, steps: Generator[None, None, Answer], *, size_bytes: int, is_long: bool = False
+        self, steps: Generator[None, None, Answer], *, is_long: bool, size_bytes: int = 0
     ) -> Answer | Awaitable[Answer]:
         """Make a change: at once if it is short and none is under way. BrokerError SYSTEM_BUSY when too much waits.
 
-        size_bytes: of the body that it is made from; of more than SHORT_BODY_BYTES it `is_long` in any case.
+        size_bytes: of the body that it is made from.
         """
-        if not (self._under_way or is_long or size_bytes > SHORT_BODY_BYTES):
+        if not self._under_way and not is_long:
             return finished(steps)
         if self._bytes > QUEUED_BYTES_MAX:
             raise BrokerError(ResponseCode.SYSTEM_BUSY, "too many registrations wait, try again later")

@@ -10,9 +10,10 @@ import pytest
 
 from appliance.config import NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
-from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
+from gantrymq.remoting.bodies import ClusterInfo, RegisterBrokerBody, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
+from gantrymq.remoting.registration import compress_registration
 from tests.appliance.peer import connected, registration
 
 
@@ -184,9 +185,15 @@ async def test_the_port_is_free_again_after_the_end(config: NamesrvConfig) -> No
 MANY = tuple(f"Topic{number}" for number in range(2000))
 
 
-async def test_a_good_bye_right_behind_a_large_registration_comes_after_it(config: NamesrvConfig) -> None:
+@pytest.mark.parametrize("compressed", [False, True])
+async def test_a_good_bye_right_behind_a_large_registration_comes_after_it(
+    config: NamesrvConfig, compressed: bool
+) -> None:
     async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
         ext_fields, body = registration("10.0.0.1:10911", topics=MANY)
+        if compressed:
+            ext_fields["compressed"] = "true"
+            body = compress_registration(RegisterBrokerBody.from_json(body))
         for code, payload in ((RequestCode.REGISTER_BROKER, body), (RequestCode.UNREGISTER_BROKER, b"")):
             broker.write(RemotingCommand.request(code, ext_fields, payload).encode())
         assert [(await broker.read()).code for _ in range(2)] == [ResponseCode.SUCCESS] * 2
