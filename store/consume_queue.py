@@ -11,6 +11,7 @@ queue's first message did not have index 0. Fillers also stand where units were 
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 from store import file_bytes
@@ -26,6 +27,7 @@ FILLER = UNIT.pack(0, FILLER_SIZE, 0)
 NAME_DIGITS = 20
 EXT_LOOK_UNITS = 4096  # so many units may stand between one with an extension and the queue's end
 _pack_unit = UNIT.pack
+_unpack_place = struct.Struct(">qi").unpack_from  # how a unit begins
 
 
 class ConsumeQueue:
@@ -33,6 +35,7 @@ class ConsumeQueue:
 
     __slots__ = (
         "_descriptors",
+        "_end_before_tail",
         "_first_physical_offset",
         "_folder",
         "bases",
@@ -43,7 +46,6 @@ class ConsumeQueue:
         "floor_index",
         "has_residue",
         "is_torn",
-        "max_physical_offset",
         "min_index",
         "next_index",
         "queue_id",
@@ -68,7 +70,7 @@ class ConsumeQueue:
         self.tail_index = 0  # of the first unit in the tail
         self.written_index = 0  # units below it are in the files
         self.doubted_below = 0  # units below it are another run's: who reads one compares it with its record
-        self.max_physical_offset = 0  # end of the last message
+        self._end_before_tail = 0  # of the last message whose unit is not in the tail
         self.dirty = False
         self.ext: ConsumeQueueExt | None = None
         self.is_torn = False  # load found units missing: a file with none, or some in between
@@ -80,11 +82,19 @@ class ConsumeQueue:
     def folder(self) -> Path:
         return Path(self._folder)
 
+    @property
+    def max_physical_offset(self) -> int:
+        """Where the last message ends; 0 when there is none."""
+        if self.tail:
+            position, size_bytes = _unpack_place(self.tail, len(self.tail) - UNIT_BYTES)
+            if size_bytes != FILLER_SIZE:
+                return int(position + size_bytes)
+        return self._end_before_tail
+
     def append(self, physical_offset: int, size_bytes: int, tags_code: int) -> None:
         """Add the unit of the message with index `next_index`. MessageStore has this inline."""
         self.tail += _pack_unit(physical_offset, size_bytes, tags_code)
         self.next_index += 1
-        self.max_physical_offset = physical_offset + size_bytes
 
     def skip_to(self, index: int) -> None:
         """The next message has this index: fill up to it, from the start of its file when the queue is empty."""
@@ -162,6 +172,7 @@ class ConsumeQueue:
         """Keep the last units of the written ones in memory, and all that the files lack."""
         drop = self.written_index - keep_units - self.tail_index
         if drop > 0:
+            self._end_before_tail = self.max_physical_offset
             del self.tail[: drop * UNIT_BYTES]
             self.tail_index += drop
 
@@ -181,7 +192,7 @@ class ConsumeQueue:
             if base == self.bases[0] and found.first is not None and found.first.size_bytes != FILLER_SIZE:
                 self._first_physical_offset = found.first.physical_offset
             if found.last is not None and found.last.size_bytes != FILLER_SIZE:
-                self.max_physical_offset = found.last.physical_offset + found.last.size_bytes
+                self._end_before_tail = found.last.physical_offset + found.last.size_bytes
             self.has_residue = found.has_residue
             self.is_torn |= found.has_hole
             if found.units < self.file_units:
@@ -338,7 +349,7 @@ class ConsumeQueue:
 
     def _note_end(self) -> None:
         last = self.unit_at(self.next_index - 1)
-        self.max_physical_offset = (
+        self._end_before_tail = (
             last.physical_offset + last.size_bytes if last is not None and last.size_bytes != FILLER_SIZE else 0
         )
 

@@ -271,7 +271,6 @@ class MessageStore(ReadableStore):
             else:
                 queue.tail += _pack_unit(position, size, tags_code)
             queue.next_index = queue_offset + 1
-            queue.max_physical_offset = end
             if not queue.dirty:
                 queue.dirty = True
                 self._queues.dirty.append(queue)
@@ -353,7 +352,6 @@ class MessageStore(ReadableStore):
             )
         queue.tail += built.units
         queue.next_index = first_offset + count
-        queue.max_physical_offset = built.end
         if not queue.dirty:
             queue.dirty = True
             self._queues.dirty.append(queue)

@@ -62,7 +62,7 @@ class PullRequestHold:
 
     def messages_arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:
         """Messages were stored in a queue from `first_offset` on. Called for every put: hot."""
-        waiting = self._held.get((topic, queue_id))
+        waiting = self._held.get((topic, queue_id)) if self._held else None
         if waiting is None:
             return
         end = first_offset + len(tags_codes)
