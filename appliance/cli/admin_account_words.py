@@ -8,6 +8,7 @@ import secrets
 import sys
 
 from appliance.cli.admin_output import Cell
+from appliance.cli.asking import asking
 from gantrymq.client.admin_accounts import Account
 from gantrymq.errors import ConfigError
 
@@ -23,9 +24,9 @@ def cells(account: Account) -> list[Cell]:
     everything = account.admin and not account.topic_perms and not account.group_perms
     return [
         account.admin,
-        " ".join(account.topic_perms) or None,
+        " ".join(account.topic_perms or ()) or None,
         "all" if everything else account.default_topic_perm or "DENY",
-        " ".join(account.group_perms) or None,
+        " ".join(account.group_perms or ()) or None,
         "all" if everything else account.default_group_perm or "DENY",
         account.white_remote_address or None,
     ]
@@ -87,10 +88,15 @@ def secret_for(access_key: str, source: str | None, *, is_new: bool) -> tuple[st
 
 
 def _asked(access_key: str) -> tuple[str, bool]:
-    secret = getpass.getpass(f"Secret key of {access_key} (empty: make one up): ")
+    try:
+        with asking():
+            secret = getpass.getpass(f"Secret key of {access_key} (empty: make one up): ")
+            again = getpass.getpass("Again: ") if secret else ""
+    except EOFError:
+        raise ConfigError("no secret was typed: nothing was changed") from None
     if not secret:
         return secrets.token_urlsafe(MADE_UP_BYTES), True
-    if getpass.getpass("Again: ") != secret:
+    if again != secret:
         raise ConfigError("the two secrets differ: nothing was changed")
     return _long_enough(secret), False
 

@@ -188,7 +188,8 @@ def _set_arguments(parser: argparse.ArgumentParser) -> None:
     _key(parser)
     add = parser.add_argument
     add("--secret", type=parse_secret_source, metavar="ask|stdin|generate",
-        help="where a new secret comes from; default: a new account's is asked for, a known one's stays")  # fmt: skip
+        help="where a new secret comes from; default: a new account's is asked for, a known one's stays "
+        "(RocketMQ's own brokers want it with each change)")  # fmt: skip
     add(
         "--admin",
         action=argparse.BooleanOptionalAction,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 from appliance.cli.admin_options import add_common
 from appliance.cli.admin_output import print_lines
+from appliance.cli.asking import asking
 from gantrymq.client.admin import AdminClient
 from gantrymq.errors import (
     ConfigError,
@@ -90,7 +92,10 @@ def ask_first(plan: Shown, arguments: argparse.Namespace) -> None:
             "this asks first, and nobody can answer here: give --yes, or --dry-run to see what it would do"
         )
     print_lines(plan.lines)
-    if input("Do it? [y/N] ").strip().lower() not in ("y", "yes"):
+    answer = ""
+    with asking(), contextlib.suppress(EOFError):
+        answer = input("Do it? [y/N] ")
+    if answer.strip().lower() not in ("y", "yes"):
         raise NotWanted("nothing was changed")
 
 
@@ -139,7 +144,9 @@ def plain_reason(reason: str) -> str:
 def first_sentence(remark: str | None) -> str:
     """A peer's explanation without stack traces and the addresses of help pages."""
     text = (remark or "").strip().splitlines()
-    return re.sub(r"\s*See https?://\S+.*", "", text[0]).strip() if text else "no reason given"
+    if not text:
+        return "no reason given"
+    return re.sub(r"\s*See https?://\S+.*|,? org\.[\w.$]+\(\w+\.java:\d+\)", "", text[0]).strip()
 
 
 def parse_time(text: str) -> int:

@@ -7,7 +7,6 @@ with the nearest one that is; options that stand before the verb they belong to 
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -85,5 +84,7 @@ class CommandParser(argparse.ArgumentParser):
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """The known word that is nearest, as a question; nothing when none is near."""
+    import difflib  # only who mistyped waits for it
+
     close = difflib.get_close_matches(word, known, 1)
     return f" (did you mean {close[0]}?)" if close else ""

@@ -7,16 +7,24 @@ has it already has done its part.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from gantrymq.client.admin_calls import AdminCalls
-from gantrymq.errors import GantryError, PartlyDone, ResponseError
+from gantrymq.errors import BodyError, GantryError, PartlyDone, ResponseError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import DataVersion
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.json_body import Body, json_field, list_of
 
 HIDDEN = "***"  # in a secret's place
+SECRET_WANTED = "this broker wants the account's secret with each change (RocketMQ 4.9): give it again"
+
+
+def _texts(items: Any) -> list[str]:
+    if not isinstance(items, list):
+        raise BodyError("Account: permissions are no list")
+    return [str(item) for item in items]
 
 
 @dataclass
@@ -28,8 +36,8 @@ class Account(Body):
     admin: bool = False
     default_topic_perm: str | None = None
     default_group_perm: str | None = None
-    topic_perms: list[str] = field(default_factory=list)
-    group_perms: list[str] = field(default_factory=list)
+    topic_perms: list[str] | None = json_field(read=_texts, default=None)
+    group_perms: list[str] | None = json_field(read=_texts, default=None)
     white_remote_address: str | None = None
 
 
@@ -57,7 +65,9 @@ class AccountAdmin(AdminCalls):
 
     async def accounts(self, address: str) -> AccountList:
         """The accounts this broker knows."""
-        return AccountList.from_json((await self.call(address, RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG)).body)
+        found = AccountList.from_json((await self.call(address, RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG)).body)
+        found.white_addresses = [each for each in found.white_addresses if each]  # RocketMQ's empty list holds a ""
+        return found
 
     async def accounts_version(self, address: str) -> AccountsVersion:
         """Which state of its accounts this broker has."""
@@ -72,8 +82,9 @@ class AccountAdmin(AdminCalls):
         )
 
     async def set_account(self, address: str, account: Account, *, secret_key: str | None = None) -> None:
-        """Make the account at this broker, or change it: what is None or empty stays as it is there, but `admin` and
-        lists of permissions, which are replaced. A new account needs a secret key; both keys take 7 characters.
+        """Make the account at this broker, or change it: what is None stays as it is there; `admin` and lists of
+        permissions are replaced. A new account needs a secret key; both keys take 7 characters.
+        RocketMQ's own brokers want the secret with each change.
 
         ResponseError says what the broker did not like, without the secret.
         """
@@ -83,13 +94,15 @@ class AccountAdmin(AdminCalls):
             "whiteRemoteAddress": account.white_remote_address,
             "defaultTopicPerm": account.default_topic_perm,
             "defaultGroupPerm": account.default_group_perm,
-            "topicPerms": ",".join(account.topic_perms),
-            "groupPerms": ",".join(account.group_perms),
+            "topicPerms": None if account.topic_perms is None else ",".join(account.topic_perms),
+            "groupPerms": None if account.group_perms is None else ",".join(account.group_perms),
         }
         fields |= {name: value for name, value in optional.items() if value is not None}
         try:
             await self.call(address, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)
         except ResponseError as exc:  # RocketMQ's brokers quote what they refuse
+            if secret_key is None and "secretKey=null" in (exc.remark or ""):
+                raise ResponseError(exc.code, SECRET_WANTED, address=exc.address) from None
             remark = exc.remark.replace(secret_key, HIDDEN) if exc.remark and secret_key else exc.remark
             raise ResponseError(exc.code, remark, address=exc.address) from None
 
@@ -144,9 +157,11 @@ async def _in_turn(names: Iterable[str], act: Callable[[str], Awaitable[None]]) 
     return done
 
 
-def with_permissions(entries: Sequence[str], changes: Mapping[str, str | None]) -> list[str]:
-    """ "name=permission" entries after changes; None takes a name's entry away."""
-    known = {entry.partition("=")[0].strip(): entry.partition("=")[2].strip() for entry in entries}
+def with_permissions(entries: Sequence[str] | None, changes: Mapping[str, str | None]) -> list[str] | None:
+    """ "name=permission" entries after changes; None takes a name's entry away. None where there are none to change."""
+    if not entries and not any(changes.values()):
+        return None
+    known = {entry.partition("=")[0].strip(): entry.partition("=")[2].strip() for entry in entries or ()}
     for name, permission in changes.items():
         if permission is None:
             known.pop(name, None)

@@ -6,6 +6,11 @@ import asyncio
 import importlib
 import json
 import logging
+import os
+import pty
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -361,6 +366,32 @@ async def test_running_clients_say_what_they_do(peer: Peer, capsys: pytest.Captu
             assert "running consumers were told" in moved.out
             refused = await gantry("reset", name, name, "--offset", "0", "--yes")
             assert (refused.code, "is running" in refused.err) == (2, True)
+
+
+def test_a_loss_is_asked_about_at_a_terminal(peer: Peer, topic: str) -> None:
+    for answer, code in ((b"no\n", 1), (b"\x04", 1), (None, 130), (b"y\n", 0)):
+        master, slave = pty.openpty()
+        command = [sys.executable, "-m", "appliance", "admin", "-n", peer.namesrv_address, "topics", "delete", topic]
+        process = subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            assert process.stdout is not None
+            seen = b""
+            while not seen.endswith(b"[y/N] "):
+                piece = os.read(process.stdout.fileno(), 4096)
+                assert piece, seen
+                seen += piece
+            if answer is None:
+                while process.poll() is None:  # once is lost when it comes between prompt and read
+                    process.send_signal(signal.SIGINT)
+                    time.sleep(1)
+            else:
+                os.write(master, answer)
+            assert process.wait(timeout=30) == code
+        finally:
+            process.kill()
+            process.communicate()
+            os.close(master)
+            os.close(slave)
 
 
 # -- failing ----------------------------------------------------------------------------------------------------------

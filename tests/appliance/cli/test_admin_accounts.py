@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.bench.apache import ApachePeer
 from appliance.broker.controller import BrokerController
 from appliance.config import BrokerConfig
 from gantrymq import AdminClient, Credentials
@@ -19,7 +20,9 @@ from store.config import MessageStoreConfig
 from tests.appliance.acl.cluster import ADMIN, guarded
 from tests.appliance.cli.running_gantry import Ran, run_gantry
 from tests.client.ports import closed_port
+from tests.conftest import require_tool
 from tests.harness import SMALL_STORE, ServingCluster
+from tests.interop.test_accounts import accounts_at, launched
 
 Accounts = Callable[..., Awaitable[Ran]]
 
@@ -187,3 +190,36 @@ async def test_a_broker_that_is_away_does_not_hide_what_the_others_did(cluster: 
         with pytest.raises(ResponseError) as refused:
             await admin.set_account(masters["first"], Account("short"), secret_key="very-secret-1")
         assert "very-secret-1" not in str(refused.value)
+
+
+def test_apaches_broker_keeps_accounts_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tool in ("java", "mvn"):
+        require_tool(tool, "`gantry admin` administers Apache RocketMQ, too")
+    accounts_at(tmp_path)
+    monkeypatch.setenv("GANTRYMQ_ACCESS_KEY", ADMIN.access_key)
+    monkeypatch.setenv("GANTRYMQ_SECRET_KEY", ADMIN.secret_key)
+    for peer in launched(ApachePeer(tmp_path, heap="512m", broker_properties={"aclEnable": "true"})):
+
+        def accounts(*words: str, typed: str = "", namesrv: str = peer.namesrv_address) -> Ran:
+            monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+            return run_gantry(capsys, "admin", "accounts", *words, "-n", namesrv)
+
+        secret = ("--secret", "stdin")
+        assert accounts("set", "shop-app", "--topic", "orders=PUB+SUB", *secret, typed="long-enough-1\n").code == 0
+        refused = accounts("set", "shop-app", "--topic", "prices=SUB")
+        assert (refused.code, "give it again" in refused.err) == (1, True)
+        assert accounts("set", "shop-app", "--topic", "prices=SUB", *secret, typed="long-enough-1\n").code == 0
+        shown = accounts("show", "shop-app", "--json")
+        assert shown.json["brokers"][peer.broker_name]["topicPerms"] == ["orders=PUB|SUB", "prices=SUB"]
+        assert "long-enough-1" not in shown.out
+        assert accounts("white-list", "--add", "10.1.1.1", "--yes").code == 0
+        assert accounts("white-list", "--clear", "--yes").code == 0
+        assert accounts("delete", "shop-app", "--yes").code == 0
+        (version,) = accounts("version", "--json").json[0]["files"].values()
+        assert version["counter"] > 0
+        monkeypatch.delenv("GANTRYMQ_ACCESS_KEY")
+        monkeypatch.delenv("GANTRYMQ_SECRET_KEY")
+        stranger = accounts("list")
+        assert (stranger.code, ".java" in stranger.err) == (1, False)
