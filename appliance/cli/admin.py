@@ -26,7 +26,7 @@ import logging
 import sys
 
 from appliance.cli.admin_command import Command, Failed, NotThere, Shown, add_command, ask_first, sentence
-from appliance.cli.admin_options import add_common, open_admin, with_defaults
+from appliance.cli.admin_options import add_common, open_admin, tls_hint, with_defaults
 from appliance.cli.admin_output import print_document, print_lines
 from appliance.cli.parser import CommandParser
 from gantrymq.client.admin import AdminClient
@@ -143,7 +143,7 @@ async def _check_cluster(admin: AdminClient, cluster: str | None) -> None:
 
 
 def _fail(failure: Exception, arguments: argparse.Namespace) -> int:
-    text = Failed.explain(failure, getattr(arguments, "namesrv", ""))
+    text = Failed.explain(failure, getattr(arguments, "namesrv", "")) + tls_hint(failure, arguments)
     if getattr(arguments, "json", False):
         print_document({"error": text})
     print(f"gantry admin: {text}", file=sys.stderr)

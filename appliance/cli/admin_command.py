@@ -138,7 +138,9 @@ def plain_reason(reason: str) -> str:
     number = re.search(r"\[Errno (\d+)\]", reason)
     if number is not None:
         return os.strerror(int(number[1])).lower()
-    return reason or "the connection was closed; does one side speak TLS and the other not?"
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        return "its certificate is not trusted: " + re.sub(r".*verify failed: | \(_ssl\.c:\d+\)\W*", "", reason)
+    return reason or "connection closed"
 
 
 def first_sentence(remark: str | None) -> str:

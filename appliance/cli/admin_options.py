@@ -12,13 +12,14 @@ from typing import Any
 
 from gantrymq.client.admin import AdminClient
 from gantrymq.client.name_servers import parse_name_servers
-from gantrymq.errors import ConfigError
+from gantrymq.errors import ConfigError, ConnectError, ResponseError
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 DEFAULT_NAMESRV = "127.0.0.1:9876"
 NAMESRV_VARIABLES = ("GANTRY_NAMESRV", "NAMESRV_ADDR")
 DEFAULT_TIMEOUT_S = 5.0
+HUNG_UP = re.compile(r"closed|reset|pipe", re.IGNORECASE)
 ADDRESS = re.compile(r"\S+:\d{1,5}")
 
 
@@ -90,9 +91,27 @@ def open_admin(arguments: argparse.Namespace) -> AdminClient:
     tls = None
     if speaks_tls(arguments):
         tls = TlsConfig(trust_cert=arguments.tls_trust, cert=arguments.tls_cert, key=arguments.tls_key)
-    return AdminClient(
-        arguments.namesrv, timeout_s=arguments.timeout, credentials=Credentials.from_environment(), tls=tls
-    )
+    credentials = Credentials.from_environment()
+    try:
+        return AdminClient(arguments.namesrv, timeout_s=arguments.timeout, credentials=credentials, tls=tls)
+    except ConfigError as exc:
+        if arguments.tls_cert and not arguments.tls_key:
+            raise ConfigError(f"{exc}; --tls-key FILE names a key that stands in a file of its own") from exc
+        raise
+
+
+def tls_hint(failure: Exception, arguments: argparse.Namespace) -> str:
+    """What to try when a connection failed as it does when TLS options are missing; nothing for other failures."""
+    text = str(failure)
+    if isinstance(failure, ResponseError) and "tls.server.mode" in text:
+        return "; give --tls, or --tls-trust FILE for certificates of your own"
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return "; --tls-trust FILE names the certificates to trust"
+    if isinstance(failure, ConnectError) and HUNG_UP.search(failure.reason or "closed") and speaks_tls(arguments):
+        return "; does the server speak TLS?" + (
+            "" if arguments.tls_cert else " Does it want --tls-cert and --tls-key?"
+        )
+    return ""
 
 
 def speaks_tls(arguments: argparse.Namespace) -> bool:

@@ -66,7 +66,14 @@ def test_the_admin_command_shows_a_certificate_whose_key_stands_in_a_file_of_its
         assert main(["admin", "brokers", "list", *incomplete]) != 0
     capsys.readouterr()
     assert main(["admin", "brokers", "list", "-n", gantry.namesrv, "--tls", "--timeout", "3"]) == 1
-    assert "certificate" in capsys.readouterr().err
+    assert "--tls-trust FILE names the certificates to trust" in capsys.readouterr().err
+    for options, hint in (
+        (trust[2:], "give --tls"),
+        (trust, "--tls-cert and --tls-key"),
+        ([*trust, *identity[:2]], "--tls-key FILE"),
+    ):
+        assert main(["admin", "brokers", "list", "--timeout", "3", *options]) in (1, 2)
+        assert hint in capsys.readouterr().err
 
 
 def test_the_dashboard_reaches_the_brokers(gantry: RunningAppliance) -> None:
