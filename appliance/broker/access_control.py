@@ -10,6 +10,7 @@ from appliance.acl.account import PUB, SUB
 from appliance.acl.account_book import AccountBook
 from appliance.broker.stored_topics import StoredTopics
 from appliance.config import BrokerConfig
+from appliance.remoting.pull_request import PullRequest
 from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import Credentials
@@ -40,7 +41,7 @@ def may_send(access: Access | None) -> Callable[[ServerConnection, str], bool] |
     return lambda connection, topic: access.may_touch(connection, topic, PUB)
 
 
-def may_still_pull(access: Access | None, connection: ServerConnection, request: RemotingCommand) -> bool:
+def may_still_pull(access: Access | None, connection: ServerConnection, request: RemotingCommand | PullRequest) -> bool:
     """Whether a pull that waited may be answered: its account may have lost the topic, or be gone, meanwhile."""
     return access is None or access.may_touch(connection, request.ext_fields.get("topic", ""), SUB)
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
-from appliance.remoting.typed import SendRequest
+from appliance.remoting.pull_request import PullRequest
+from appliance.remoting.send_request import SendRequest
 from gantrymq.remoting.codes import PROTOCOL_VERSION, ResponseCode
 from gantrymq.remoting.command import JSON, LANGUAGE, RemotingCommand
 
@@ -94,7 +95,7 @@ _PULL_TEMPLATE = (
 
 
 def pull_head(
-    request: RemotingCommand,
+    request: RemotingCommand | PullRequest,
     code: ResponseCode,
     remark: str,
     offsets: tuple[int, int, int],

@@ -56,6 +56,7 @@ from appliance.garbage import YoungCollection
 from appliance.live_config import LiveConfig
 from appliance.properties_file import PropertiesFile
 from appliance.remoting.lanes import QUEUED_MESSAGES_BYTES_MAX, LaneLimits, Lanes, Route
+from appliance.remoting.pull_request import PullRequest
 from appliance.remoting.server import RemotingServer, ServerConnection
 from appliance.remoting.tls import server_tls
 from appliance.tasks import running
@@ -299,7 +300,7 @@ class BrokerController:
             self.topics.data_version.bump(int(time.time() * 1000))
             self.outer_api.refresh()
 
-    def _pull_again(self, connection: ServerConnection, request: RemotingCommand) -> None:
+    def _pull_again(self, connection: ServerConnection, request: RemotingCommand | PullRequest) -> None:
         """Answer a pull that waited."""
         if may_still_pull(self.access, connection, request):
             pull_again(self, connection, request)

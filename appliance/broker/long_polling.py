@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from appliance.broker.filter import Wanted, is_wanted
 from appliance.errors import BrokerError
+from appliance.remoting.pull_request import PullRequest
 from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -29,7 +30,7 @@ class HeldPull(NamedTuple):
     """A waiting pull. wanted_offset: a message at it or above wakes the pull. deadline: monotonic seconds."""
 
     connection: ServerConnection
-    request: RemotingCommand
+    request: RemotingCommand | PullRequest
     wanted_offset: int
     wanted: Wanted
     deadline: float
@@ -42,7 +43,7 @@ class PullRequestHold:
     """
 
     def __init__(
-        self, answer: Callable[[ServerConnection, RemotingCommand], None], properties_of: PropertiesOf
+        self, answer: Callable[[ServerConnection, RemotingCommand | PullRequest], None], properties_of: PropertiesOf
     ) -> None:
         self._answer = answer
         self._properties_of = properties_of

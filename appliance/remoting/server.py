@@ -26,6 +26,7 @@ from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
 from appliance.remoting.typed import decode_request, decode_request_with_fields
+from appliance.remoting.typed_request import TypedRequest
 from appliance.socket_settings import SocketSettings
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
 from gantrymq.message.ids import encode_host
@@ -211,7 +212,7 @@ class ServerConnection(asyncio.Protocol):
         """Send a command or a whole frame, from anywhere on the loop."""
         self.write(data if isinstance(data, bytes) else data.encode())
 
-    def reply(self, request: RemotingCommand, response: RemotingCommand) -> None:
+    def reply(self, request: RemotingCommand | TypedRequest, response: RemotingCommand) -> None:
         """Answer a request that was kept for later; one-way requests get none."""
         if not request.is_oneway:
             self.write(response.encode())

@@ -9,7 +9,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from appliance.remoting.header_fields import FieldError
-from appliance.remoting.typed import SendFields, SendRequest, decode_request, decode_request_with_fields
+from appliance.remoting.send_request import SendFields, SendRequest
+from appliance.remoting.typed import decode_request, decode_request_with_fields
 from gantrymq.errors import BodyError, FrameError, RecordError
 from gantrymq.message.batch import encode_batch, iter_batch
 from gantrymq.message.ids import decode_offset_message_id

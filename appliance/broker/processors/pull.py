@@ -14,8 +14,8 @@ from appliance.broker.filter import RetryFilter, SqlFilter, Wanted, filter_of, i
 from appliance.broker.long_polling import HeldPull
 from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
-from appliance.remoting.header_fields import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, int_field, long_field
 from appliance.remoting.lanes import Route
+from appliance.remoting.pull_request import PullFields, PullRequest
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import PERM_READ
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -25,6 +25,8 @@ from store.results import GetMessageResult, GetMessageStatus
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
     from appliance.remoting.server import ServerConnection
+
+Request = RemotingCommand | PullRequest
 
 # bits of the request's sysFlag (RocketMQ: PullSysFlag)
 COMMIT_OFFSET = 1
@@ -47,14 +49,14 @@ _CODES = {
 }
 
 
-def pull(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> None:
+def pull(broker: BrokerController, connection: ServerConnection, request: Request) -> None:
     """11 PULL_MESSAGE, for the first time: it may wait. One that wants no answer wants nothing."""
     if request.flag & ONEWAY_FLAG:
         return
     _pull(broker, connection, request, may_wait=True)
 
 
-def pull_again(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> None:
+def pull_again(broker: BrokerController, connection: ServerConnection, request: Request) -> None:
     """A pull that waited: answer it now, whatever there is."""
     try:
         _pull(broker, connection, request, may_wait=False)
@@ -62,20 +64,13 @@ def pull_again(broker: BrokerController, connection: ServerConnection, request: 
         connection.reply(request, request.reply(exc.code, str(exc)))
 
 
-def _pull(broker: BrokerController, connection: ServerConnection, request: RemotingCommand, *, may_wait: bool) -> None:
-    fields = request.ext_fields
-    group, topic = fields["consumerGroup"], fields["topic"]
-    try:
-        queue_id, offset = int(fields["queueId"]), int(fields["queueOffset"])
-        sys_flag, count_max = int(fields["sysFlag"]), int(fields["maxMsgNums"])
-    except ValueError:
-        queue_id = offset = sys_flag = count_max = LONG_MAX + 1
-    is_int = INT_MIN <= queue_id <= INT_MAX and INT_MIN <= sys_flag <= INT_MAX and INT_MIN <= count_max <= INT_MAX
-    if not (is_int and LONG_MIN <= offset <= LONG_MAX):
-        _name_the_wrong(fields)
-    wanted = _checked_filter(broker, fields, group, topic, queue_id, sys_flag)
+def _pull(broker: BrokerController, connection: ServerConnection, request: Request, *, may_wait: bool) -> None:
+    fields = request.fields if isinstance(request, PullRequest) else PullFields.of(request.ext_fields)
+    group, topic, queue_id, offset = fields.group, fields.topic, fields.queue_id, fields.queue_offset
+    sys_flag, count_max = fields.sys_flag, fields.count_max
+    wanted = _checked_filter(broker, fields)
     if may_wait and sys_flag & COMMIT_OFFSET:
-        broker.offsets.commit(group, topic, queue_id, long_field(fields, "commitOffset", low=-1))
+        broker.offsets.commit(group, topic, queue_id, fields.commit_offset)
     if wanted is None or isinstance(wanted, frozenset):
         result = broker.store.get_message(group, topic, queue_id, offset, count_max, wanted)
     else:
@@ -86,7 +81,7 @@ def _pull(broker: BrokerController, connection: ServerConnection, request: Remot
     if code is None:  # NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE: an offset other than 0 can't be right
         code = ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND
     if code is ResponseCode.PULL_NOT_FOUND and may_wait and sys_flag & SUSPEND:
-        _park(broker, connection, request, topic, queue_id, offset, wanted)
+        _park(broker, connection, request, fields, wanted)
         return
     if code is ResponseCode.PULL_OFFSET_MOVED:
         queue = MessageQueue(topic, broker.config.broker_name, queue_id)
@@ -99,7 +94,7 @@ def _pull(broker: BrokerController, connection: ServerConnection, request: Remot
 def _answer(
     broker: BrokerController,
     connection: ServerConnection,
-    request: RemotingCommand,
+    request: Request,
     group: str,
     topic: str,
     code: ResponseCode,
@@ -118,40 +113,24 @@ def _answer(
 
 
 def _park(
-    broker: BrokerController,
-    connection: ServerConnection,
-    request: RemotingCommand,
-    topic: str,
-    queue_id: int,
-    offset: int,
-    wanted: Wanted,
+    broker: BrokerController, connection: ServerConnection, request: Request, fields: PullFields, wanted: Wanted
 ) -> None:
     config = broker.config
     wait_ms = config.short_polling_ms
     if config.long_polling_enable:
-        wait_ms = min(long_field(request.ext_fields, "suspendTimeoutMillis"), HELD_MS_MAX)
+        wait_ms = min(fields.suspend_ms, HELD_MS_MAX)
     deadline = time.monotonic() + wait_ms / 1000
-    broker.hold.park(topic, queue_id, HeldPull(connection, request, offset, wanted, deadline))
-
-
-def _name_the_wrong(fields: dict[str, str]) -> None:
-    """Raise FieldError for a number that no Java client could have sent."""
-    for name, read in (
-        ("queueId", int_field),
-        ("queueOffset", long_field),
-        ("sysFlag", int_field),
-        ("maxMsgNums", int_field),
-    ):
-        read(fields, name)
+    broker.hold.park(
+        fields.topic, fields.queue_id, HeldPull(connection, request, fields.queue_offset, wanted, deadline)
+    )
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _checked_filter(
-    broker: BrokerController, fields: dict[str, str], group: str, topic: str, queue_id: int, sys_flag: int
-) -> Wanted:
+def _checked_filter(broker: BrokerController, fields: PullFields) -> Wanted:
     """What a pull that is allowed wants. Raises BrokerError with RocketMQ's code when it is not."""
+    group, topic, queue_id = fields.group, fields.topic, fields.queue_id
     if not broker.config.permission & PERM_READ:
         host = broker.address.rpartition(":")[0]
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{host}] pulling message is forbidden")
@@ -170,14 +149,13 @@ def _checked_filter(
             ResponseCode.SYSTEM_ERROR,
             f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{config.read_queue_nums}]",
         )
-    if sys_flag & HAS_SUBSCRIPTION:
-        return _own_filter(broker, fields, group, topic)
-    return _filter_from_heartbeat(broker, fields, group, topic, group_config.consume_broadcast_enable)
+    if fields.sys_flag & HAS_SUBSCRIPTION:
+        return _own_filter(broker, fields)
+    return _filter_from_heartbeat(broker, fields, group_config.consume_broadcast_enable)
 
 
-def _filter_from_heartbeat(
-    broker: BrokerController, fields: dict[str, str], group: str, topic: str, may_broadcast: bool
-) -> Wanted:
+def _filter_from_heartbeat(broker: BrokerController, fields: PullFields, may_broadcast: bool) -> Wanted:
+    group, topic = fields.group, fields.topic
     consumers = broker.consumers.get(group)
     if consumers is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
@@ -190,7 +168,7 @@ def _filter_from_heartbeat(
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
             f"the consumer's subscription not exist: {topic}{f'; {quarrel}' if quarrel else ''}",
         )
-    if subscription.sub_version < long_field(fields, "subVersion"):
+    if subscription.sub_version < fields.sub_version:
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_by_tag(subscription.expression_type):
         wanted = filter_of(subscription)
@@ -201,15 +179,15 @@ def _filter_from_heartbeat(
             ResponseCode.FILTER_DATA_NOT_EXIST,
             "The broker's consumer filter data is not exist!Your expression may be wrong!",
         )
-    if found.client_version < long_field(fields, "subVersion"):
+    if found.client_version < fields.sub_version:
         raise BrokerError(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
     _check_enabled(broker, subscription.expression_type)
     return found.content_filter
 
 
-def _own_filter(broker: BrokerController, fields: dict[str, str], group: str, topic: str) -> Wanted:
+def _own_filter(broker: BrokerController, fields: PullFields) -> Wanted:
     """The pull brings its own subscription."""
-    expression_type, expression = fields.get("expressionType"), fields.get("subscription", "")
+    topic, expression_type, expression = fields.topic, fields.expression_type, fields.subscription
     if is_by_tag(expression_type):
         wanted = parse_tags(expression)
         return _retry_filter(broker, topic) if wanted is None and broker.config.filter_support_retry else wanted

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
-from appliance.remoting.typed import SendFields
+from appliance.remoting.send_request import SendFields
 from gantrymq.errors import ConnectError, MessageRejected, RequestTimeout
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from appliance.broker.processors.transaction import half_message
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
-from appliance.remoting.typed import SendFields, SendRequest
+from appliance.remoting.send_request import SendFields, SendRequest
 from gantrymq.errors import MessageRejected, RecordError
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX
 from gantrymq.message.sysflag import TRANSACTION_MASK

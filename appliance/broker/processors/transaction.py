@@ -9,7 +9,7 @@ from appliance.broker.transaction import half as halves
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import FieldError, int_field, long_field, quoted
 from appliance.remoting.lanes import Route
-from appliance.remoting.typed import SendFields
+from appliance.remoting.send_request import SendFields
 from gantrymq.errors import RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message import sysflag
