@@ -11,6 +11,7 @@ import msgspec
 
 from appliance.remoting.pull_request import PullRequest
 from appliance.remoting.send_request import SendFields, SendRequest, SignedSend
+from appliance.remoting.typed_request import Long
 from gantrymq.remoting.command import RemotingCommand
 
 _SEND_V2 = b'{"code":310,'  # Java's fastjson and everybody else write the code first
@@ -23,10 +24,10 @@ class _RawSend(msgspec.Struct, gc=False):
     """A send's header with the ext fields as plain texts."""
 
     fields: dict[str, str] = msgspec.field(name="extFields")
-    code: int
-    opaque: int
-    flag: int
-    version: int = 0
+    code: Long
+    opaque: Long
+    flag: Long
+    version: Long = 0
 
 
 _decode_send = msgspec.json.Decoder(SendRequest, strict=False).decode

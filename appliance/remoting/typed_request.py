@@ -16,10 +16,10 @@ Long = Annotated[int, msgspec.Meta(ge=LONG_MIN, le=LONG_MAX)]
 class TypedRequest(msgspec.Struct, gc=False, kw_only=True):
     """Behaves as a RemotingCommand where lanes and answers look at it. Its header was JSON."""
 
-    code: int
-    opaque: int
-    flag: int
-    version: int = 0
+    code: Long
+    opaque: Long
+    flag: Long
+    version: Long = 0
     body: bytes = b""  # always set after decoding: no header can bring its own
 
     serialize_type: ClassVar[int] = JSON

@@ -206,12 +206,12 @@ class RemotingCommand:
         """A header that leaves out what every known client writes. Raises FrameError when it is no header at all."""
         try:
             fields = {"code": 0, "opaque": 0, "flag": 0, "version": 0, "language": "OTHER"} | _loads(header)
-            numbers = [fields["code"], fields["opaque"], fields["flag"], fields["version"]]
+            numbers = [_integer(fields[name]) for name in ("code", "opaque", "flag", "version")]
             ext_fields = _texts(fields.get("extFields") or {})
         except (orjson.JSONDecodeError, AttributeError, TypeError):
             raise FrameError(f"header is not a JSON object of the protocol: {why}") from why
-        if not all(isinstance(number, int) for number in numbers):
-            raise FrameError("code, opaque, flag and version must be integers")
+        except ValueError:
+            raise FrameError("code, opaque, flag and version must be integers") from None
         code, opaque, flag, version = numbers
         language = str(fields["language"] or "OTHER")
         return cls(code, ext_fields, body, fields.get("remark"), opaque, flag, language, version, JSON)
@@ -243,6 +243,18 @@ class RemotingCommand:
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     __hash__ = None  # type: ignore[assignment]  # mutable
+
+
+def _integer(value: Any) -> int:
+    """A number of the header as Java would read it: 7, 7.0, "7" and "7e0" are the same. ValueError."""
+    if isinstance(value, str):
+        value = int(value) if value.lstrip("+-").isdecimal() else float(value)
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError(value)
+    number = int(value) if isinstance(value, int | float) else None
+    if number is None or not -(1 << 63) <= number < 1 << 63:
+        raise ValueError(value)
+    return number
 
 
 def _texts(ext_fields: dict[str, Any]) -> dict[str, str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import strategies as st
 
 from appliance.remoting.header_fields import FieldError
+from appliance.remoting.pull_request import PullFields, PullRequest
 from appliance.remoting.send_request import SendFields, SendRequest
 from appliance.remoting.typed import decode_request, decode_request_with_fields
 from gantrymq.errors import BodyError, FrameError, RecordError
@@ -88,39 +91,40 @@ def test_headers(fuzz: Fuzz) -> None:
     )
 
 
-HEADER = {
-    "code": 310, "extFields": {name: item.value for name, item in BROKER[1].fields.items()}, "flag": 0,
-    "language": "JAVA", "opaque": 7, "serializeTypeCurrentRPC": "JSON", "version": 401,
-}  # fmt: skip
+def header_of(code: int) -> dict[str, Any]:
+    example = next(row for row in BROKER if row.code == code)
+    fields = {name: item.value for name, item in example.fields.items()}
+    about = {"flag": 0, "language": "JAVA", "opaque": 7, "serializeTypeCurrentRPC": "JSON", "version": 401}
+    return {"code": code, "extFields": fields, **about}
 
 
-def test_both_ways_to_read_a_send_agree(fuzz: Fuzz) -> None:
+@pytest.mark.parametrize(("code", "fields_of"), [(310, SendFields.of), (11, PullFields.of)], ids=["send", "pull"])
+def test_all_ways_to_read_a_hot_request_agree(fuzz: Fuzz, code: int, fields_of: Callable[[Any], Any]) -> None:
     def target(header: Any) -> None:
         if not isinstance(header, dict):
             return
-        text = json.dumps({"code": 310} | header, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
-        data = (JSON << 24 | len(text)).to_bytes(4) + text + b"body"
-        outcomes = [
-            outcome(decode, data) for decode in (decode_request, decode_request_with_fields, RemotingCommand.decode_at)
-        ]
+        text = json.dumps({"code": code} | header, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+        data = (JSON << 24 | len(text)).to_bytes(4) + text
+        decoders = decode_request, decode_request_with_fields, RemotingCommand.decode_at
+        outcomes = [outcome(decode, data, code, fields_of) for decode in decoders]
         assert outcomes[0] == outcomes[1] == outcomes[2]
 
-    fuzz(with_changed_members([HEADER]), target)
+    fuzz(with_changed_members([header_of(code)]), target)
 
 
-def outcome(decode: Any, data: bytes) -> Any:
-    """(opaque, flag, fields) of a send, or why there is none."""
+def outcome(decode: Any, data: bytes, code: int, fields_of: Callable[[Any], Any]) -> Any:
+    """(opaque, flag, fields) of a request, or why there is none."""
     try:
         request = decode(data, 0, len(data))
     except FrameError:
         return "no frame"
-    if request.code != 310:
+    if request.code != code:
         return "another code"
     try:
-        fields = request.fields if isinstance(request, SendRequest) else SendFields.of(request.ext_fields)
+        is_typed = isinstance(request, SendRequest | PullRequest)
+        fields = request.fields if is_typed else fields_of(request.ext_fields)
     except FieldError as exc:
         return "refused" if "header field" in str(exc) else str(exc)
-    assert request.body == b"body"
     return request.opaque, request.flag, msgspec.to_builtins(fields)
 
 
