@@ -100,6 +100,7 @@ class ConsumeQueueTable:
         slot = self.slots.pop(topic, None)
         if slot is None:
             return []
+        slot.is_gone = True
         for queue in slot.queues.values():
             self._forget(queue)
         return [self._folder / topic, *([self._ext_folder / topic] if self._has_ext else [])]
@@ -110,6 +111,7 @@ class ConsumeQueueTable:
         del slot.queues[queue.queue_id]
         if not slot.queues:
             del self.slots[queue.topic]
+            slot.is_gone = True
         self._forget(queue)
         return [queue.folder, *([queue.ext.folder] if queue.ext is not None else [])]
 

@@ -36,6 +36,7 @@ from store.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreM
 from store.retention import Cleaner
 from store.running_state import RunningFlags
 from store.timer import TIMER_MARK, TimerRules, without_timer
+from store.topic_slot import TopicSlot
 from store.transient_pool import Committer
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ ArrivalListener = Callable[[str, int, int, Sequence[int]], None]
 
 RECENT_BYTES = 64 << 20  # surely in the page cache
 ALL_SYNCED = 1 << 62  # after a clean stop
+TOPICS_A_TURN = 64
 PROPERTIES_BYTES_MAX = names.PROPERTIES_BYTES_MAX
 MESSAGE_MAGIC = record.MESSAGE_MAGIC
 V6_BITS = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
@@ -211,9 +213,11 @@ class MessageStore(ReadableStore):
             delayed = self._delayed(message)
             if delayed is not message:
                 return self._put_delayed(delayed)
-        slot = self._slots.get(message.topic) or self._queues.slot(message.topic)
-        if slot is None:
-            return self._failed(PutMessageStatus.MESSAGE_ILLEGAL)
+        slot = message.slot
+        if slot is None or slot.topic is not message.topic or slot.is_gone:
+            slot = self._slots.get(message.topic) or self._queues.slot(message.topic)
+            if slot is None:
+                return self._failed(PutMessageStatus.MESSAGE_ILLEGAL)
         body = message.body
         properties = message.properties
         born_host = message.born_host
@@ -302,11 +306,17 @@ class MessageStore(ReadableStore):
         result.waits_in = delayed.topic
         return result
 
+    def topic_slot(self, topic: str) -> TopicSlot | None:
+        """Return what a message or batch for this topic may bring along; None when no record could carry the name."""
+        return self._queues.slot(topic)
+
     def put_batch(self, batch: StoreBatch) -> PutMessageResult:
         """Append the messages of a batch side by side, all or none. RecordError when the body is no batch."""
         if self._state.refusal is not None and (refusal := self._state.still_refusing()) is not None:
             return PutMessageResult(refusal)
-        slot = self._slots.get(batch.topic) or self._queues.slot(batch.topic)
+        slot = batch.slot
+        if slot is None or slot.topic is not batch.topic or slot.is_gone:
+            slot = self._slots.get(batch.topic) or self._queues.slot(batch.topic)
         if (
             slot is None
             or len(batch.body) > self._message_bytes_max
@@ -405,14 +415,20 @@ class MessageStore(ReadableStore):
         """An operator wants expired files gone, whatever the hour."""
         self._cleaner.delete_soon()
 
-    def clean_expired_queues(self) -> int:
-        """Remove queues whose messages have all expired; return how many. The schedule topic's stay."""
+    async def clean_expired_queues(self) -> int:
+        """Remove queues whose messages have all expired; return how many. The schedule topic's stay.
+
+        Looks at TOPICS_A_TURN topics before others have a turn: there may be thousands, each with many queues.
+        """
         removed = 0
-        for queue in list(self._queues):
-            slot = self._slots[queue.topic]
-            if not slot.is_schedule and queue.next_index and queue.max_physical_offset <= self._log.min_offset:
-                self._discard.folders(self._queues.remove_queue(queue), self._executor)
-                removed += 1
+        for number, slot in enumerate(list(self._slots.values()), 1):
+            if not slot.is_schedule and not slot.is_gone:
+                for queue in list(slot.queues.values()):
+                    if queue.next_index and queue.max_physical_offset <= self._log.min_offset:
+                        self._discard.folders(self._queues.remove_queue(queue), self._executor)
+                        removed += 1
+            if number % TOPICS_A_TURN == 0:
+                await asyncio.sleep(0)
         return removed
 
     def disk_forecast(self) -> DiskForecast:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from store.topic_slot import TopicSlot
 
 TagFilter = frozenset[int]
 """Signed 32-bit hash codes of the wanted tags."""
@@ -45,7 +48,11 @@ class GetMessageStatus(enum.IntEnum):
 
 @dataclass(slots=True)
 class _ToStore:
-    """What is asked of the store. Hosts are 8 or 20 bytes; `properties` is the final encoded text."""
+    """What is asked of the store. Hosts are 8 or 20 bytes; `properties` is the final encoded text.
+
+    `slot` is a hint that saves looking the topic up: MessageStore.topic_slot's answer. One that is another topic's, or
+    out of date, does no harm.
+    """
 
     topic: str
     queue_id: int
@@ -58,6 +65,7 @@ class _ToStore:
     store_host: bytes
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
+    slot: TopicSlot | None = field(default=None, compare=False, repr=False)
 
 
 class StoreMessage(_ToStore):

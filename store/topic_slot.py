@@ -15,13 +15,14 @@ WAITING_TOPICS = frozenset({topics.SCHEDULE_TOPIC, topics.TIMER_TOPIC})  # their
 class TopicSlot:
     """A topic's encoded name, its queues, and the hash of `topic#` that all its index keys begin with."""
 
-    __slots__ = ("encoded", "is_schedule", "prefix_hash", "queues", "topic")
+    __slots__ = ("encoded", "is_gone", "is_schedule", "prefix_hash", "queues", "topic")
 
     def __init__(self, topic: str) -> None:
         raw = topic.encode()
         self.topic = sys.intern(topic)  # tables compare such names without looking at them
         self.encoded = bytes((len(raw),)) + raw  # as in the record: length byte, name
         self.queues: dict[int, ConsumeQueue] = {}
+        self.is_gone = False  # another slot may stand in its place
         self.is_schedule = topic in WAITING_TOPICS
         self.prefix_hash = names.string_hash_code(topic + "#") & HASH_MASK
 

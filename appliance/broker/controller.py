@@ -116,7 +116,7 @@ class BrokerController:
         )
         self.hold = PullRequestHold(self._pull_again, self.store.properties_of)
         self.stats = BrokerStatsManager(config.cluster_name)
-        self.send_targets = SendTargets(self.stats)
+        self.send_targets = SendTargets(self.stats, self.store)
         self.topics.on_replaced = self.send_targets.forget
         self.transaction_checks = TransactionCheckService(
             self.transactions,

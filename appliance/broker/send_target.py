@@ -12,34 +12,41 @@ import sys
 from appliance.broker.stats import BrokerStatsManager, TopicPuts
 from gantrymq.message.topics import CLIENTS_MAY_NOT_SEND_TO
 from gantrymq.remoting.bodies import TopicConfig
+from store import MessageStore
+from store.topic_slot import TopicSlot
 
 
 class SendTarget(TopicPuts):
-    """A topic as its config was when this was made. queue_id_end: no queue has this id or a greater one."""
+    """A topic as its config was when this was made.
 
-    __slots__ = ("config", "queue_id_end", "write_queue_nums")
+    queue_id_end: no queue has this id or a greater one. slot: what the store wants to hear of the topic again.
+    """
 
-    def __init__(self, config: TopicConfig) -> None:
+    __slots__ = ("config", "queue_id_end", "slot", "write_queue_nums")
+
+    def __init__(self, config: TopicConfig, slot: TopicSlot | None) -> None:
         super().__init__(sys.intern(config.topic_name))
         self.config = config
         self.write_queue_nums = config.write_queue_nums
+        self.slot = slot
         self.queue_id_end = max(config.write_queue_nums, config.read_queue_nums)
 
 
 class SendTargets:
     """The targets of all topics that were sent to. `plain` has those that any client may send to as they are."""
 
-    def __init__(self, stats: BrokerStatsManager) -> None:
+    def __init__(self, stats: BrokerStatsManager, store: MessageStore) -> None:
         self.plain: dict[str, SendTarget] = {}
         self._others: dict[str, SendTarget] = {}
         self._stats = stats
+        self._store = store
 
     def of(self, config: TopicConfig) -> SendTarget:
         """Return the target of a topic with this config, the one that stands in the topic table."""
         name = config.topic_name
         target = self.plain.get(name) or self._others.get(name)
         if target is None:
-            target = SendTarget(config)
+            target = SendTarget(config, self._store.topic_slot(name))
             is_plain = name not in CLIENTS_MAY_NOT_SEND_TO and not name.startswith("%")
             (self.plain if is_plain else self._others)[target.topic] = target
             self._stats.watch(target)

@@ -121,7 +121,7 @@ async def test_queues_whose_messages_all_expired_are_removed_on_demand(tmp_path:
     fill(store)
     age(config, NOON, 100)
     await store._cleaner.clean(NOON, 0.99)
-    assert store.clean_expired_queues() == 1
+    assert await store.clean_expired_queues() == 1
     assert store.topics() == {"T", "Quiet"}
     assert not (tmp_path / "consumequeue" / "Old" / "0").exists()
 

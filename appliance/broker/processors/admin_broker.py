@@ -90,11 +90,11 @@ def get_delay_offsets(
 # -- housekeeping -----------------------------------------------------------------------------------------------------
 
 
-def clean_expired_queues(
+async def clean_expired_queues(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """306: delete consume queues whose messages have all expired."""
-    removed = broker.store.clean_expired_queues()
+    removed = await broker.store.clean_expired_queues()
     logger.info(
         "expired queues cleaned by request",
         extra={"event": "admin_queues_cleaned", "peer": connection.remote_text, "queues": removed},

@@ -116,6 +116,7 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
                 broker.store_host,
                 fields.reconsume_times,
                 0,
+                target.slot,
             )
         )
         if result.status is not _PUT_OK:
@@ -164,6 +165,7 @@ def _store_batch(
             broker.store_host,
             fields.reconsume_times,
             0,
+            target.slot,
         )
     )
     if result.status is not _PUT_OK:
