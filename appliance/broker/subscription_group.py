@@ -91,7 +91,10 @@ class SubscriptionGroupManager(SavedTable):
         config = SubscriptionGroupConfig(group)
         self._keep(config)
         self._touch()
-        logger.info("group created", extra={"event": "group_created", "group": group})
+        left_out = self._log_limit.left_out("group_created", "")
+        if left_out is not None:
+            facts = {"event": "group_created", "group": group} | ({"left_out": left_out} if left_out else {})
+            logger.info("group created", extra=facts)
         return config
 
     def update(self, config: SubscriptionGroupConfig) -> None:

@@ -180,16 +180,11 @@ class TopicConfigManager(SavedTable):
 
     def _create(self, config: TopicConfig, remote: str) -> TopicConfig:
         self._replace(config)
-        logger.info(
-            "topic created",
-            extra={
-                "event": "topic_created",
-                "topic": config.topic_name,
-                "queues": config.write_queue_nums,
-                "perm": config.perm,
-                "remote": remote,
-            },
-        )
+        left_out = self._log_limit.left_out("topic_created", remote.rpartition(":")[0])
+        if left_out is not None:
+            facts = {"topic": config.topic_name, "queues": config.write_queue_nums, "perm": config.perm}
+            facts |= {"event": "topic_created", "remote": remote} | ({"left_out": left_out} if left_out else {})
+            logger.info("topic created", extra=facts)
         return config
 
     # -- changing -----------------------------------------------------------------------------------------------------
