@@ -29,7 +29,7 @@ def test_an_unknown_command_is_a_mistake_of_use(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit) as caught:
         main(["uo"])
     assert caught.value.code == 2
-    assert "invalid choice" in capsys.readouterr().err
+    assert "there is no command 'uo'; known: up, namesrv" in capsys.readouterr().err
 
 
 def test_a_wrong_setting_is_one_sentence_and_no_traceback() -> None:
