@@ -69,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     common = {name: value for name, value in vars(arguments).items() if name not in ("noun", "rest")}
     parsed = _parse(arguments.noun, arguments.rest, argparse.Namespace(**common))
-    logging.getLogger("gantrymq").setLevel(logging.CRITICAL)  # what matters is said by the command itself
+    sdk_logger = logging.getLogger("gantrymq")
+    level_before = sdk_logger.level
+    sdk_logger.setLevel(logging.CRITICAL)  # what matters is said by the command itself
     try:
         return asyncio.run(_execute(with_defaults(parsed)))
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -79,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     except (GantryError, OSError) as exc:
         return _fail(exc, parsed)
+    finally:
+        sdk_logger.setLevel(level_before)
 
 
 def _parse(noun: str, rest: list[str], common: argparse.Namespace | None = None) -> argparse.Namespace:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import logging
 import os
 import pty
 import signal
@@ -34,12 +33,10 @@ def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-def gantry(peer: Peer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Gantry]:
+def gantry(peer: Peer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Gantry:
     """Run `gantry admin …` on the peer."""
     monkeypatch.setenv("GANTRY_NAMESRV", peer.namesrv_address)
-
-    yield lambda *words: run_gantry(capsys, "admin", *words)
-    logging.getLogger("gantrymq").setLevel(logging.NOTSET)  # the command silences it for its own process
+    return lambda *words: run_gantry(capsys, "admin", *words)
 
 
 @pytest.fixture
