@@ -115,6 +115,7 @@ class MessageStore(WritableStore):
         """Feed queues what they lack, set the abort marker, accept messages. Blocks."""
         if not self._loaded:
             raise StoreNotRunning("load() comes before start()")
+        self._start_threads()
         if self._checkpoint.synced.closed_at == self._log.position == self._dispatcher.dispatched:
             ends = (queue.max_physical_offset for queue in self._queues)
             self._checkpoint.synced = Synced(

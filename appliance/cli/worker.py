@@ -8,7 +8,9 @@ import json
 import logging
 import os
 import signal
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +22,8 @@ from appliance.ignored_settings import explain_ignored
 from appliance.properties_file import PropertiesFile
 
 logger = logging.getLogger(__name__)
+
+IO_THREADS = 4  # for files that are written and names that are looked up
 
 
 class Controller(AbstractAsyncContextManager[Any], Protocol):
@@ -41,6 +45,9 @@ async def _serve(controller: Controller, role: str, host: str, facts: Mapping[st
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.set_default_executor(ThreadPoolExecutor(IO_THREADS, thread_name_prefix="io"))
+    all_there = threading.Barrier(IO_THREADS)  # a thread that the loop starts later keeps it until the kernel ran it
+    await asyncio.gather(*(asyncio.to_thread(all_there.wait) for _ in range(IO_THREADS)))
     async with controller:
         _announce({"role": role, "listen": f"{host}:{controller.port}", "pid": os.getpid(), **facts})
         await stop.wait()
