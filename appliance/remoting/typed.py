@@ -7,6 +7,8 @@ msgspec reads the same bytes into a struct in a quarter of the time that a dicti
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from appliance.remoting.pull_request import PullRequest
@@ -39,22 +41,20 @@ _convert = msgspec.convert
 def decode_request(buffer: bytes, start: int, end: int) -> RemotingCommand | SendRequest | PullRequest:
     """Read the frame whose header word stands at `start` and whose last byte before `end`. Raises FrameError."""
     header_start = start + 4
-    if buffer.startswith((_SEND_V2, _SEND_BATCH), header_start) and not buffer[start]:
+    decode: Callable[[bytes], SendRequest | PullRequest] | None = None
+    if buffer.startswith((_SEND_V2, _SEND_BATCH), header_start):
+        decode = _decode_send
+    elif buffer.startswith(_PULL, header_start):
+        decode = _decode_pull
+    if decode is not None and not buffer[start]:
         header_end = header_start + (int.from_bytes(buffer[start:header_start]) & _HEADER_LENGTH_MASK)
         if header_end <= end:
             try:
-                request = _decode_send(buffer[header_start:header_end])
+                request = decode(buffer[header_start:header_end])
             except (msgspec.ValidationError, msgspec.DecodeError):
                 return RemotingCommand.decode_at(buffer, start, end)  # unusual, not necessarily wrong
             request.body = buffer[header_end:end]
             return request
-    elif buffer.startswith(_PULL, header_start) and not buffer[start]:
-        header_end = header_start + (int.from_bytes(buffer[start:header_start]) & _HEADER_LENGTH_MASK)
-        if header_end <= end:
-            try:
-                return _decode_pull(buffer[header_start:header_end])
-            except (msgspec.ValidationError, msgspec.DecodeError):
-                pass  # unusual, not necessarily wrong
     return RemotingCommand.decode_at(buffer, start, end)
 
 

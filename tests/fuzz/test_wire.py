@@ -104,7 +104,7 @@ def test_all_ways_to_read_a_hot_request_agree(fuzz: Fuzz, code: int, fields_of: 
         if not isinstance(header, dict):
             return
         text = json.dumps({"code": code} | header, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
-        data = (JSON << 24 | len(text)).to_bytes(4) + text
+        data = (JSON << 24 | len(text)).to_bytes(4) + text + b"body"
         decoders = decode_request, decode_request_with_fields, RemotingCommand.decode_at
         outcomes = [outcome(decode, data, code, fields_of) for decode in decoders]
         assert outcomes[0] == outcomes[1] == outcomes[2]
@@ -125,6 +125,7 @@ def outcome(decode: Any, data: bytes, code: int, fields_of: Callable[[Any], Any]
         fields = request.fields if is_typed else fields_of(request.ext_fields)
     except FieldError as exc:
         return "refused" if "header field" in str(exc) else str(exc)
+    assert request.body == b"body", "whatever the header says"
     return request.opaque, request.flag, msgspec.to_builtins(fields)
 
 
