@@ -10,8 +10,8 @@ from appliance.acl.account import PUB, SUB
 from appliance.acl.account_book import AccountBook
 from appliance.broker.stored_topics import StoredTopics
 from appliance.config import BrokerConfig
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullRequest
-from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import Credentials
 from store.config import MessageStoreConfig

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from appliance.acl.access import account_name
 from appliance.broker.subscription_agreement import Wish
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.log_limit import LogLimit
-from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.bodies import Connection
 
 logger = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from appliance.broker.clients import Channels, ClientChannel, Memberships, expired
 from appliance.broker.subscription_agreement import SubscriptionAgreement, WishCounter, wish_of
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.log_limit import LogLimit
-from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.bodies import ConsumerData, ConsumerIdList, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand

@@ -55,9 +55,10 @@ from appliance.errors import StartError
 from appliance.garbage import YoungCollection
 from appliance.live_config import LiveConfig
 from appliance.properties_file import PropertiesFile
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import QUEUED_MESSAGES_BYTES_MAX, LaneLimits, Lanes, Route
 from appliance.remoting.pull_request import PullRequest
-from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls
 from appliance.tasks import running
 from gantrymq.message.ids import encode_host

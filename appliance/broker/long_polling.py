@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from appliance.broker.filter import Wanted, is_wanted
 from appliance.errors import BrokerError
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullRequest
-from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.content_filter import ContentFilter

@@ -30,8 +30,9 @@ from appliance.namesrv.processors import HANDLERS, LANE
 from appliance.namesrv.route_changes import RouteChanges
 from appliance.namesrv.route_info import RouteInfoManager
 from appliance.properties_file import PropertiesFile
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import LaneLimits, Lanes
-from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls
 from appliance.tasks import running
 from gantrymq.remoting.codes import ResponseCode

@@ -27,7 +27,7 @@ from gantrymq.remoting.registration import body_crc32, reading_registration
 
 if TYPE_CHECKING:
     from appliance.namesrv.controller import NamesrvController
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 
 if TYPE_CHECKING:
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 

@@ -1,13 +1,6 @@
-"""Listening, connections, and the bytes between sockets and lanes.
+"""Listening, and watching over all connections: how many there are, how silent, how slow, how much they hold.
 
-A connection parses every frame that arrived, submits the requests to their lanes, and wakes them once. Answers are
-gathered per connection and written at the end of the round: work per read event, not per message. A peer that doesn't
-read its answers is no longer read from (its write buffer is bounded), and one that is silent for two minutes is
-closed.
-
-Requests are read no faster than they are served: a connection with more at hand than the lanes want is *parked*, its
-socket left alone, until its turn comes again (see Lanes). So a flood costs its sender patience, not everybody else
-their answers: reading a request only to refuse it costs a third of serving it.
+One that is silent for two minutes is closed, so is one that brings a frame byte by byte.
 """
 
 from __future__ import annotations
@@ -18,27 +11,19 @@ import logging
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from appliance.remoting.lanes import Lanes, Route, failure_answer
+from appliance.remoting.connection import WRITE_BUFFER_HIGH_BYTES, AccessGate, ServerConnection
+from appliance.remoting.lanes import Lanes, Route
 from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
-from appliance.remoting.typed import decode_request, decode_request_with_fields
-from appliance.remoting.typed_request import TypedRequest
 from appliance.socket_settings import SocketSettings
-from gantrymq.errors import ConnectError, FrameError, RequestTimeout
-from gantrymq.message.ids import encode_host
-from gantrymq.remoting.codes import ResponseCode
-from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
-from gantrymq.remoting.protocol import RemotingProtocol
 
 logger = logging.getLogger(__name__)
 
 IDLE_SCAN_SECONDS = 10
-WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # unless settings say otherwise
-WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
 CONNECTIONS_MAX = 10_000
 CONNECTIONS_PER_ADDRESS_MAX = CONNECTIONS_MAX // 2  # one machine, or all behind one gateway, leave room for others
 FRAME_SECONDS_MAX = 120.0  # from a frame's first byte to its last
@@ -46,270 +31,6 @@ HELD_BYTES_MAX = 512 * 1024 * 1024  # read from all connections and not served y
 CROWD = 1000  # connections from which on a new one's socket takes in less at once: a flood from each is held in memory
 CROWD_RECEIVE_BUFFER_BYTES = 32 * 1024
 DEFAULT_SOCKETS = SocketSettings()
-COPIED_BYTES_MAX = 8 * 1024  # answers below it are joined, larger ones go to the socket from where they lie
-INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
-
-
-class AccessGate(Protocol):
-    """Who may ask for what; see appliance/acl/access.py."""
-
-    def __call__(self, peer: ServerConnection, request: RemotingCommand) -> None:
-        """Return to let the request pass; raise what its sender shall be told."""
-
-    def unknown_code(self, peer: ServerConnection, code: int) -> bool:
-        """Note a request code that nobody serves; True when the connection shall be closed."""
-
-
-class ServerConnection(asyncio.Protocol):
-    """One client's connection. Lives on the loop thread; handlers get it with each request.
-
-    remote_text: "ip:port". born_host: packed address as records store it (8 or 20 bytes). last_seen: monotonic
-    seconds of the last bytes; read_at: of the last time that requests were taken from them. client: what the process
-    wants to remember about this peer; access: what the gate does. local_host: our end's address.
-    """
-
-    def __init__(self, server: RemotingServer) -> None:
-        self._server = server
-        self._lanes = server.lanes
-        self._routes = server.routes
-        self._access = server.access
-        decode = decode_request if server.access is None else decode_request_with_fields
-        self._protocol = RemotingProtocol(frame_bytes_max=server.frame_bytes_max, decode=decode)
-        self._transport: asyncio.Transport | None = None
-        self._out: list[bytes | memoryview] = []
-        self._awaited: dict[int, asyncio.Future[RemotingCommand]] = {}
-        self.remote_address: tuple[str, int] = ("", 0)
-        self.remote_text = ""
-        self.born_host = b""
-        self.last_seen = 0.0
-        self.read_at = 0.0
-        self.client: Any = None
-        self.access: Any = None
-        self.local_host = ""
-        self.frame_count = 0
-        self.held_bytes = 0  # read and not served yet; may be part of a frame
-        self.frame_count_seen = 0  # at the server's last look
-        self.stuck_since = 0.0  # monotonic: since when no frame was completed, though bytes are held
-        self._is_parked = False
-        self._is_writing_paused = False
-        self._close_reason = "closed by the peer"
-
-    # -- asyncio.Protocol ---------------------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        host, port = transport.get_extra_info("peername")[:2]
-        self.remote_address = (host, port)
-        self.remote_text = f"{host}:{port}"
-        self.local_host = transport.get_extra_info("sockname")[0]
-        self.born_host = encode_host(host, port)
-        self.last_seen = self.stuck_since = time.monotonic()
-        self._server.tune(self._transport)
-        if not self._server.admit(self):
-            self.close("too many connections")
-            return
-        if self._server.log_limit.allows("connection_opened", host):
-            logger.info("connection opened", extra={"event": "connection_opened", "peer": self.remote_text})
-
-    def data_received(self, data: bytes) -> None:
-        self.last_seen = time.monotonic()
-        self._protocol.receive_data(data)
-        if not self._is_parked:
-            self.read_requests(self._lanes.wanted())
-        self._lanes.wake()
-
-    def read_requests(self, count_max: int) -> None:
-        """Submit up to `count_max` of the requests that arrived, and park when that was not all."""
-        self.read_at = time.monotonic()
-        next_command, routes, lanes, access = self._protocol.next_command, self._routes, self._lanes, self._access
-        count = 0
-        try:
-            while (command := next_command()) is not None:
-                if command.flag & RESPONSE_FLAG:
-                    self._answer_arrived(command)
-                elif (entry := routes.get(command.code)) is not None:
-                    if access is None or self._is_let_in(access, command):
-                        lanes.submit(entry[0], self, command, entry[1])
-                else:
-                    self._answer_unknown(command)
-                count += 1
-                if count >= count_max:
-                    break
-        except FrameError as exc:
-            self._server.warn("bad frame", self, why=str(exc))
-            self.close(f"bad frame: {exc}")
-        lanes.backlog += count
-        self.frame_count += count
-        held_bytes = self._protocol.pending_bytes
-        if held_bytes != self.held_bytes:
-            self._server.hold_bytes(self, held_bytes)
-        has_more = count >= count_max
-        if has_more and not self.is_closing:
-            lanes.park(self)
-        if has_more != self._is_parked:
-            self._is_parked = has_more
-            self._pause_or_resume()
-
-    def pause_writing(self) -> None:
-        self._is_writing_paused = True
-        self._pause_or_resume()
-
-    def resume_writing(self) -> None:
-        self._is_writing_paused = False
-        self._pause_or_resume()
-
-    def _pause_or_resume(self) -> None:
-        """Read the socket unless the peer has to wait: for its turn, or until it has read its answers."""
-        if self._transport is None or self._transport.is_closing():
-            return
-        if self._is_parked or self._is_writing_paused:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        reason = f"{type(exc).__name__}: {exc}" if exc else self._close_reason
-        for future in self._awaited.values():
-            if not future.done():
-                future.set_exception(ConnectError(self.remote_text, f"connection closed ({reason})"))
-        self._awaited.clear()
-        self._out.clear()
-        self._transport = None
-        self._server.forget(self)
-        if self._server.log_limit.allows("connection_closed", self.remote_address[0]):
-            facts = {"event": "connection_closed", "peer": self.remote_text, "why": reason}
-            logger.info("connection closed", extra=facts)
-
-    # -- for handlers -------------------------------------------------------------------------------------------------
-
-    @property
-    def waits_for_bytes(self) -> bool:
-        """Whether only the peer can make the frame complete that has begun."""
-        return self.held_bytes > 0 and not self._is_parked and not self._is_writing_paused
-
-    @property
-    def is_closing(self) -> bool:
-        return self._transport is None or self._transport.is_closing()
-
-    @property
-    def is_congested(self) -> bool:
-        """Whether so much waits to be read by the peer that it should be sent no more unasked."""
-        return self._transport is not None and self._transport.get_write_buffer_size() > WRITE_BUFFER_HIGH_BYTES
-
-    def write(self, frame: bytes) -> None:
-        """Add a whole frame to what this round writes."""
-        if not self._out:
-            self._lanes.mark_dirty(self)
-        self._out.append(frame)
-
-    def write_parts(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Add one frame given in parts; views must stay valid until they are sent."""
-        if not self._out:
-            self._lanes.mark_dirty(self)
-        self._out.extend(parts)
-
-    def send(self, data: RemotingCommand | bytes) -> None:
-        """Send a command or a whole frame, from anywhere on the loop."""
-        self.write(data if isinstance(data, bytes) else data.encode())
-
-    def reply(self, request: RemotingCommand | TypedRequest, response: RemotingCommand) -> None:
-        """Answer a request that was kept for later; one-way requests get none."""
-        if not request.is_oneway:
-            self.write(response.encode())
-
-    def invoke_oneway(self, request: RemotingCommand) -> None:
-        """Push a request that wants no answer."""
-        self.write(request.mark_oneway().encode())
-
-    async def invoke(self, request: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
-        """Ask the client and wait for its answer. Raises RequestTimeout or ConnectError."""
-        if self.is_closing:
-            raise ConnectError(self.remote_text, "connection is closed")
-        if len(self._awaited) >= INVOKES_MAX:
-            raise ConnectError(self.remote_text, f"{INVOKES_MAX} requests already await this client's answer")
-        future: asyncio.Future[RemotingCommand] = asyncio.get_running_loop().create_future()
-        self._awaited[request.opaque] = future
-        self.send(request)
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await future
-        except TimeoutError as exc:
-            raise RequestTimeout(self.remote_text, request.code, timeout_s) from exc
-        finally:
-            self._awaited.pop(request.opaque, None)
-
-    def close(self, reason: str) -> None:
-        """Close after what is written so far; `reason` goes to the log."""
-        self._close_reason = reason
-        if self._transport is not None:
-            self.flush()
-            self._transport.close()
-
-    # -- for the lanes ------------------------------------------------------------------------------------------------
-
-    def flush(self) -> None:
-        """Hand what was gathered to the socket."""
-        out, transport = self._out, self._transport
-        if not out:
-            return
-        self._out = []
-        if transport is None or transport.is_closing():
-            return
-        if len(out) == 1:
-            transport.write(out[0])
-        else:
-            transport.writelines(_coalesced(out))
-        if transport.get_write_buffer_size() > WRITE_BUFFER_MAX_BYTES:
-            self._close_reason = "does not read its answers"
-            transport.abort()
-
-    def _is_let_in(self, access: AccessGate, request: RemotingCommand) -> bool:
-        """Ask the gate; whoever it turns away is told why."""
-        try:
-            access(self, request)
-        except Exception as exc:  # a refusal, a body that is none, or a bug: whatever it is, nobody gets in by it
-            if not request.is_oneway:
-                self.write(failure_answer(request, exc).encode())
-            return False
-        return True
-
-    def _answer_unknown(self, request: RemotingCommand) -> None:
-        if not request.is_oneway:
-            self.write(_not_supported(request).encode())
-        if self._access is not None and self._access.unknown_code(self, request.code):
-            self.close("too many unknown request codes without an account")
-
-    def _answer_arrived(self, response: RemotingCommand) -> None:
-        future = self._awaited.get(response.opaque)
-        if future is None:
-            logger.debug("answer to nothing", extra={"event": "stray_answer", "peer": self.remote_text})
-        elif not future.done():
-            future.set_result(response)
-
-
-def _held_bytes(connection: ServerConnection) -> int:
-    return connection.held_bytes
-
-
-def _coalesced(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Runs of small parts joined, large ones left as they are: copying a few KiB is cheaper than one more buffer."""
-    joined: list[bytes | memoryview] = []
-    run: list[bytes | memoryview] = []
-    for part in parts:
-        if len(part) < COPIED_BYTES_MAX:
-            run.append(part)
-            continue
-        if run:
-            joined.append(b"".join(run))
-            run = []
-        joined.append(part)
-    if run:
-        joined.append(b"".join(run))
-    return joined
-
-
-def _not_supported(request: RemotingCommand) -> RemotingCommand:
-    return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
 
 
 class RemotingServer:
@@ -464,3 +185,7 @@ class RemotingServer:
                 self._all_gone.set()
             if self._on_close is not None:
                 self._on_close(connection)
+
+
+def _held_bytes(connection: ServerConnection) -> int:
+    return connection.held_bytes

@@ -18,7 +18,7 @@ from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 
 async def get_consume_stats(

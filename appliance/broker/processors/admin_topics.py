@@ -26,7 +26,7 @@ from gantrymq.remoting.json_body import Body
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
 if TYPE_CHECKING:
     from appliance.broker.clients import ClientChannel
     from appliance.broker.controller import BrokerController
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 

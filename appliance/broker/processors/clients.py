@@ -8,9 +8,9 @@ from appliance.broker.consumer_filter import compiled
 from appliance.broker.filter import is_by_tag
 from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import Route
 from appliance.remoting.request_body import read_body
-from appliance.remoting.server import ServerConnection
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData

@@ -9,10 +9,10 @@ import os
 from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
 from appliance.remoting.lanes import Route
 from appliance.remoting.request_body import read_body
-from appliance.remoting.server import ServerConnection
 from gantrymq.remoting.bodies import LockBatchRequest, LockBatchResponse
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand

@@ -24,7 +24,7 @@ from store.results import GetMessageResult, GetMessageStatus
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 Request = RemotingCommand | PullRequest
 

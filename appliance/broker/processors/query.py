@@ -13,7 +13,7 @@ from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 
 def query_message(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

@@ -30,7 +30,7 @@ from store.timer import TIMER_MARK
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
     from appliance.broker.send_target import SendTarget
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 Request = RemotingCommand | SendRequest
 

@@ -10,9 +10,9 @@ import random
 from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
 from appliance.remoting.lanes import Route
-from appliance.remoting.server import ServerConnection
 from gantrymq.errors import RecordError
 from gantrymq.message import ids
 from gantrymq.message import properties as keys

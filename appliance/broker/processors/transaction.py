@@ -22,7 +22,7 @@ from store.results import PutMessageStatus, StoreMessage
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
-    from appliance.remoting.server import ServerConnection
+    from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import BACKLOG_WANTED, READ_SHARE, LaneLimits, Lanes, Route
-from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.remoting.server import RemotingServer
 from gantrymq.remoting.command import RemotingCommand
 
 CODE = 10

@@ -10,8 +10,9 @@ import pytest
 
 from appliance.errors import BrokerError
 from appliance.remoting import server as server_module
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import LaneLimits, Lanes, Route
-from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.remoting.server import RemotingServer
 from appliance.socket_settings import SocketSettings
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand

@@ -18,8 +18,9 @@ import uvloop
 
 from appliance.remoting import tls as tls_module
 from appliance.remoting import tls_listener
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import LaneLimits, Lanes, Route
-from appliance.remoting.server import RemotingServer, ServerConnection
+from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import ServerTls
 from appliance.tls_settings import TlsSettings
 from gantrymq.errors import ConnectError, GantryError
