@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ class NamesrvLink:
         self.needs_full = True  # the next registration must hold all topics
         self.changed: dict[str, TopicConfig] = {}  # topics it has not heard of yet
         self.failures = 0  # in a row
+        self.full_due_at = 0.0  # monotonic: when everything is to be told again, however many changes were meanwhile
         self.wake = asyncio.Event()
         self.lock = asyncio.Lock()  # one registration at a time: an older one must not overtake a newer
         self.connection: ClientConnection | None = None
@@ -185,14 +187,12 @@ class BrokerOuterApi:
             await self._bring_up_to_date(link)
             if link.changed and not (link.needs_full or self._is_leaving):
                 continue  # came while the full registration was on its way
-            delay_s = link.retry_delay_s(self._period_s) if link.failures else self._period_s
-            try:
-                async with asyncio.timeout(delay_s):
-                    await link.wake.wait()
-            except TimeoutError:
-                link.needs_full = link.needs_full or not await self._is_unchanged_there(link)
+            delay_s = link.retry_delay_s(self._period_s) if link.failures else link.full_due_at - time.monotonic()
+            if delay_s > 0 and await _is_set_within(link.wake, delay_s):
+                await asyncio.sleep(COALESCE_S)
                 continue
-            await asyncio.sleep(COALESCE_S)
+            link.full_due_at = time.monotonic() + self._period_s
+            link.needs_full = link.needs_full or not await self._is_unchanged_there(link)
 
     async def _bring_up_to_date(self, link: NamesrvLink) -> None:
         """Send what the name server lacks: everything, the changed topics, or nothing."""
@@ -204,6 +204,8 @@ class BrokerOuterApi:
             is_full, link.needs_full = link.needs_full, False  # who wants more meanwhile is heard
             try:
                 await self._register(link, await (self._full_body() if is_full else self._encode(changed)))
+                if is_full:
+                    link.full_due_at = time.monotonic() + self._period_s
             except GantryError as exc:
                 self._note_failure(link, exc)
 
@@ -323,6 +325,15 @@ class BrokerOuterApi:
                 "name server can't be told of this broker",
                 extra={"event": "namesrv_unreachable", "address": link.address, "why": str(exc)},
             )
+
+
+async def _is_set_within(event: asyncio.Event, delay_s: float) -> bool:
+    try:
+        async with asyncio.timeout(delay_s):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def split_addresses(text: str) -> list[str]:

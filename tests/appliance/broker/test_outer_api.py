@@ -171,6 +171,19 @@ async def test_without_force_an_unchanged_version_is_asked_for_not_sent(
         await until(lambda: knows(server, "BenchmarkTest"))
 
 
+async def test_topics_that_change_all_the_time_do_not_put_off_the_full_registration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("appliance.broker.outer_api.PERIOD_S_MIN", 0.3)
+    async with namesrv(tmp_path) as server, registering(tmp_path, server.port, register_period_ms=300) as (_, topics):
+        await until(lambda: knows(server))
+        server.routes.delete_topic("BenchmarkTest")  # only a registration of everything brings it back
+        async with asyncio.timeout(10):
+            while not knows(server, "BenchmarkTest"):
+                topics.update(TopicConfig("T", read_queue_nums=4, write_queue_nums=4))
+                await asyncio.sleep(0.001)
+
+
 def test_retries_come_each_second_and_then_less_often() -> None:
     link = NamesrvLink("127.0.0.1:1")
     delays = []
