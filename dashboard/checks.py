@@ -10,7 +10,6 @@ from dashboard.problems import Level, Problem
 from dashboard.processes import ProcessFacts
 from dashboard.service_checks import service_problems
 
-DISK_CLEAN, DISK_FORCE, DISK_FULL = 0.75, 0.85, 0.90  # RocketMQ's marks: clean early, clean hard, refuse writes
 LANE_FULL = 0.8  # of the capacity
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
 
@@ -90,17 +89,19 @@ def _broker_problems(broker: BrokerState, now: float) -> list[Problem]:
 
 
 def _disk_problems(facts: BrokerFacts) -> list[Problem]:
-    ratio = facts.disk_ratio
-    if ratio is None or ratio < DISK_CLEAN:
+    """By the broker's own marks, and as it compares: at a mark nothing happens yet."""
+    ratio, marks = facts.disk_ratio, facts.disk_marks
+    if ratio is None or ratio <= min(marks):
         return []
     used = f"{facts.name}: {units.percent(ratio)} used. {facts.disk_text}".strip()
-    if ratio >= DISK_FULL:
-        return [Problem(Level.BAD, "The disk is full", used, "Writes are refused from 90 %. Free space or add a disk.")]
-    if ratio >= DISK_FORCE:
-        return [
-            Problem(Level.BAD, "The disk is nearly full", used, "From 85 % the oldest messages go early. Free space.")
-        ]
-    return [Problem(Level.WARN, "The disk is filling", used, "From 75 % expired messages are cleaned at once.")]
+    if ratio > marks.refuse:
+        action = f"Writes are refused above {units.mark(marks.refuse)}. Free space or add a disk."
+        return [Problem(Level.BAD, "The disk is full", used, action)]
+    if ratio > marks.force:
+        action = f"Above {units.mark(marks.force)} the oldest messages go early. Free space."
+        return [Problem(Level.BAD, "The disk is nearly full", used, action)]
+    action = f"Above {units.mark(marks.clean)} expired messages are cleaned at once."
+    return [Problem(Level.WARN, "The disk is filling", used, action)]
 
 
 def _lane_problems(facts: BrokerFacts) -> list[Problem]:

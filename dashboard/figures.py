@@ -121,7 +121,9 @@ def _parts(broker: BrokerState) -> str:
     """What stands on a broker's card, for the shape: it changes when one of ours takes the place of another."""
     facts = broker.facts
     return (
-        "" if facts is None else f"{len(facts.lanes)} {facts.services.settings_ignored != ''} {facts.disk_text != ''}"
+        ""
+        if facts is None
+        else f"{len(facts.lanes)} {facts.services.settings_ignored != ''} {facts.disk_text != ''} {facts.disk_marks}"
     )
 
 

@@ -50,6 +50,11 @@ def percent(ratio: float | None) -> str:
     return f"{value:.1f}{THIN}%" if value < 9.95 else f"{value:.0f}{THIN}%"
 
 
+def mark(ratio: float) -> str:
+    """A mark as its setting has it: 0.9 → "90 %", 0.855 → "85.5 %"."""
+    return f"{round(ratio * 100, 2):g}{THIN}%"
+
+
 def milliseconds(value: float | None) -> str:
     """Waits: "0 ms", "12 ms", "3.4 s"."""
     if value is None:

@@ -80,10 +80,14 @@ class DiskForecaster:
         forcibly_ratio: float = FORCIBLY_RATIO,
         warning_ratio: float = WARNING_RATIO,
     ) -> None:
-        self._marks = sorted({clean_ratio, forcibly_ratio, warning_ratio})
-        self._full_at = warning_ratio
+        self.move_marks(clean_ratio, forcibly_ratio, warning_ratio)
         self._readings: deque[tuple[float, int]] = deque()
         self._total_bytes = 0
+
+    def move_marks(self, clean_ratio: float, forcibly_ratio: float, warning_ratio: float) -> None:
+        """An operator may change settings while the store runs; what was read stays good."""
+        self._marks = sorted({clean_ratio, forcibly_ratio, warning_ratio})
+        self._full_at = warning_ratio
 
     def note(self, now: float, space: DiskSpace) -> None:
         """Take a reading. Another total is another disk, which starts without a past."""

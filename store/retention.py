@@ -53,7 +53,7 @@ class Cleaner:
         self._index = index
         self._executor = executor
         self._on_disk_full = on_disk_full
-        self._forecaster = DiskForecaster(config.clean_ratio, config.forcibly_ratio, config.warning_ratio)
+        self._forecaster = DiskForecaster()
         self._manual_rounds = 0
         self._wake = asyncio.Event()
         self._cleaned_to = -1
@@ -70,6 +70,8 @@ class Cleaner:
         return self._note_space(*self._look())
 
     def forecast(self) -> DiskForecast:
+        config = self._config
+        self._forecaster.move_marks(config.clean_ratio, config.forcibly_ratio, config.warning_ratio)
         return self._forecaster.forecast()
 
     async def run(self) -> None:

@@ -1,8 +1,8 @@
 """What GET_BROKER_RUNTIME_INFO (28) tells: RocketMQ's keys with this broker's values, all as text.
 
 Tools and the dashboard split the rates at spaces and parse every part, so all three windows always have a number; a
-window that is not full yet counts as 0.0. Ours are EndTransactionQueueHeadWaitTimeMills and the forecast:
-diskGrowth…, diskNext…, diskSeconds….
+window that is not full yet counts as 0.0. Ours are EndTransactionQueueHeadWaitTimeMills, the marks of the disk in
+force (disk…MarkRatio) and the forecast: diskGrowth…, diskNext…, diskSeconds….
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from appliance.broker.service_figures import service_figures
 from appliance.ignored_settings import explain_ignored
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from gantrymq.remoting.codes import PROTOCOL_VERSION, PROTOCOL_VERSION_TEXT
+from store.disk_space import disk_space
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
@@ -128,13 +129,16 @@ def _disks(broker: BrokerController) -> dict[str, str]:
     """How full the disks are. A store makes its folders with the first message: until then its root's disk counts."""
     store, config = broker.store, broker.store_config
     usage = shutil.disk_usage(config.root)  # the controller made it, for its tables
-    root_ratio = usage.used / usage.total
+    root_ratio = disk_space(config.root).ratio
     log_ratios = {folder: ratio if ratio >= 0 else root_ratio for folder, ratio in store.disk_ratios().items()}
     queue_ratio = store.consume_queue_disk_ratio()
     return {
         "commitLogDiskRatio": str(min(log_ratios.values())),
         **{f"commitLogDiskRatio_{folder}": str(ratio) for folder, ratio in log_ratios.items()},
         "consumeQueueDiskRatio": str(queue_ratio if queue_ratio >= 0 else root_ratio),
+        "diskCleanMarkRatio": str(config.clean_ratio),
+        "diskForceMarkRatio": str(config.forcibly_ratio),
+        "diskRefuseMarkRatio": str(config.warning_ratio),
         **_disk_forecast(broker),
         "commitLogDirCapacity": f"Total : {readable_bytes(usage.total)}, Free : {readable_bytes(usage.free)}.",
     }

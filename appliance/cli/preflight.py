@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.appliance_config import BROKER_PORT_STEP, ApplianceConfig
+from appliance.config_loader import load_broker_config
 from appliance.data_folder import DataFolderInUse, DataFolderLock
 from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import find_java
 from gantrymq.errors import ConfigError
+from store.config import MessageStoreConfig
+from store.disk_space import disk_space
 
-FREE_BYTES_NEEDED = 2 << 30  # the first commit-log file is 1 GiB, the database and the index want room beside it
+FREE_BYTES_BESIDE_LOG = 1 << 30  # database, index and queues want room beside the commit log's first file
 FREE_BYTES_COMFORTABLE = 10 << 30
-DISK_FULL_RATIO = 0.85  # RocketMQ's marks: 0.75 deletes old files by the clock, 0.85 at once, 0.90 refuses messages
 OPEN_FILES_WANTED = 65_536
 MAP_COUNT_WANTED = 65_530  # Linux's default; a consume queue is a mapping, so are commit-log and index files
 VIP_PORT_BELOW = 2  # RocketMQ's "fast" listener of a broker stands two ports below the main one
@@ -42,7 +43,7 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
     return [
         *check_bind(config),
         *check_tls(config),
-        *(list(check_folder(config.data)) or check_space(config.data)),
+        *(list(check_folder(config.data)) or check_space(config.data, store_settings(config))),
         *check_ports(config),
         *check_open_files(),
         *check_map_count(),
@@ -113,22 +114,40 @@ def check_folder(folder: Path) -> Iterator[Finding]:
         )
 
 
-def check_space(folder: Path) -> Iterator[Finding]:
-    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    usage = shutil.disk_usage(existing)
-    if usage.free < FREE_BYTES_NEEDED:
+def store_settings(config: ApplianceConfig) -> list[MessageStoreConfig]:
+    """What each broker's file says about its store, RocketMQ's defaults before there is one.
+
+    A file that can't be read is the broker's to complain about: it names line and reason.
+    """
+    settings = []
+    for name in config.broker_names:
+        path = config.brokers_folder / name / "broker.properties"
+        try:
+            settings.append(load_broker_config(path if path.exists() else None)[1])
+        except (ConfigError, OSError, UnicodeDecodeError):
+            settings.append(MessageStoreConfig())
+    return settings
+
+
+def check_space(folder: Path, stores: Sequence[MessageStoreConfig]) -> Iterator[Finding]:
+    """Whether brokers with these settings can begin, and go on, on the disk of `folder`; they count as brokers do."""
+    space = disk_space(folder)
+    free = space.total_bytes - space.used_bytes
+    needed = FREE_BYTES_BESIDE_LOG + max(store.commit_log_file_bytes for store in stores)
+    forced, refused = min(store.forcibly_ratio for store in stores), min(store.warning_ratio for store in stores)
+    if free < needed:
         yield Finding(
-            f"Only {_gib(usage.free)} are free at {folder}, and {_gib(FREE_BYTES_NEEDED)} are needed to start: "
+            f"Only {_gib(free)} are free at {folder}, and {_gib(needed)} are needed to start: "
             "free some space, or name a folder on another disk with --data."
         )
-    elif usage.used / usage.total > DISK_FULL_RATIO:
+    elif space.ratio > forced:
         yield Finding(
-            f"The disk of {folder} is {usage.used / usage.total:.0%} full: from 85 % on brokers delete their oldest "
-            "files, from 90 % on they refuse messages; free some space, or name another disk with --data.",
+            f"The disk of {folder} is {space.ratio:.0%} full: above {forced:.0%} brokers delete their oldest "
+            f"files, above {refused:.0%} they refuse messages; free some space, or name another disk with --data.",
             is_fatal=False,
         )
-    elif usage.free < FREE_BYTES_COMFORTABLE:
-        yield Finding(f"Only {_gib(usage.free)} are free at {folder}: watch the disk bar.", is_fatal=False)
+    elif free < FREE_BYTES_COMFORTABLE:
+        yield Finding(f"Only {_gib(free)} are free at {folder}: watch the disk bar.", is_fatal=False)
 
 
 def check_ports(config: ApplianceConfig) -> Iterator[Finding]:

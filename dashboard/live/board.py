@@ -18,6 +18,12 @@ HISTORY_S = 15 * 60
 FRESH_S = 3.0  # older than this is stale
 FORGET_AFTER_S = 120.0  # older than this is unknown
 
+DISK_RATIOS = ("commitLogDiskRatio", "consumeQueueDiskRatio")  # of broker_runtime_info; the fuller one decides
+DISK_MARKS = {  # these only our brokers tell
+    "clean": "diskCleanMarkRatio",
+    "force": "diskForceMarkRatio",
+    "refuse": "diskRefuseMarkRatio",
+}
 LANES = (  # what a lane is called in broker_runtime_info: (name here, size, capacity, head wait)
     ("send", "sendThreadPoolQueueSize", "sendThreadPoolQueueCapacity", "sendThreadPoolQueueHeadWaitTimeMills"),
     ("pull", "pullThreadPoolQueueSize", "pullThreadPoolQueueCapacity", "pullThreadPoolQueueHeadWaitTimeMills"),
@@ -63,6 +69,14 @@ class Lane:
     head_wait_ms: float | None
 
 
+class DiskMarks(NamedTuple):
+    """Used parts of a disk above which a broker acts; RocketMQ's defaults for one that does not say."""
+
+    clean: float = 0.75  # expired messages go at once
+    force: float = 0.85  # the oldest messages go early
+    refuse: float = 0.90  # writes are refused
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
     """What one broker said at `at`; rates are differences of its own counters, a second apart."""
@@ -77,6 +91,7 @@ class BrokerFacts:
     in_rate: float | None = None
     out_rate: float | None = None
     disk_ratio: float | None = None  # of the partition, 0…1
+    disk_marks: DiskMarks = DiskMarks()
     disk_text: str = ""
     disk_growth: float | None = None  # bytes/s, all that lies on the partition; only our brokers say
     disk_full_in_s: float | None = None  # until writes are refused; None when unknown or not filling up

@@ -23,6 +23,8 @@ from dashboard.failures import GatewayError
 from dashboard.gateway import Gateway, gateway
 from dashboard.live import frames
 from dashboard.live.board import (
+    DISK_MARKS,
+    DISK_RATIOS,
     FORGET_AFTER_S,
     LANE_COUNTS,
     LANES,
@@ -30,6 +32,7 @@ from dashboard.live.board import (
     Board,
     BrokerFacts,
     BrokerState,
+    DiskMarks,
     Lane,
     Point,
     Snapshot,
@@ -173,7 +176,6 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
     put_total, get_total = _int(info, "putMessageTimesTotal"), _int(info, "msgGetTotalTodayNow")
     boot_ms = _int(info, "bootTimestamp")
     first, last = _int(info, "commitLogMinOffset"), _int(info, "commitLogMaxOffset")
-    ratio = _float(info, "commitLogDiskRatio")
     facts = BrokerFacts(
         name=broker.name,
         address=broker.address,
@@ -182,7 +184,8 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         boot_ms=boot_ms,
         put_total=put_total,
         get_total=get_total,
-        disk_ratio=ratio if ratio is not None and 0 <= ratio <= 1 else None,
+        disk_ratio=_disk_ratio(info),
+        disk_marks=_disk_marks(info),
         disk_text=info.get("commitLogDirCapacity", ""),
         disk_growth=_float(info, "diskGrowthBytesPerSecond"),
         disk_full_in_s=_float(info, "diskSecondsToFull"),
@@ -204,6 +207,18 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         in_rate=_step(before.put_total, put_total, seconds),
         out_rate=_step(before.get_total, get_total, seconds),
     )
+
+
+def _disk_ratio(info: Mapping[str, str]) -> float | None:
+    """How full the disk is that a broker judges by: its log's or its queues', whichever is fuller."""
+    ratios = [_float(info, key) for key in DISK_RATIOS]
+    return max((ratio for ratio in ratios if ratio is not None and 0 <= ratio <= 1), default=None)
+
+
+def _disk_marks(info: Mapping[str, str]) -> DiskMarks:
+    """The marks in force at a broker of ours; a mark that is not told, or odd, is RocketMQ's default."""
+    told = {field: _float(info, key) for field, key in DISK_MARKS.items()}
+    return DiskMarks(**{field: ratio for field, ratio in told.items() if ratio is not None and 0 < ratio <= 1})
 
 
 def _with_refusals(facts: BrokerFacts, before: BrokerFacts | None) -> BrokerFacts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
@@ -15,7 +15,7 @@ from dashboard.figure import Figure, Figures
 
 register = template.Library()
 
-for _name in ("count", "rate", "size", "percent", "duration", "milliseconds", "moment"):
+for _name in ("count", "rate", "size", "percent", "mark", "duration", "milliseconds", "moment"):
     register.filter(_name, getattr(units, _name))
 
 _NOT_THERE = Figure(units.UNKNOWN, None, "not known yet")
@@ -36,30 +36,30 @@ def live(figures: Figures | None, *key: object) -> SafeString:
 
 
 @register.inclusion_tag("_bar.html")
-def bar(figures: Figures | None, label: str, *key: object, marks: str = "") -> dict[str, Any]:
-    """A bar against its limit. `marks`: "75,85,90" draws ticks at these percents."""
+def bar(figures: Figures | None, label: str, *key: object, marks: Sequence[float] = ()) -> dict[str, Any]:
+    """A bar against its limit. `marks`: ratios at which ticks are drawn."""
     name = "".join(str(part) for part in key)
     ratio = figures.bars.get(name) if figures else None
-    numbers = [int(mark) for mark in marks.split(",") if mark]
+    ticks = sorted(marks or ())  # a template gives "" for what is not there
     return {
         "key": name,
         "label": label,
         "ratio": ratio,
         "width": f"{min(max(ratio or 0.0, 0.0), 1.0) * 100:.2f}",
-        "marks": numbers,
-        "marks_text": marks,
-        "level": bar_level(ratio, numbers),
+        "marks": [f"{tick * 100:g}" for tick in ticks],
+        "marks_text": ",".join(f"{tick:g}" for tick in ticks),
+        "level": bar_level(ratio, ticks),
         "percent": units.percent(ratio),
     }
 
 
-def bar_level(ratio: float | None, marks: list[int]) -> str:
+def bar_level(ratio: float | None, marks: Sequence[float]) -> str:
     """How far along its marks a bar is: unknown, ok, warn (past the first), bad (past the second); plain without."""
     if ratio is None:
         return "unknown"
     if not marks:
         return "plain"
-    passed = sum(1 for mark in marks if ratio * 100 >= mark)
+    passed = sum(1 for mark in marks if ratio > mark)
     return ("ok", "warn", "bad")[min(passed, 2)]
 
 

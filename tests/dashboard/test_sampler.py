@@ -14,13 +14,15 @@ from dashboard.failures import BrokerUnreachable
 from dashboard.figures import overview_figures
 from dashboard.gateway import Gateway
 from dashboard.live import sampler as sampling
-from dashboard.live.board import Board, BrokerFacts, BrokerState, Lane, Snapshot
+from dashboard.live.board import Board, BrokerFacts, BrokerState, DiskMarks, Lane, Snapshot
 from dashboard.live.sampler import Sampler, read_facts
 from dashboard.models import MetricSample
 from dashboard.rows import BrokerRef
+from dashboard.templatetags.gantry import bar
 from gantrymq.message.model import Message
 
 BROKER = BrokerRef("broker-a", "127.0.0.1:1", "C")
+ROOMY = DiskMarks(0.95, 0.97, 0.99)
 
 
 def info(put: int, get: int, boot: int = 1000) -> dict[str, str]:
@@ -52,6 +54,32 @@ def test_a_restart_or_a_long_pause_gives_no_rate() -> None:
 def test_what_a_broker_does_not_say_is_unknown() -> None:
     silent = read_facts(BROKER, {"commitLogDiskRatio": "-1.0", "sendThreadPoolQueueSize": "much"}, 1.0, None)
     assert (silent.disk_ratio, silent.put_total, silent.lanes[0].size) == (None, None, None)
+
+
+def test_a_brokers_own_marks_are_taken_and_rocketmqs_where_it_does_not_say() -> None:
+    assert read_facts(BROKER, {}, 10.0, None).disk_marks == DiskMarks(0.75, 0.85, 0.90)
+    told = {"diskCleanMarkRatio": "0.95", "diskForceMarkRatio": "0.99", "diskRefuseMarkRatio": "nan"}
+    assert read_facts(BROKER, told, 10.0, None).disk_marks == DiskMarks(0.95, 0.99, 0.90)
+
+
+def test_the_fuller_of_the_logs_and_the_queues_disks_counts() -> None:
+    for log, queues, ratio in (("0.3", "0.93", 0.93), ("0.93", "0.3", 0.93), ("0.3", "-1.0", 0.3)):
+        read = read_facts(BROKER, {"commitLogDiskRatio": log, "consumeQueueDiskRatio": queues}, 10.0, None)
+        assert read.disk_ratio == ratio
+
+
+def test_the_sentence_names_the_mark_that_was_passed() -> None:
+    marks = DiskMarks(0.6, 0.855, 0.99)
+    for ratio, words in ((0.61, "Above 60"), (0.86, "Above 85.5"), (1.0, "refused above 99")):
+        [problem] = judge(snapshot(BrokerState("broker-a", "a", facts(disk_ratio=ratio, disk_marks=marks)))).problems
+        assert words in problem.action
+
+
+def test_the_bar_has_its_ticks_at_the_marks_and_goes_by_them() -> None:
+    figures = overview_figures(snapshot(BrokerState("broker-a", "a", facts(disk_ratio=0.86))))
+    drawn = bar(figures, "Disk used", "broker.broker-a.disk", marks=DiskMarks(0.9, 0.855, 0.99))
+    assert (drawn["marks"], drawn["marks_text"], drawn["level"]) == (["85.5", "90", "99"], "0.855,0.9,0.99", "warn")
+    assert bar(figures, "Disk used", "broker.broker-a.disk", marks="")["level"] == "plain"  # type: ignore[arg-type]
 
 
 def test_when_the_disk_will_be_full_is_said_or_known_not_to_be_known() -> None:
@@ -155,10 +183,14 @@ async def test_it_runs_until_cancelled_and_counts_what_is_stored(gateway: Gatewa
     ("change", "level", "words"),
     [
         ({}, Level.GOOD, "All good, 5.0 msg/s in"),
-        ({"disk_ratio": 0.74}, Level.GOOD, "All good"),
-        ({"disk_ratio": 0.75}, Level.WARN, "filling"),
-        ({"disk_ratio": 0.85}, Level.BAD, "nearly full"),
-        ({"disk_ratio": 0.9}, Level.BAD, "is full"),
+        ({"disk_ratio": 0.75}, Level.GOOD, "All good"),
+        ({"disk_ratio": 0.76}, Level.WARN, "filling"),
+        ({"disk_ratio": 0.86}, Level.BAD, "nearly full"),
+        ({"disk_ratio": 0.91}, Level.BAD, "is full"),
+        ({"disk_ratio": 0.91, "disk_marks": ROOMY}, Level.GOOD, "All good"),
+        ({"disk_ratio": 0.96, "disk_marks": ROOMY}, Level.WARN, "filling"),
+        ({"disk_ratio": 0.98, "disk_marks": ROOMY}, Level.BAD, "nearly full"),
+        ({"disk_ratio": 1.0, "disk_marks": ROOMY}, Level.BAD, "is full"),
         ({"lanes": (Lane("send", 0, 10000, 250.0),)}, Level.WARN, "send lane is slow"),
         ({"lanes": (Lane("pull", 9000, 10000, 0.0),)}, Level.WARN, "pull lane is full"),
         ({"lanes": (Lane("pull", None, None, None),)}, Level.GOOD, "All good"),

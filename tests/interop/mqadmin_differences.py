@@ -49,8 +49,8 @@ DIFFERENCES = (
     ),
     Difference(
         "^(guarded )?brokerStatus",
-        ours=FIGURE + r"(acl\w+|connections|connectionsParked|consumerBehindBytesMax|consumerFilters|diskNextMarkRatio"
-        r"|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|slaveBehindBytes|slavesConnected"
+        ours=FIGURE + r"(acl\w+|connections|connectionsParked|consumerBehindBytesMax|consumerFilters"
+        r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|slaveBehindBytes|slavesConnected"
         r"|subscriptionDisagreements"
         r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",
         theirs="",

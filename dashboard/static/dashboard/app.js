@@ -58,7 +58,7 @@
 
   function showBar(bar, ratio) {
     const marks = bar.dataset.marks ? bar.dataset.marks.split(",").map(Number) : [];
-    const passed = ratio === null ? 0 : marks.filter((mark) => ratio * 100 >= mark).length;
+    const passed = ratio === null ? 0 : marks.filter((mark) => ratio > mark).length;
     const level = ratio === null ? "unknown" : !marks.length ? "plain" : ["ok", "warn", "bad"][Math.min(passed, 2)];
     bar.setAttribute("class", `bar bar-${level}`);
     $(".bar-fill", bar).setAttribute("width", `${(Math.min(Math.max(ratio ?? 0, 0), 1) * 100).toFixed(2)}%`);
