@@ -17,12 +17,14 @@ from appliance.broker.controller import BrokerController
 from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
 from store.config import MessageStoreConfig
+from tests.any_disk import ANY_DISK
 
 SMALL_STORE: dict[str, Any] = {
     "commit_log_file_bytes": 16 * 1024 * 1024,
     "consume_queue_file_bytes": 20_000 * 20,
     "index_slots": 5_000,
     "index_entries": 20_000,
+    **ANY_DISK,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from appliance.bench import maven
-from appliance.bench.peer import Peer
+from appliance.bench.peer import JAVA_DISK_MARKS, Peer
 
 POM = Path(__file__).with_name("apache.pom.xml")
 
@@ -51,7 +51,7 @@ class ApachePeer(Peer):
         java_properties: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(home, broker_properties=broker_properties)
-        self._java_properties = dict(java_properties or {})
+        self._java_properties = {**JAVA_DISK_MARKS, **(java_properties or {})}
         self.heap = heap
         self._java = maven.find_tool("java", "Apache RocketMQ runs on Java 17")
         self._jars = maven.copied_jars(POM)

@@ -19,6 +19,7 @@ from gantrymq.message.ids import encode_host
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
 from store.results import StoreMessage
+from tests.any_disk import ANY_DISK
 
 HOST = encode_host("127.0.0.1", 10911)
 TIMER_TOPIC = "rmq_sys_wheel_timer"
@@ -31,7 +32,7 @@ def private_mb() -> int:
 
 
 async def measure(root: Path, messages: int) -> None:
-    store = MessageStore(MessageStoreConfig(root=root, index_enable=False))
+    store = MessageStore(MessageStoreConfig(root=root, index_enable=False, **ANY_DISK))
     store.load()
     store.start()
     timer = TimerService(store, root / "timer")

@@ -24,6 +24,7 @@ from gantrymq.message.model import Message
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store import MessageStore, MessageStoreConfig, PutMessageStatus
+from tests.any_disk import ANY_DISK
 from tests.peers.fixtures import make_apache_peer
 from tests.store.conftest import message, read_all
 from tests.store.golden import commit_log_records
@@ -82,6 +83,7 @@ def our_store(folder: Path) -> Iterator[MessageStore]:
         consume_queue_file_bytes=2000,
         index_slots=100,
         index_entries=4000,
+        **ANY_DISK,
     )
     store = MessageStore(config)
     store.load()

@@ -10,6 +10,7 @@ import pytest
 
 from gantrymq.message import ids
 from store import MessageStore, MessageStoreConfig, StoreMessage
+from tests.any_disk import ANY_DISK
 
 HOST = ids.encode_host("127.0.0.1", 10911)
 OpenStore = Callable[..., MessageStore]
@@ -44,6 +45,7 @@ def small_config(root: Path, **settings: Any) -> MessageStoreConfig:
             "consume_queue_file_bytes": 2000,
             "index_slots": 100,
             "index_entries": 400,
+            **ANY_DISK,
             **settings,
         }
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from store import MessageStoreConfig
+from tests.any_disk import ANY_DISK
 
 ARCHIVES = Path(__file__).parent.parent / "golden" / "stores"
 _SMALL: dict[str, Any] = {
@@ -31,7 +32,7 @@ def unpack(name: str, folder: Path) -> MessageStoreConfig:
     with tarfile.open(ARCHIVES / f"{name}.tgz") as archive:
         archive.extractall(folder, filter="data")
     (root,) = folder.iterdir()
-    return MessageStoreConfig(root=root, **_SETTINGS[name])
+    return MessageStoreConfig(root=root, **_SETTINGS[name], **ANY_DISK)
 
 
 def commit_log_records(root: Path) -> Iterator[tuple[int, bytes]]:

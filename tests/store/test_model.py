@@ -26,6 +26,7 @@ from store import GetMessageStatus, MessageStore, MessageStoreConfig, PutMessage
 from store.inspect.findings import Level
 from store.inspect.folder import StoreFolder
 from store.inspect.verify import verify_store
+from tests.any_disk import ANY_DISK
 from tests.bounded import bounded
 from tests.store.conftest import HOST, FakeClock, crash, message, read_all
 
@@ -67,6 +68,7 @@ class StoreAndLists(RuleBasedStateMachine):
             consume_queue_file_bytes=200,
             index_slots=7,
             index_entries=30,
+            **ANY_DISK,
         )
         self.clock = FakeClock()
         self.log: list[Stored] = []

@@ -40,6 +40,14 @@ async def test_disk_ratios_are_known_before_the_first_message(tmp_path: Path) ->
         assert 0 < float(table["consumeQueueDiskRatio"]) <= 1
 
 
+async def test_the_marks_of_the_disk_are_those_in_force(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        keys = ("diskCleanMarkRatio", "diskForceMarkRatio", "diskRefuseMarkRatio")
+        assert [runtime_info(tool.broker)[key] for key in keys] == ["0.95", "0.99", "0.99"]
+        await tool.ask(25, body=b"diskMaxUsedSpaceRatio=60")
+        assert [runtime_info(tool.broker)[key] for key in keys] == ["0.6", "0.99", "0.99"]
+
+
 async def test_rates_are_three_numbers_with_single_spaces(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool:
         table = runtime_info(tool.broker)

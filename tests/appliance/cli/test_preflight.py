@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-from collections import namedtuple
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,9 @@ from appliance.appliance_config import ApplianceConfig
 from appliance.cli import preflight
 from appliance.cli.up import with_real_ports
 from appliance.data_folder import DataFolderLock
+from store.config import MessageStoreConfig
+from store.disk_space import DiskSpace
 
-Usage = namedtuple("Usage", "total used free")
 GIB = 1 << 30
 
 
@@ -44,20 +43,41 @@ def test_a_folder_that_can_not_be_written_is_named_with_the_fix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("usage", "is_fatal", "words"),
+    ("used_gib", "total_gib", "is_fatal", "words"),
     [
-        (Usage(100 * GIB, 99 * GIB, GIB), True, "Only 1.0 GiB are free"),
-        (Usage(100 * GIB, 88 * GIB, 12 * GIB), False, "88% full"),
-        (Usage(20 * GIB, 15 * GIB, 5 * GIB), False, "Only 5.0 GiB are free"),
+        (99, 100, True, "Only 1.0 GiB are free"),
+        (88, 100, False, "88% full: above 85% brokers delete their oldest files, above 90% they refuse"),
+        (15, 20, False, "Only 5.0 GiB are free"),
     ],
 )
 def test_a_full_disk_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usage: Usage, is_fatal: bool, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used_gib: int, total_gib: int, is_fatal: bool, words: str
 ) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    (found,) = preflight.check_space(tmp_path / "not" / "there" / "yet")
+    monkeypatch.setattr(preflight, "disk_space", lambda path: DiskSpace(used_gib * GIB, total_gib * GIB))
+    (found,) = preflight.check_space(tmp_path / "not" / "there" / "yet", [MessageStoreConfig()])
     assert found.is_fatal == is_fatal
     assert words in found.sentence
+
+
+def test_the_brokers_own_marks_and_files_decide_about_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "disk_space", lambda path: DiskSpace(98 * GIB, 100 * GIB - 1))
+    config = make_config(tmp_path, brokers=2)
+    (fatal,) = preflight.check_space(tmp_path, preflight.store_settings(config))
+    assert fatal.is_fatal and "2.0 GiB are needed" in fatal.sentence
+    for name, text in (("broker-a", "mappedFileSizeCommitLog=16777216\n"), ("broker-b", "no setting")):
+        (config.brokers_folder / name).mkdir(parents=True)
+        (config.brokers_folder / name / "broker.properties").write_text(text)
+    (fatal,) = preflight.check_space(tmp_path, preflight.store_settings(config))
+    assert fatal.is_fatal, "the file that can't be read counts as the defaults"
+    small = "mappedFileSizeCommitLog=16777216\nrocketmq.broker.diskSpaceWarningLevelRatio=0.99\n"
+    (config.brokers_folder / "broker-b" / "broker.properties").write_text(small)
+    (told,) = preflight.check_space(tmp_path, preflight.store_settings(config))
+    assert not told.is_fatal and "above 90% they refuse" in told.sentence
+    marks = "rocketmq.broker.diskSpaceCleanForciblyRatio=0.99\n" + small
+    for name in config.broker_names:
+        (config.brokers_folder / name / "broker.properties").write_text(marks)
+    (told,) = preflight.check_space(tmp_path, preflight.store_settings(config))
+    assert "watch the disk bar" in told.sentence
 
 
 def test_an_open_bind_needs_to_be_said_twice() -> None:

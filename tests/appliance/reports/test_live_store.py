@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.any_disk import ANY_DISK
+
 pytest.importorskip("numpy")
 
 from appliance.reports.commit_log_files import CommitLogFiles, read_range
@@ -23,7 +25,7 @@ ROUNDS = 300
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[MessageStore]:
     config = MessageStoreConfig(
-        root=tmp_path / "store", commit_log_file_bytes=1 << 18, index_slots=100, index_entries=100_000
+        root=tmp_path / "store", commit_log_file_bytes=1 << 18, index_slots=100, index_entries=100_000, **ANY_DISK
     )
     opened = MessageStore(config)
     opened.load()

@@ -15,6 +15,7 @@ from gantrymq.message.record import RecordFields, decode_record, encode_fields, 
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from store import MessageStore, MessageStoreConfig, StoreMessage
+from tests.any_disk import ANY_DISK
 from tests.appliance.broker.transaction.parties import HALF, OP
 from tests.remoting.golden import captured
 from tests.store.golden import commit_log_records, unpack
@@ -40,7 +41,8 @@ class Again:
 
     def __init__(self, root: Path) -> None:
         self.clock, self.op_clock = Clock(), Clock()
-        config = MessageStoreConfig(root=root, commit_log_file_bytes=1 << 20, index_slots=100, index_entries=400)
+        files = {"commit_log_file_bytes": 1 << 20, "index_slots": 100, "index_entries": 400}
+        config = MessageStoreConfig(root=root, **files, **ANY_DISK)
         self.store = MessageStore(config, clock=self.clock)
         self.store.load()
         self.store.start()
