@@ -24,7 +24,7 @@ CHECKPOINT_BYTES = 4096
 _STAMPS = struct.Struct(">qqq")
 SAFETY_MS = 3000  # RocketMQ's allowance for clocks and order of flushes
 SYNCED_AT = 512  # RocketMQ 4.9 has 24 bytes in use, 5.x twice as many
-_SYNCED = struct.Struct(">qqqqq")
+_SYNCED = struct.Struct(">qqqq")
 _SEAL = struct.Struct(">I")
 
 
@@ -35,12 +35,6 @@ class Synced(NamedTuple):
     queue_end: int = 0  # end of the last message that any queue had then
     index_end: int = 0  # where the last message starts that the index had then
     closed_at: int = -1  # the log's end, after a clean stop; all of it was synced, so the next start may say so
-    units: int = -1  # so many units all queues had together then; -1: they were not counted
-
-    @property
-    def log_end(self) -> int:
-        """The log was at least so long, and on disk."""
-        return max(self.end_offset, self.closed_at, 0)
 
 
 NOT_SYNCED = Synced()
@@ -50,7 +44,7 @@ class Checkpoint:
     """The file `checkpoint`, rewritten in place."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._path = path
         self.physic_ms = 0
         self.logics_ms = 0
         self.index_ms = 0
@@ -59,7 +53,7 @@ class Checkpoint:
     def load(self) -> None:
         """Read the timestamps; a missing or short file reads as zeros, which means recover everything."""
         try:
-            with self.path.open("rb") as file:
+            with self._path.open("rb") as file:
                 head = file.read(_STAMPS.size)
                 file.seek(SYNCED_AT)
                 ours = file.read(_SYNCED.size + _SEAL.size)
@@ -72,7 +66,7 @@ class Checkpoint:
 
     def save(self) -> None:
         """Write and sync. Blocks on the disk."""
-        fd = file_bytes.create_sized(self.path, CHECKPOINT_BYTES)
+        fd = file_bytes.create_sized(self._path, CHECKPOINT_BYTES)
         try:
             head, ours = _STAMPS.pack(self.physic_ms, self.logics_ms, self.index_ms), _SYNCED.pack(*self.synced)
             file_bytes.write_all(fd, head, 0)
@@ -95,47 +89,47 @@ class AbortMarker:
     """The empty file `abort`: there while the store runs, and after it did not stop cleanly."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._path = path
 
     def exists(self) -> bool:
-        return self.path.exists()
+        return self._path.exists()
 
     def create(self) -> None:
-        self.path.touch()
-        file_bytes.sync_folder(self.path.parent)
+        self._path.touch()
+        file_bytes.sync_folder(self._path.parent)
 
     def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
-        file_bytes.sync_folder(self.path.parent)
+        self._path.unlink(missing_ok=True)
+        file_bytes.sync_folder(self._path.parent)
 
 
 class StoreLock:
     """The file `lock`, held as a POSIX record lock on its first byte: the kind Java takes (flock would not see it)."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
+        self._path = path.absolute()
         self._fd = -1
 
     def acquire(self) -> None:
         """Take the lock. StoreLocked when another process has it."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.path in _held:  # record locks don't exclude their own process
-            raise StoreLocked(str(self.path))
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if self._path in _held:  # record locks don't exclude their own process
+            raise StoreLocked(str(self._path))
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
         except OSError as exc:
             os.close(fd)
-            raise StoreLocked(str(self.path)) from exc
+            raise StoreLocked(str(self._path)) from exc
         self._fd = fd
-        _held.add(self.path)
+        _held.add(self._path)
         os.pwrite(fd, b"lock", 0)
 
     def release(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)  # closing any descriptor of the file ends the lock
             self._fd = -1
-            _held.discard(self.path)
+            _held.discard(self._path)
 
 
 def is_held_here(path: Path) -> bool:

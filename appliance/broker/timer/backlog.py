@@ -104,10 +104,9 @@ class Backlog:
         self.folder.append(self._buffers)
         self.folder.sync(self._unsynced | self.counts.keys())
 
-    async def forget_before(self, first_kept: Callable[[], int]) -> None:
+    async def forget_before(self, minute: int) -> None:
         """Delete the files of the minutes before: all in them is delivered, and on record as such."""
         async with self.lock:
-            minute = first_kept()
             done = [slot for slot in self.counts if slot.minute < minute and slot.kind in (MINUTE, PART)]
             for slot in done:
                 self._drop(slot)
