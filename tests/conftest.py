@@ -6,20 +6,15 @@ has installed everything: a check that quietly stops running is worse than one t
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import os
 import shutil
-import tempfile
+import signal
 from pathlib import Path
 
 import pytest
 
-# Django reads its settings before the first fixture runs, so the data folder of the tests is chosen at import.
-if "GANTRY_DATA" not in os.environ:
-    _data_folder = tempfile.mkdtemp(prefix="gantry-tests-")
-    os.environ["GANTRY_DATA"] = _data_folder
-    atexit.register(shutil.rmtree, _data_folder, ignore_errors=True)
+import tests.machine  # noqa: F401  # before any test, whether Django's settings were first or not
 
 
 def missing(what: str, reason: str) -> None:
@@ -47,6 +42,12 @@ def require_tool(name: str, reason: str) -> Path:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seconds", default="60", help="seconds that tests/fuzz take in all (default 60)")
     parser.addoption("--fuzz-seed", default="1", help="where the seeds of tests/fuzz begin (default 1)")
+
+
+def pytest_configure() -> None:
+    """A run that is told to end cleans up as one that is interrupted: mounts, processes, folders."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def pytest_sessionstart() -> None:

@@ -75,6 +75,7 @@ class ApachePeer(Peer):
         conf.mkdir(exist_ok=True)
         (conf / f"logback_{role}.xml").write_text(_LOGBACK.format(home=self.home, role=role))
         command: list[str | Path] = [self._java, *flags, *JAVA_17_FLAGS]
-        command += [f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}", "-Djava.net.preferIPv4Stack=true"]
+        command += [f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}"]
+        command += [f"-Djava.io.tmpdir={self.home}", "-Djava.net.preferIPv4Stack=true"]
         command += [f"-D{name}={value}" for name, value in self._java_properties.items()]
         return [*command, "-cp", maven.class_path(self._jars), main, "-c", properties]

@@ -174,6 +174,7 @@ class JavaClient:
         encoding: of headers, JSON or ROCKETMQ. java_properties: what -D gives.
         """
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", f"-Duser.home={self._logs}"]
+        command += [f"-Djava.io.tmpdir={self._logs}"]
         command += [f"-Drocketmq.serialize.type={encoding}"]
         java_properties = {**QUICK_JAVA, **java_properties}
         command += [f"-D{name}={value}" for name, value in java_properties.items()]

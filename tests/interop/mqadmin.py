@@ -34,7 +34,7 @@ class MqAdmin:
     def run(self, *arguments: object, java_properties: Mapping[str, object] = MappingProxyType({})) -> str:
         """What the sub-command printed, errors too. mqadmin's exit code says nothing: it is 0 for a refusal."""
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache.JAVA_17_FLAGS]
-        command += [f"-Drocketmq.home.dir={self._home}", f"-Duser.home={self._home}"]
+        command += [f"-Drocketmq.home.dir={self._home}", f"-Duser.home={self._home}", f"-Djava.io.tmpdir={self._home}"]
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
         command += ["-cp", maven.class_path(self._jars), "org.apache.rocketmq.tools.command.MQAdminStartup"]
         command += [str(argument) for argument in arguments]

@@ -74,7 +74,12 @@ class MqAdminSession:
 
     def _started(self) -> subprocess.Popen[str]:
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache.JAVA_17_FLAGS]
-        command += [f"-Drocketmq.home.dir={self.home}", f"-Duser.home={self.home}", f"-Dunlisted={self._unlisted}"]
+        command += [
+            f"-Drocketmq.home.dir={self.home}",
+            f"-Duser.home={self.home}",
+            f"-Djava.io.tmpdir={self.home}",
+            f"-Dunlisted={self._unlisted}",
+        ]
         command += ["-cp", f"{self._classes}:{maven.class_path(self._jars)}", "RunCommands"]
         with (self.home / "virtual-machine.log").open("ab") as errors:
             return subprocess.Popen(  # some commands write files where they are run
