@@ -36,11 +36,12 @@ def live(figures: Figures | None, *key: object) -> SafeString:
 
 
 @register.inclusion_tag("_bar.html")
-def bar(figures: Figures | None, label: str, *key: object, marks: Sequence[float] = ()) -> dict[str, Any]:
-    """A bar against its limit. `marks`: ratios at which ticks are drawn."""
+def bar(figures: Figures | None, label: str, *key: object, marks: str | Sequence[float] = ()) -> dict[str, Any]:
+    """A bar against its limit. `marks`: ratios at which ticks are drawn; a template writes its own as "0.5,0.8"."""
     name = "".join(str(part) for part in key)
     ratio = figures.bars.get(name) if figures else None
-    ticks = sorted(marks or ())  # a template gives "" for what is not there
+    ratios = marks.split(",") if isinstance(marks, str) else marks  # "" stands for what is not there
+    ticks = sorted(float(mark) for mark in ratios if mark)
     return {
         "key": name,
         "label": label,

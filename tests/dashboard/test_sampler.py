@@ -79,7 +79,7 @@ def test_the_bar_has_its_ticks_at_the_marks_and_goes_by_them() -> None:
     figures = overview_figures(snapshot(BrokerState("broker-a", "a", facts(disk_ratio=0.86))))
     drawn = bar(figures, "Disk used", "broker.broker-a.disk", marks=DiskMarks(0.9, 0.855, 0.99))
     assert (drawn["marks"], drawn["marks_text"], drawn["level"]) == (["85.5", "90", "99"], "0.855,0.9,0.99", "warn")
-    assert bar(figures, "Disk used", "broker.broker-a.disk", marks="")["level"] == "plain"  # type: ignore[arg-type]
+    assert bar(figures, "Disk used", "broker.broker-a.disk", marks="")["level"] == "plain"
 
 
 def test_when_the_disk_will_be_full_is_said_or_known_not_to_be_known() -> None:
