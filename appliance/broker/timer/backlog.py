@@ -62,6 +62,12 @@ class Backlog:
         """The first minute for which there may be something, None when there is nothing."""
         return min((slot.minute for slot in self.counts), default=None)
 
+    def first_from(self, minute: int, otherwise: int) -> int:
+        """The first minute from this one on for which there may be something, `otherwise` when there is none."""
+        return min(
+            (slot.minute for slot in self.counts if slot.kind == HOUR or slot.minute >= minute), default=otherwise
+        )
+
     @property
     def is_full(self) -> bool:
         return self.buffered_bytes > BUFFER_BYTES_MAX
@@ -104,9 +110,10 @@ class Backlog:
         self.folder.append(self._buffers)
         self.folder.sync(self._unsynced | self.counts.keys())
 
-    async def forget_before(self, minute: int) -> None:
+    async def forget_before(self, first_kept: Callable[[], int]) -> None:
         """Delete the files of the minutes before: all in them is delivered, and on record as such."""
         async with self.lock:
+            minute = first_kept()
             done = [slot for slot in self.counts if slot.minute < minute and slot.kind in (MINUTE, PART)]
             for slot in done:
                 self._drop(slot)

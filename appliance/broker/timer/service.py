@@ -181,6 +181,7 @@ class TimerService:
         if self.on_first is not None:
             self.on_first()
             self.on_first = None
+        self._follow_clock()
         for due_ms, place in self._queue.pass_by(units):
             if not self._before.has_delivered(due_ms, place.queue_offset):
                 self._remember(due_ms, place)
@@ -211,6 +212,7 @@ class TimerService:
     async def bring_minutes(self, now_ms: int) -> None:
         """Bring every minute that begins within the lead time, as far as memory allows; split hours. OSError."""
         while self._deliverer.complete_ms <= now_ms + LEAD_MS and self.due.count < MEMORY_MESSAGES_MAX:
+            self._skip_to(now_ms // MINUTE_MS)
             minute = self._deliverer.complete_ms // MINUTE_MS
             await self._split_to(minute)
             await self.backlog.take_minute(minute, self._take, self._begin_minute)
@@ -218,6 +220,13 @@ class TimerService:
             self._arrived.set()
             await asyncio.sleep(0)
         await self._split_to(now_ms // MINUTE_MS + SPLIT_LEAD_MINUTES)
+
+    def _skip_to(self, minute: int) -> None:
+        """Pass by minutes before this one for which there is nothing: a clock that began in 1970 leaves 29 million."""
+        minute = min(minute, self.backlog.first_from(self._deliverer.complete_ms // MINUTE_MS, minute))
+        if minute * MINUTE_MS > self._deliverer.complete_ms:
+            self.taken_ms = self._deliverer.complete_ms = minute * MINUTE_MS
+            self.backlog.split_minute = max(self.backlog.split_minute, hour_slot(minute).minute)
 
     async def _split_to(self, minute: int) -> None:
         """Split the hours up to the one with this minute."""
@@ -234,6 +243,10 @@ class TimerService:
                 self.due.add(entry.due_ms, PLACE.pack(*entry[1:]))
 
     # -- progress -----------------------------------------------------------------------------------------------------
+
+    def _follow_clock(self) -> None:
+        """Use earlier minutes' files again when the clock was set back: a restart finds what is due by its minute."""
+        self._open_minute = min(self._open_minute, self._now_ms() // MINUTE_MS)
 
     def _reached(self) -> Progress:
         """What has been reached now; nothing more goes into files of earlier minutes."""
@@ -279,7 +292,7 @@ class TimerService:
         indexed = max(reached.seen, self._saved.indexed) if sync else self._saved.indexed
         await self._write(reached._replace(indexed=indexed))
         self._recorded = delivered_count
-        await self.backlog.forget_before(open_minute)
+        await self.backlog.forget_before(lambda: min(open_minute, self._open_minute))
         return True
 
     async def _save(self, indexed: int) -> None:
