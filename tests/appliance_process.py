@@ -13,16 +13,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from appliance.appliance_config import ApplianceConfig
+from appliance.bench.peer import DISK_MARKS
+
 ROOT = Path(__file__).resolve().parent.parent
 READY = re.compile(r"GANTRY READY http=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")
 START_TIMEOUT_S = 60.0
+PROPERTIES = {**DISK_MARKS, "mappedFileSizeCommitLog": str(64 << 20)}
 
 
 class RunningAppliance:
-    """`with RunningAppliance(tmp_path / "data") as gantry:` runs it until the block ends."""
+    """`with RunningAppliance(tmp_path / "data") as gantry:` runs it until the block ends.
+
+    Its brokers' files have marks that no disk reaches, and commit-log files that need little room.
+    """
 
     def __init__(self, data: Path, *options: str, command: tuple[str, ...] = (sys.executable, "-m", "appliance", "up")):
         ports = ("--http-port", "0", "--namesrv-port", "0", "--broker-port", "0")
+        self._folder = data
+        self._brokers = int(options[options.index("--brokers") + 1]) if "--brokers" in options else 1
         self._command = [*command, "--data", str(data), "--no-install-reports", *ports, *options]
         self._lines: list[str] = []
         self._ended = threading.Event()
@@ -33,7 +42,12 @@ class RunningAppliance:
         return "".join(self._lines)
 
     def __enter__(self) -> Self:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GANTRY_")}
+        for name in ApplianceConfig(brokers=self._brokers).broker_names:
+            path = self._folder / "brokers" / name / "broker.properties"
+            if not path.exists():
+                path.parent.mkdir(parents=True)
+                path.write_text("".join(f"{key}={value}\n" for key, value in PROPERTIES.items()))
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("GANTRY_", "DJANGO_"))}
         started = time.monotonic()
         self.process = subprocess.Popen(
             self._command,

@@ -19,12 +19,15 @@ from pathlib import Path
 # What is meant for the tests themselves: see the README of tests/interop, and the conftests.
 OURS = re.compile(r"GANTRY_(INTEROP|CRASH|WRITE|SHRINK|TEST|BENCH)(_|$)")
 FOREIGN = re.compile(r"GANTRY(MQ)?_|ROCKETMQ_|NAMESRV_ADDR$|MQ_|DJANGO_|SPARK_|PYSPARK_")
+RUN_VARIABLE = "GANTRY_TEST_RUN"
 PREFIX = "gantry-tests-"
 LEFT_BEHIND_S = 6 * 3600.0  # no run takes so long, not even one in another container that shares the folder
 
 
 def isolate() -> None:
-    """Once in a process that runs tests."""
+    """Once in a process that runs tests; one that it starts belongs to it, even if it reads the tests' settings."""
+    if RUN_VARIABLE in os.environ:
+        return
     for name in [name for name in os.environ if FOREIGN.match(name) and not OURS.match(name)]:
         if name != "DJANGO_SETTINGS_MODULE":  # pytest-django has just put it there
             del os.environ[name]
@@ -35,6 +38,7 @@ def isolate() -> None:
     # pytest's own folder stays where it was, because what a failed test left there is worth a look.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(parent))
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    os.environ[RUN_VARIABLE] = str(folder)
     os.environ["GANTRY_DATA"] = str(folder / "data")
     (folder / "data").mkdir(mode=0o700)
 
