@@ -35,5 +35,5 @@ def test_a_wait_that_fails_tells_address_headline_problems_and_text(
         "Stored: 3",
     ):
         assert words in str(failed.value)
-    with pytest.raises(AssertionError, match="an element .nothing"):
-        page.find(".nothing")
+    with pytest.raises(AssertionError, match="an element #nothing"):
+        page.find("#nothing")
