@@ -16,6 +16,7 @@ from appliance.broker.clients import Channels, ClientChannel, Memberships, expir
 from appliance.broker.subscription_agreement import SubscriptionAgreement, WishCounter, wish_of
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.log_limit import LogLimit
+from gantrymq.errors import MessageRejected
 from gantrymq.remoting.bodies import ConsumerData, ConsumerIdList, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
@@ -23,6 +24,11 @@ from gantrymq.remoting.command import RemotingCommand
 logger = logging.getLogger(__name__)
 
 NOTICE_INTERVAL_S = 0.1
+SUBSCRIBED_BYTES_MAX = 256 << 20  # of the subscriptions of all members together, about
+EXPRESSION_CHARS_MAX = 32_768  # of one subscription, as of SQL conditions
+SUBSCRIPTION_BYTES = 1024  # that any subscription takes
+TAG_BYTES = 96  # that a tag takes beside its characters
+WORD_CHARS_MAX = 256  # of names that are short or wrong
 
 
 @dataclass(slots=True)
@@ -41,6 +47,7 @@ class ConsumerGroupInfo:
     channels: Channels = field(default_factory=dict)
     wishes: WishCounter = field(default_factory=WishCounter)
     wishes_version: int = 0
+    weight: int = 0  # bytes of the subscriptions, about
     _id_list: bytes | None = None
 
     @property
@@ -112,6 +119,7 @@ class ConsumerGroupInfo:
                 self.subscriptions[topic] = subscription
         for topic in self.subscriptions.keys() - by_topic.keys():
             del self.subscriptions[topic]
+        self.weight = sum(map(_weight, self.subscriptions.values()))
         return is_changed
 
 
@@ -126,6 +134,8 @@ class ConsumerManager:
         self._silent_groups: set[str] = set()  # groups whose settings switch notices off
         self._to_notify: dict[str, None] = {}  # in order of their first change
         self._has_notices = asyncio.Event()
+        self._weights: dict[tuple[ServerConnection, str], int] = {}
+        self.subscribed_bytes = 0  # of all members
         self.groups: dict[str, ConsumerGroupInfo] = {}
         self.on_group_gone: Callable[[str], None] | None = None  # told when a group's last member left
         self.agreement = SubscriptionAgreement(clock=clock)
@@ -142,8 +152,12 @@ class ConsumerManager:
         *,
         is_notifying: bool = True,
     ) -> None:
-        """Note a heartbeat of one consumer group. is_notifying: the group's own switch."""
+        """Note a heartbeat of one consumer group. is_notifying: the group's own switch.
+
+        Raises MessageRejected when its subscriptions are too much to be remembered.
+        """
         name = consumer.group_name
+        self._weigh(connection, name, _weight_of(consumer))
         info = self.groups.get(name)
         if info is None:
             info = ConsumerGroupInfo(name, consumer.consume_type, consumer.message_model, consumer.consume_from_where)
@@ -157,7 +171,9 @@ class ConsumerManager:
             self._memberships.add(connection, name)
             if self._log_limit.allows("consumer_joined", connection.remote_text.rpartition(":")[0]):
                 logger.info("consumer joined", extra={"event": "consumer_joined", "group": name, "client": client_id})
+        self.subscribed_bytes -= info.weight
         is_changed = info.subscribe(consumer.subscription_data_set)
+        self.subscribed_bytes += info.weight
         if is_notifying:
             self._silent_groups.discard(name)
         else:
@@ -177,6 +193,7 @@ class ConsumerManager:
         if info is None or member is None:
             return
         self._memberships.remove(connection, group)
+        self.subscribed_bytes -= self._weights.pop((connection, group), 0)
         if self._log_limit.allows("consumer_left", connection.remote_text.rpartition(":")[0]):
             logger.info("consumer left", extra={"event": "consumer_left", "group": group, "client": member.client_id})
         if info.channels:
@@ -184,6 +201,7 @@ class ConsumerManager:
             self.agreement.look(info)
         else:
             del self.groups[group]
+            self.subscribed_bytes -= info.weight
             self.agreement.forget(group)
             self._silent_groups.discard(group)
             self._to_notify.pop(group, None)
@@ -200,6 +218,17 @@ class ConsumerManager:
         for group, member in expired({name: info.channels for name, info in self.groups.items()}, now):
             self.unregister(group, member.connection, is_gone=True)
             member.connection.close("consumer sent no heartbeat")
+
+    def _weigh(self, connection: ServerConnection, group: str, weight: int) -> None:
+        """Count what a member's heartbeat brings. It never counts for less later: an old subscription may stay."""
+        known = self._weights.get((connection, group), 0)
+        if weight <= known:
+            return
+        more = weight - known
+        if self.subscribed_bytes + 2 * more > SUBSCRIBED_BYTES_MAX:  # the group keeps the newest, too
+            raise MessageRejected(f"group {group}: the subscriptions of all clients take too much memory already")
+        self.subscribed_bytes += more
+        self._weights[connection, group] = weight
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -250,3 +279,25 @@ class ConsumerManager:
             await self._has_notices.wait()
             self.push_notices()
             await asyncio.sleep(NOTICE_INTERVAL_S)
+
+
+def _weight_of(consumer: ConsumerData) -> int:
+    """About how many bytes it takes to remember what a member subscribes to. Raises MessageRejected."""
+    for word in (consumer.consume_type, consumer.message_model, consumer.consume_from_where):
+        if len(str(word)) > WORD_CHARS_MAX:
+            raise MessageRejected(f"group {consumer.group_name}: consumeType, messageModel or consumeFromWhere is none")
+    return sum(map(_weight, consumer.subscription_data_set))
+
+
+def _weight(item: SubscriptionData) -> int:
+    """About how many bytes it takes to remember one subscription. Raises MessageRejected."""
+    tags = len(item.tags_set) + len(item.code_set)
+    chars = max(len(item.sub_string), sum(len(str(tag)) for tag in item.tags_set))
+    if max(len(item.topic), len(item.expression_type)) > WORD_CHARS_MAX:
+        raise MessageRejected(f"a topic and a type of expression have at most {WORD_CHARS_MAX} characters")
+    if max(chars, tags) > EXPRESSION_CHARS_MAX:
+        raise MessageRejected(
+            f"the subscription to {item.topic} has {chars} characters, {tags} tags and codes: "
+            f"at most {EXPRESSION_CHARS_MAX} of each"
+        )
+    return SUBSCRIPTION_BYTES + 2 * chars + TAG_BYTES * tags

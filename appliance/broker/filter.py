@@ -12,10 +12,12 @@ import functools
 from collections.abc import Callable
 
 from appliance.broker.sql_filter import Condition
+from appliance.errors import BrokerError
 from gantrymq.message import properties as names
 from gantrymq.message import topics
 from gantrymq.message.properties import decode_properties, string_hash_code
 from gantrymq.remoting.bodies import SubscriptionData
+from gantrymq.remoting.codes import ResponseCode
 from store.consume_queue_ext import ExtUnit
 from store.content_filter import ContentFilter
 from store.results import TagFilter
@@ -26,6 +28,8 @@ SQL92 = "SQL92"
 Wanted = TagFilter | ContentFilter | None
 """What a pull wants: tags, content, or everything."""
 
+EXPRESSION_CHARS_MAX = 32_768  # as of SQL conditions
+CACHED_CHARS_MAX = 512  # of an expression that is kept parsed: four thousand of them take less than 64 MiB
 RECORDS_MAX = 256  # looked into by one read, then the loop is somebody else's; the client comes again at once
 COMPARISONS_MAX = 100_000  # made by one read: some 3 ms
 
@@ -36,16 +40,28 @@ def is_by_tag(expression_type: str | None) -> bool:
 
 def filter_of(subscription: SubscriptionData) -> TagFilter | None:
     """The wanted hash codes of a TAG subscription; None is everything."""
-    if subscription.sub_string in ("", SUB_ALL):
-        return None
+    if subscription.class_filter_mode or subscription.sub_string in ("", SUB_ALL):
+        return None  # a class of the client's own filters, behind the broker
     if subscription.code_set:
         return frozenset(subscription.code_set)
     return parse_tags(subscription.sub_string)  # clients that send the expression only
 
 
-@functools.lru_cache(maxsize=4096)
 def parse_tags(expression: str) -> TagFilter | None:
-    """`TagA || TagB` to hash codes; None for everything ("" and "*")."""
+    """`TagA || TagB` to hash codes; None for everything ("" and "*"). BrokerError when it is too long."""
+    if len(expression) <= CACHED_CHARS_MAX:
+        return _parsed(expression)
+    if len(expression) > EXPRESSION_CHARS_MAX:
+        raise BrokerError(
+            ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+            f"parse the consumer's subscription failed: an expression has at most {EXPRESSION_CHARS_MAX} characters, "
+            f"this one {len(expression)}",
+        )
+    return _parsed.__wrapped__(expression)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(expression: str) -> TagFilter | None:
     tags = [tag.strip() for tag in expression.split("||")]
     tags = [tag for tag in tags if tag]
     if not tags or tags == [SUB_ALL]:

@@ -23,6 +23,9 @@ PropertiesOf = Callable[[str, int, int, int], list[bytes]]
 
 HELD_MAX = 100_000  # pulls waiting at once
 HELD_PER_CONNECTION_MAX = 20_000  # a consumer holds one a queue
+HELD_BYTES_MAX = 128 << 20  # of pulls that bring more than a usual one: long expressions, bodies
+USUAL_BYTES = 1024
+BYTES_OF_A_CHARACTER = 24  # of an expression: two make a tag, with its place in a set
 SWEEP_SECONDS = 1.0  # RocketMQ looks every 5 s, so there 15 s mean up to 20
 
 
@@ -34,6 +37,7 @@ class HeldPull(NamedTuple):
     wanted_offset: int
     wanted: Wanted
     deadline: float
+    extra_bytes: int = 0  # beyond what any pull takes, about
 
 
 class PullRequestHold:
@@ -51,12 +55,19 @@ class PullRequestHold:
         self._woken: list[HeldPull] = []
         self._counts: dict[ServerConnection, int] = {}
         self.held_count = 0
+        self.held_bytes = 0  # of unusual pulls
 
     def park(self, topic: str, queue_id: int, pull: HeldPull) -> None:
         """Let a pull wait. BrokerError SYSTEM_BUSY when too many do: consumers come again after a second."""
         count = self._counts.get(pull.connection, 0)
         if count >= HELD_PER_CONNECTION_MAX or self.held_count >= HELD_MAX:
             raise BrokerError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]too many pulls wait already")
+        extra_bytes = _extra_bytes(pull.request)
+        if extra_bytes:
+            if self.held_bytes + extra_bytes > HELD_BYTES_MAX:
+                raise BrokerError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]pulls that wait take too much memory already")
+            self.held_bytes += extra_bytes
+            pull = pull._replace(extra_bytes=extra_bytes)
         self._counts[pull.connection] = count + 1
         self.held_count += 1
         self._held.setdefault((topic, queue_id), []).append(pull)
@@ -93,9 +104,11 @@ class PullRequestHold:
             wanted.matches(properties) for properties in self._properties_of(topic, queue_id, offset, count)
         )
 
-    def _release(self, connection: ServerConnection) -> None:
-        """One pull of the connection waits no longer."""
+    def _release(self, pull: HeldPull) -> None:
+        """A pull waits no longer."""
+        connection = pull.connection
         self.held_count -= 1
+        self.held_bytes -= pull.extra_bytes
         count = self._counts[connection] - 1
         if count:
             self._counts[connection] = count
@@ -103,7 +116,7 @@ class PullRequestHold:
             del self._counts[connection]
 
     def _wake(self, pull: HeldPull) -> None:
-        self._release(pull.connection)
+        self._release(pull)
         if not self._woken:
             asyncio.get_running_loop().call_soon(self._answer_woken)
         self._woken.append(pull)
@@ -126,7 +139,7 @@ class PullRequestHold:
             kept = []
             for pull in waiting:
                 if pull.connection.is_closing:
-                    self._release(pull.connection)
+                    self._release(pull)
                     continue
                 if now >= pull.deadline:
                     self._wake(pull)
@@ -136,3 +149,14 @@ class PullRequestHold:
                 self._held[key] = kept
             else:
                 del self._held[key]
+
+
+def _extra_bytes(request: RemotingCommand | PullRequest) -> int:
+    """About how much memory a waiting pull takes beyond a usual one."""
+    if isinstance(request, PullRequest):
+        chars = len(request.fields.subscription)
+    else:
+        chars = sum(map(len, request.ext_fields)) + sum(map(len, request.ext_fields.values()))
+    if chars + len(request.body) <= USUAL_BYTES:
+        return 0
+    return chars * BYTES_OF_A_CHARACTER + len(request.body)

@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # unless settings say otherwise
 WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
 COPIED_BYTES_MAX = 8 * 1024  # answers below it are joined, larger ones go to the socket from where they lie
+REQUEST_HEADER_BYTES_MAX = 1024 * 1024  # a message's properties fill 200 KiB at most, with each byte escaped
 INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
 
 
@@ -61,7 +62,9 @@ class ServerConnection(asyncio.Protocol):
         self._routes = server.routes
         self._access = server.access
         decode = decode_request if server.access is None else decode_request_with_fields
-        self._protocol = RemotingProtocol(frame_bytes_max=server.frame_bytes_max, decode=decode)
+        self._protocol = RemotingProtocol(
+            frame_bytes_max=server.frame_bytes_max, header_bytes_max=REQUEST_HEADER_BYTES_MAX, decode=decode
+        )
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes | memoryview] = []
         self._awaited: dict[int, asyncio.Future[RemotingCommand]] = {}

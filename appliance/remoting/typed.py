@@ -36,6 +36,7 @@ _decode_send = msgspec.json.Decoder(SendRequest, strict=False).decode
 _decode_pull = msgspec.json.Decoder(PullRequest, strict=False).decode
 _decode_raw_send = msgspec.json.Decoder(_RawSend, strict=True).decode
 _convert = msgspec.convert
+_UNUSUAL = (msgspec.ValidationError, msgspec.DecodeError, RecursionError)  # the last: brackets without end
 
 
 def decode_request(buffer: bytes, start: int, end: int) -> RemotingCommand | SendRequest | PullRequest:
@@ -51,7 +52,7 @@ def decode_request(buffer: bytes, start: int, end: int) -> RemotingCommand | Sen
         if header_end <= end:
             try:
                 request = decode(buffer[header_start:header_end])
-            except (msgspec.ValidationError, msgspec.DecodeError):
+            except _UNUSUAL:
                 return RemotingCommand.decode_at(buffer, start, end)  # unusual, not necessarily wrong
             request.body = buffer[header_end:end]
             return request
@@ -67,7 +68,7 @@ def decode_request_with_fields(buffer: bytes, start: int, end: int) -> RemotingC
             try:
                 raw = _decode_raw_send(buffer[header_start:header_end])
                 fields = _convert(raw.fields, SendFields, strict=False)
-            except (msgspec.ValidationError, msgspec.DecodeError):
+            except _UNUSUAL:
                 return RemotingCommand.decode_at(buffer, start, end)  # unusual, not necessarily wrong
             body = buffer[header_end:end]
             return SignedSend(

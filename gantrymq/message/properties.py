@@ -127,19 +127,29 @@ _POWERS: dict[int, tuple[int, ...]] = {}
 
 
 def powers_of_31(length: int) -> tuple[int, ...]:
-    """Return 31**(length-1) … 31**0, each modulo 2**32: the weights of Java's hash for a text of that length."""
+    """Return 31**(length-1) … 31**0, each modulo 2**32: the weights of Java's hash for a text of at most POWERS_MAX."""
     powers = _POWERS.get(length)
     if powers is None:
         powers = tuple([pow(31, exponent, 1 << 32) for exponent in range(length - 1, -1, -1)])
-        if length <= POWERS_MAX:
-            _POWERS[length] = powers
+        _POWERS[length] = powers
     return powers
 
 
 def hash_of_ascii(text: bytes) -> int:
     """Return Java's String.hashCode of ASCII text, as an unsigned 32-bit number."""
+    if len(text) > POWERS_MAX:
+        return _hash_in_pieces(text)
     total: int = sum(map(operator.mul, text, powers_of_31(len(text))))
     return total & 0xFFFFFFFF
+
+
+def _hash_in_pieces(text: bytes) -> int:
+    """The same of a long text: powers for each of its bytes would take a hundred times its memory, and seconds."""
+    total = 0
+    for at in range(0, len(text), POWERS_MAX):
+        piece = text[at : at + POWERS_MAX]
+        total = (total * pow(31, len(piece), 1 << 32) + hash_of_ascii(piece)) & 0xFFFFFFFF
+    return total
 
 
 def string_hash_code(text: str) -> int:

@@ -14,27 +14,42 @@ from gantrymq.errors import FrameError
 from gantrymq.remoting.command import RemotingCommand
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024  # RocketMQ: com.rocketmq.remoting.frameMaxLength; the length field counts
+HEADER_BYTES_MAX = 0xFFFFFF  # what the header word can say
 
 _LENGTH = struct.Struct(">i")
+_HEADER_WORD = struct.Struct(">I")
+_HEADER_LENGTH_MASK = 0xFFFFFF
 _TLS_RECORDS = (0x1503, 0x1603)  # how a TLS alert and a TLS handshake begin
 
 
 class RemotingProtocol:
     """Splits a byte stream into commands. After FrameError only closing the connection is left.
 
+    header_bytes_max: of one frame. Servers take less than the protocol allows, for a header is much work for its bytes.
     decode: reads one frame, (buffer, start of the header word, end) -> command; a server may know quicker ways for
     some.
     """
 
-    __slots__ = ("_buffer", "_chunk_bytes", "_chunks", "_decode", "_frame_bytes_max", "_missing", "_position")
+    __slots__ = (
+        "_buffer",
+        "_chunk_bytes",
+        "_chunks",
+        "_decode",
+        "_frame_bytes_max",
+        "_header_bytes_max",
+        "_missing",
+        "_position",
+    )
 
     def __init__(
         self,
         *,
         frame_bytes_max: int = FRAME_BYTES_MAX,
+        header_bytes_max: int = HEADER_BYTES_MAX,
         decode: Callable[[bytes, int, int], Any] = RemotingCommand.decode_at,
     ) -> None:
         self._frame_bytes_max = frame_bytes_max
+        self._header_bytes_max = header_bytes_max
         self._decode = decode
         self._buffer = b""
         self._position = 0  # of the next unread byte in _buffer
@@ -78,8 +93,20 @@ class RemotingProtocol:
         if total < 4 or total + 4 > self._frame_bytes_max:
             hint = ": a TLS record, and this side speaks without TLS" if total >> 16 in _TLS_RECORDS else ""
             raise FrameError(f"frame length {total} is outside 4..{self._frame_bytes_max - 4}{hint}")
+        if total > self._header_bytes_max and not self._is_header_bounded(buffer, start, available):
+            return None
         if available < 4 + total:
             self._missing = 4 + total - available
             return None
         self._position = end = start + 4 + total
         return self._decode(buffer, start + 4, end)  # type: ignore[no-any-return]  # a command, or what acts as one
+
+    def _is_header_bounded(self, buffer: bytes, start: int, available: int) -> bool:
+        """Look at the header's length, before its bytes are there. False: that is still to come. Raises FrameError."""
+        if available < 8:
+            self._missing = 8 - available
+            return False
+        header_bytes = _HEADER_WORD.unpack_from(buffer, start + 4)[0] & _HEADER_LENGTH_MASK
+        if header_bytes > self._header_bytes_max:
+            raise FrameError(f"header of {header_bytes} bytes: at most {self._header_bytes_max} are read")
+        return True

@@ -167,6 +167,15 @@ def test_the_hash_is_javas_loop_over_utf16_units(text: str) -> None:
     assert properties.string_hash_code(text) == (code if code < 1 << 31 else code - (1 << 32))
 
 
+@pytest.mark.parametrize("length", [511, 512, 513, 1024, 100_000])
+def test_the_hash_of_a_long_text_is_the_same(length: int) -> None:
+    text = ("RocketMQ" * length)[:length]
+    code = 0
+    for character in text:
+        code = (31 * code + ord(character)) % (1 << 32)
+    assert properties.hash_of_ascii(text.encode()) == code
+
+
 @given(hosts, st.integers(0, (1 << 63) - 1))
 @bounded(150)
 def test_an_offset_message_id_reads_back(host: tuple[str, int], physical_offset: int) -> None:

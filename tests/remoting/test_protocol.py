@@ -54,3 +54,16 @@ def test_the_largest_frame_is_taken() -> None:
     command = protocol.next_command()
     assert command is not None
     assert len(command.body) == FRAME_BYTES_MAX - len(frame)
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 5, 7, 8, 1 << 20])
+def test_a_header_above_the_limit_is_an_error_as_soon_as_its_length_is_there(chunk_bytes: int) -> None:
+    protocol = RemotingProtocol(header_bytes_max=1000)
+    stream = FRAMES[3] + (2000).to_bytes(4) + (1001).to_bytes(4)
+    found: list[RemotingCommand] = []
+    with pytest.raises(FrameError, match="header of 1001 bytes"):
+        for start in range(0, len(stream), chunk_bytes):
+            protocol.receive_data(stream[start : start + chunk_bytes])
+            found += commands_of(protocol)
+    if chunk_bytes < 8:
+        assert [command.body for command in found] == [bytes(70_000)], "a long body is no long header"

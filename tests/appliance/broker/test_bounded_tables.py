@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from appliance.broker import consumer_offset, long_polling, subscription_group, topic_config
+from appliance.broker import consumer_groups, consumer_offset, long_polling, subscription_group, topic_config
 from appliance.broker.processors import clients
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -111,3 +113,94 @@ async def test_pulls_that_wait_are_bounded_in_number_and_time(tmp_path: Path, mo
         assert codes == [ResponseCode.SYSTEM_BUSY] * 5 + [ResponseCode.PULL_NOT_FOUND] * 10
         assert tool.broker.hold.held_count == 0
         assert tool.broker.hold._counts == {}
+
+
+def consumer(group: str, **subscription: Any) -> ConsumerData:
+    return ConsumerData(group, subscription_data_set=[SubscriptionData("T", **subscription)])
+
+
+async def beat_of(tool: Tool, *consumers: ConsumerData) -> RemotingCommand:
+    body = HeartbeatData("c", [], list(consumers)).to_json()
+    return await asked(tool, RequestCode.HEART_BEAT, body=body)
+
+
+async def asked(tool: Tool, code: int, fields: dict[str, str] | None = None, body: bytes = b"") -> RemotingCommand:
+    """The answer, whatever notices come before it."""
+    tool.peer.write(RemotingCommand.request(code, fields, body=body).encode())
+    while not (answer := await tool.peer.read()).is_response:
+        pass
+    return answer
+
+
+@pytest.mark.parametrize(
+    "subscription",
+    [
+        {"sub_string": "x" * 40_000},
+        {"tags_set": ["t" * 20_000, "u" * 20_000]},
+        {"code_set": list(range(40_000))},
+        {"expression_type": "T" * 300},
+    ],
+)
+async def test_a_subscription_nobody_writes_is_refused_and_not_remembered(
+    tmp_path: Path, subscription: dict[str, Any]
+) -> None:
+    async with tool_at(tmp_path) as tool:
+        answer = await beat_of(tool, consumer("G", **subscription), consumer("H"))
+        assert answer.code == ResponseCode.INVALID_PARAMETER
+        assert set(tool.broker.consumers.groups) == {"H"}, "the group it belongs to is spoiled, no other"
+
+
+async def test_the_subscriptions_of_all_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer_groups, "SUBSCRIBED_BYTES_MAX", 300_000)
+    async with tool_at(tmp_path) as tool:
+        consumers = tool.broker.consumers
+        for number in range(20):
+            answer = await beat_of(tool, consumer(f"G{number}", sub_string="x" * 10_000, sub_version=9))
+            assert answer.code == (0 if number < 7 else ResponseCode.INVALID_PARAMETER), number
+        assert "too much memory" in (answer.remark or "")
+        assert consumers.subscribed_bytes <= 300_000
+        full = consumers.subscribed_bytes
+        assert (await beat_of(tool, consumer("G0", sub_string="x" * 10_000, sub_version=9))).code == 0, "refreshed"
+        assert (await beat_of(tool, consumer("G0", sub_string="x", sub_version=1))).code == 0
+        assert consumers.subscribed_bytes == full, "the newer one is still remembered"
+        for number in range(7):
+            consumers.unregister(f"G{number}", next(iter(consumers.groups[f"G{number}"].channels)))
+        assert consumers.subscribed_bytes == 0
+
+
+@pytest.mark.parametrize("code", [RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE])
+@pytest.mark.parametrize(("subscription", "body"), [("x" * 4000, b""), ("*", b"x" * 100_000)])
+async def test_what_waiting_pulls_take_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: RequestCode, subscription: str, body: bytes
+) -> None:
+    monkeypatch.setattr(long_polling, "HELD_BYTES_MAX", 300_000)
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        fields = {
+            "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "6",
+            "commitOffset": "0", "suspendTimeoutMillis": "60000", "subscription": subscription, "subVersion": "0",
+        }  # fmt: skip
+        await beat(tool, [], {"G": 1})
+        for _ in range(6):
+            tool.peer.write(RemotingCommand.request(code, fields, body=body).encode())
+        while not (answer := await tool.peer.read()).is_response:
+            pass
+        assert (answer.code, "too much memory" in (answer.remark or "")) == (ResponseCode.SYSTEM_BUSY, True)
+        hold = tool.broker.hold
+        assert 0 < hold.held_bytes <= 300_000
+        tool.broker.hold.sweep(time.monotonic() + 100)
+        assert hold.held_bytes == hold.held_count == 0
+
+
+async def test_an_expression_nobody_writes_is_refused_by_a_pull(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        await beat(tool, [], {"G": 1})
+        fields = {
+            "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "4",
+            "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "a||" * 11_000, "subVersion": "0",
+        }  # fmt: skip
+        answer = await asked(tool, RequestCode.PULL_MESSAGE, fields)
+        assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+        fields["subscription"] = "||".join(f"t{number}" for number in range(4000))
+        assert (await asked(tool, RequestCode.PULL_MESSAGE, fields)).code == ResponseCode.PULL_NOT_FOUND

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from appliance.remoting import server as limits
+from appliance.remoting.connection import REQUEST_HEADER_BYTES_MAX
 from appliance.remoting.log_limit import LINES_MAX, WINDOW_S, LogLimit
-from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.peer import Peer, connected
 from tests.harness import serving
@@ -67,6 +68,36 @@ async def test_a_stream_that_is_no_protocol_is_closed_and_others_go_on(tmp_path:
         await until_closed(reader)
         writer.close()
         await probe(other)
+
+
+@pytest.mark.parametrize("code", [RequestCode.SEND_MESSAGE_V2, RequestCode.PULL_MESSAGE])
+@pytest.mark.parametrize("signed", [False, True])
+async def test_brackets_without_end_are_a_bad_frame_in_the_quick_decoders_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, code: RequestCode, signed: bool
+) -> None:
+    """Python's limit of recursion would be an error of ours: its traceback in the log, as often as somebody likes."""
+    caplog.set_level(logging.WARNING)
+    header = b'{"code":%d,"unknown":' % code + b"[" * 100_000
+    async with serving(tmp_path, broker={"acl_enable": signed}) as cluster:
+        reader, writer = await asyncio.open_connection("127.0.0.1", cluster.broker.port)
+        writer.write((4 + len(header)).to_bytes(4) + len(header).to_bytes(4) + header)
+        await until_closed(reader)
+        writer.close()
+    assert "bad_frame" in {getattr(record, "event", "") for record in caplog.records}
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def test_a_header_nobody_needs_is_refused_before_it_arrives(tmp_path: Path) -> None:
+    """Reading 16 MiB of fields kept everybody waiting for a second, looking for a key of 15 MiB for a minute."""
+    async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
+        reader, writer = await asyncio.open_connection("127.0.0.1", cluster.broker.port)
+        header_bytes = REQUEST_HEADER_BYTES_MAX + 1
+        writer.write((4 + header_bytes).to_bytes(4) + header_bytes.to_bytes(4))
+        await until_closed(reader)
+        writer.close()
+        fields = {"topic": "T", "key": "k" * 900_000, "maxNum": "32", "beginTimestamp": "0", "endTimestamp": "9"}
+        answer = await other.ask(RequestCode.QUERY_MESSAGE, fields)
+        assert answer.code == ResponseCode.QUERY_NOT_FOUND, "a large one is answered"
 
 
 async def test_a_frame_that_trickles_in_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
