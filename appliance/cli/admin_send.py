@@ -164,9 +164,15 @@ def parse_delay(text: str) -> float:
 
 def parse_deliver_at(text: str) -> float:
     """A time to come, as seconds since the epoch."""
-    moment_ms = parse_time(text)
+    tomorrow = time.strftime("%Y-%m-%dT10:00", time.localtime(time.time() + 24 * 3600))
+    try:
+        moment_ms = parse_time(text)
+    except argparse.ArgumentTypeError as exc:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: use {tomorrow}, 23:30 (today), or milliseconds"
+        ) from exc
     if moment_ms <= time.time() * 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time to come: use 2026-11-21T10:00, or --delay-seconds 7200")
+        raise argparse.ArgumentTypeError(f"{text!r} is no time to come: use {tomorrow}, or --delay-seconds 7200")
     return moment_ms / 1000
 
 
@@ -201,7 +207,7 @@ def _send_arguments(parser: argparse.ArgumentParser) -> None:
         help="deliver it so much later, such as 2.5 (RocketMQ 4.9 brokers deliver at once)",
     )  # fmt: skip
     parser.add_argument(
-        "--deliver-at", type=parse_deliver_at, metavar="TIME", help="deliver it then: 2026-11-21T10:00, 10:30 (today)"
+        "--deliver-at", type=parse_deliver_at, metavar="TIME", help="deliver it then: 2030-01-31T10:00, 23:30 (today)"
     )
     parser.add_argument(
         "--delay-level",

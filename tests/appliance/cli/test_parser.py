@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 from pathlib import Path
 
 import pytest
 
+from appliance.cli.admin_send import parse_deliver_at
 from tests.appliance.cli.running_gantry import run_gantry
 
 
@@ -61,3 +64,11 @@ def test_certificates_go_nowhere_that_can_not_be_written(tmp_path: Path, capsys:
     (tmp_path / "file").write_text("")
     ran = run_gantry(capsys, "tls", "create", str(tmp_path / "file" / "folder"))
     assert (ran.code, ran.err.startswith("gantry tls: can't write to ")) == (1, True)
+
+
+@pytest.mark.parametrize("wrong", ["2h", "begin", "2020-01-01T10:00", "soon"])
+def test_the_time_that_is_proposed_for_a_delivery_is_one_that_is_taken(wrong: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError) as refused:
+        parse_deliver_at(wrong)
+    (proposed,) = re.findall(r"use (\S+T[0-9:]+),", str(refused.value))
+    assert parse_deliver_at(proposed) > 0
