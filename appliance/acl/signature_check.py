@@ -30,21 +30,25 @@ class SignatureCheck:
 
     def is_genuine(self, key: SigningKey, fields: Mapping[str, str], body: bytes) -> bool:
         """Compare the Signature field with what the key makes of the others and the body."""
+        return self.signed_part(key, fields, body) is not None
+
+    def signed_part(self, key: SigningKey, fields: Mapping[str, str], body: bytes) -> bytes | None:
+        """What was signed of the fields, their values in the order of their names; None when the signature is wrong."""
         names = tuple(fields)
         pick = self._orders.get(names) or self._order(names)
         try:
             given = fields.get(SIGNATURE, "").encode()
             content = "".join(pick(fields)).encode()
         except UnicodeEncodeError:  # lone surrogates: JSON can write them, UTF-8 can't
-            return False
+            return None
         if hmac.compare_digest(b2a_base64(key.digest(content, body), newline=False), given):
-            return True
+            return content
         for name in _UNSIGNED_BY_SOME:
             if name in fields:
                 content = signed_content(fields, leave_out=(name,))
                 if hmac.compare_digest(b2a_base64(key.digest(content, body), newline=False), given):
-                    return True
-        return False
+                    return content
+        return None
 
     def _order(self, names: tuple[str, ...]) -> _Pick:
         signed = sorted(name for name in names if name != SIGNATURE)

@@ -238,6 +238,31 @@ async def test_a_request_that_somebody_saw_can_not_be_sent_again(tmp_path: Path)
         assert access is not None and access.denied["replayed"] == 3 and access.unstamped == 0
 
 
+async def test_a_stamp_does_not_go_away_by_another_name(tmp_path: Path) -> None:
+    """The signature covers values in the order of their names: renamed or cut in two, a stamp keeps it right."""
+    async with (
+        guarded(tmp_path) as cluster,
+        signed_peer(cluster.broker.port) as peer,
+        signed_peer(cluster.broker.port) as thief,
+    ):
+        request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
+        RIGHT.sign(request, peer.stamper)
+        assert (await peer.send(request)).code == 0
+        fields = dict(request.ext_fields)
+        stamp = fields.pop("RequestStamp")
+        hidden = [
+            {**fields, "RequestStamq": stamp},
+            {**fields, "Ra": stamp[:5], "Rb": stamp[5:20], "Rc": stamp[20:]},
+            {**fields, "a": stamp + fields["a"]},
+            {**fields, "AAA": "", "Rx": stamp},
+        ]
+        for shape in hidden:
+            request.ext_fields = shape
+            answer = await thief.send(request)
+            assert is_denied(answer) and "stamp is hidden" in (answer.remark or ""), answer
+        assert cluster.broker.store.max_offset("TopicX", 0) == 1
+
+
 async def test_clients_without_stamps_are_served_unless_a_setting_or_the_account_says_no(tmp_path: Path) -> None:
     java = Credentials("rightKey1", "rightSecret1", stamped=False)
     strict = "accounts: [{accessKey: rightKey1, secretKey: rightSecret1, topicPerms: [TopicX=PUB], requireStamp: true}]"

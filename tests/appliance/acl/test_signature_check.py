@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.acl import signature_check
 from appliance.acl.access import AccessDenied
 from appliance.acl.signature_check import SignatureCheck
 from gantrymq.remoting.command import RemotingCommand
@@ -85,3 +86,13 @@ async def test_an_unknown_account_takes_as_long_as_a_wrong_signature(tmp_path: P
         assert len(texts) == 1
         wrong, unknown = (statistics.median(taken) for taken in times.values())
         assert 0.5 < wrong / unknown < 2  # the hash of the body dominates: who skips it shows at once
+
+
+def test_signatures_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every decision is hmac.compare_digest's: with one that always says no, nothing is genuine."""
+    request = RemotingCommand.request(12, {"topic": "T", "SecurityToken": "t"})
+    Credentials("access12", "secret12").sign(request)
+    key, check = SigningKey("secret12"), SignatureCheck()
+    assert check.is_genuine(key, request.ext_fields, b"")
+    monkeypatch.setattr(signature_check.hmac, "compare_digest", lambda ours, given: False)
+    assert not check.is_genuine(key, request.ext_fields, b"")

@@ -1,0 +1,65 @@
+"""What could make code or commands of what somebody sent has no place in what is shipped."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = sorted(
+    path for package in ("gantrymq", "store", "appliance", "dashboard") for path in (ROOT / package).rglob("*.py")
+)
+MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "pty", "telnetlib"}
+CALLS = {
+    "eval", "exec", "compile", "os.system", "os.popen", "yaml.load", "yaml.unsafe_load", "yaml.full_load",
+    "subprocess.getoutput", "subprocess.getstatusoutput", "asyncio.create_subprocess_shell", "tempfile.mktemp",
+}  # fmt: skip
+SERVERS = ("appliance/broker", "appliance/namesrv", "appliance/remoting", "appliance/acl", "store", "gantrymq")
+
+
+def findings(source: str, *, serves: bool = False) -> Iterator[str]:
+    """Each forbidden thing with its line. serves: what serves clients starts no process at all."""
+    modules = MODULES | ({"subprocess", "multiprocessing"} if serves else set())
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            yield from (f"{node.lineno}: import {name}" for name in names if name.split(".")[0] in modules)
+        elif isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name in CALLS or (serves and "create_subprocess" in name):
+                yield f"{node.lineno}: {name}"
+            yield from (
+                f"{node.lineno}: shell=True"
+                for keyword in node.keywords
+                if keyword.arg == "shell" and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
+            )
+
+
+def test_nothing_that_is_shipped_makes_code_or_commands_of_data() -> None:
+    assert len(SHIPPED) > 200
+    found = []
+    for path in SHIPPED:
+        name = path.relative_to(ROOT).as_posix()
+        lines = findings(path.read_text(encoding="utf-8"), serves=name.startswith(SERVERS))
+        found += [f"{name}:{line}" for line in lines]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle", "from pickle import loads", "eval(x)", "os.system(x)", "yaml.load(x)",
+        "subprocess.run(x, shell=True)", "subprocess.run(x, shell=flag)",
+    ],
+)  # fmt: skip
+def test_the_search_finds_what_it_looks_for(source: str) -> None:
+    assert list(findings(source))
+
+
+def test_what_serves_clients_starts_no_process() -> None:
+    assert list(findings("import subprocess", serves=True))
+    assert list(findings("asyncio.create_subprocess_exec(x)", serves=True))
+    assert not list(findings("subprocess.run([x])"))
