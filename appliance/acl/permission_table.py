@@ -1,6 +1,6 @@
 """The table: every request code that a broker answers, and what an account needs for it.
 
-    ADMIN          an account with admin: true, signed for: a white-listed address alone is not enough
+    ADMIN          an account with admin: true; an address on the global white list is not enough
     ACCOUNT        any account
     Needs(...)     the topics and groups that the readers find; see needs.py
 
