@@ -31,6 +31,7 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.errors",
     "appliance.garbage",
     "appliance.ignored_settings",
+    "appliance.java_time",
     "appliance.live_config",
     "appliance.logs",
     "appliance.properties_file",

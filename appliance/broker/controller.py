@@ -116,8 +116,8 @@ class BrokerController:
             self.store, self.topics, interval_s=lambda: max(config.topic_retention_interval_ms, 100) / 1000
         )
         self.hold = PullRequestHold(self._pull_again, self.store.properties_of)
-        self.stats = BrokerStatsManager(config.cluster_name)
-        self.send_targets = SendTargets(self.stats, self.store)
+        self.stats = BrokerStatsManager(config.cluster_name, totals=self._totals)
+        self.send_targets = SendTargets(self.stats, self.store, config)
         self.topics.on_replaced = self.send_targets.forget
         self.transaction_checks = TransactionCheckService(
             self.transactions,
@@ -186,7 +186,7 @@ class BrokerController:
         self.store.start()
         await asyncio.to_thread(self.transaction_checks.load)
         self.store.arrival_listener = self._messages_arrived
-        self.schedule.on_delivered = self._count_delivered
+        self.schedule.on_delivered = self.stats.inc_scheduled
         self.timer.on_delivered(self._count_delivered)
         self.timer.on_first = self.topics.create_timer_topic
         self.store.ask_before_delete(self.timer_rolling.may_delete)
@@ -300,6 +300,7 @@ class BrokerController:
         if "brokerPermission" in keys:  # every route changes: the name servers take rows of a new version only
             self.topics.data_version.bump(int(time.time() * 1000))
             self.outer_api.refresh()
+            self.send_targets.forget_all()
 
     def _pull_again(self, connection: ServerConnection, request: RemotingCommand | PullRequest) -> None:
         """Answer a pull that waited."""
@@ -322,8 +323,12 @@ class BrokerController:
         self.producers.connection_closed(connection)
         self.consumers.connection_closed(connection)
 
+    def _totals(self) -> tuple[int, int]:
+        """Records stored, of any kind, and messages read, for the daily figures: RocketMQ's store counts them."""
+        return self.store.stats.put_times, self.store.stats.get_transferred
+
     def _count_delivered(self, topic: str, count: int, size_bytes: int) -> None:
-        """Delayed messages count when they reach their real topic."""
+        """Messages that had a time of their own count when they reach their real topic."""
         self.stats.inc_topic_put(topic, count, size_bytes)
 
 

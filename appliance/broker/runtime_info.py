@@ -120,7 +120,7 @@ def _extent(broker: BrokerController) -> dict[str, str]:
         "dispatchBehindBytes": str(store.dispatch_behind_bytes),
         "earliestMessageTimeStamp": str(store.earliest_store_timestamp()),
         "remainHowManyDataToFlush": readable_bytes(max(store.max_physical_offset - store.flushed_offset, 0)),
-        "remainTransientStoreBufferNumbs": _NO_TRANSIENT_POOL,
+        "remainTransientStoreBufferNumbs": _NO_TRANSIENT_POOL,  # ours has no fixed number of them
         "pageCacheLockTimeMills": "0",  # appends and this answer share one thread: none is ever under way here
     }
 

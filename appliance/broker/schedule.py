@@ -68,7 +68,7 @@ class ScheduleMessageService:
         self._saves = 0
         self._saved: dict[int, int] = {}
         self.offsets: dict[int, int] = {}  # delay level to the next index in its queue
-        self.on_delivered: Callable[[str, int, int], None] | None = None  # topic, messages, bytes
+        self.on_delivered: Callable[[int, str, int], None] | None = None  # queue it left, its topic, bytes
 
     # -- levels -------------------------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class ScheduleMessageService:
         if result.status is PutMessageStatus.PUT_OK:
             self._refused_levels.discard(level)
             if self.on_delivered is not None:
-                self.on_delivered(message.topic, 1, result.size_bytes)
+                self.on_delivered(level - 1, message.topic, result.size_bytes)
             return True
         is_hopeless = result.status in HOPELESS
         if is_hopeless or level not in self._refused_levels:  # a full disk refuses ten times a second: say it once

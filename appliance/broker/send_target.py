@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 
 from appliance.broker.stats import BrokerStatsManager, TopicPuts
+from appliance.config import BrokerConfig
 from gantrymq.message.topics import CLIENTS_MAY_NOT_SEND_TO
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.bodies import PERM_WRITE, SINGLE_TAG, TopicConfig
 from store import MessageStore
 from store.topic_slot import TopicSlot
 
@@ -35,11 +36,12 @@ class SendTarget(TopicPuts):
 class SendTargets:
     """The targets of all topics that were sent to. `plain` has those that any client may send to as they are."""
 
-    def __init__(self, stats: BrokerStatsManager, store: MessageStore) -> None:
+    def __init__(self, stats: BrokerStatsManager, store: MessageStore, config: BrokerConfig) -> None:
         self.plain: dict[str, SendTarget] = {}
         self._others: dict[str, SendTarget] = {}
         self._stats = stats
         self._store = store
+        self._config = config
 
     def of(self, config: TopicConfig) -> SendTarget:
         """Return the target of a topic with this config, the one that stands in the topic table."""
@@ -47,10 +49,20 @@ class SendTargets:
         target = self.plain.get(name) or self._others.get(name)
         if target is None:
             target = SendTarget(config, self._store.topic_slot(name))
-            is_plain = name not in CLIENTS_MAY_NOT_SEND_TO and not name.startswith("%")
-            (self.plain if is_plain else self._others)[target.topic] = target
+            (self.plain if self._is_plain(config) else self._others)[target.topic] = target
             self._stats.watch(target)
         return target
+
+    def _is_plain(self, config: TopicConfig) -> bool:
+        name = config.topic_name
+        if name in CLIENTS_MAY_NOT_SEND_TO or name.startswith("%") or config.topic_filter_type != SINGLE_TAG:
+            return False
+        return not config.order or bool(self._config.permission & PERM_WRITE)
+
+    def forget_all(self) -> None:
+        """The broker's permission changed: the next send to each topic looks again."""
+        self.plain.clear()
+        self._others.clear()
 
     def forget(self, topic: str) -> None:
         """The topic was changed or deleted: the next send looks again. What was counted is not lost."""

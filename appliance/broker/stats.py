@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from gantrymq.message.topics import SCHEDULE_TOPIC
+
 logger = logging.getLogger(__name__)
 
 _Value = TypeVar("_Value")
@@ -32,6 +34,7 @@ QUEUE_PUT_NUMS = "QUEUE_PUT_NUMS"
 QUEUE_PUT_SIZE = "QUEUE_PUT_SIZE"
 QUEUE_GET_NUMS = "QUEUE_GET_NUMS"
 QUEUE_GET_SIZE = "QUEUE_GET_SIZE"
+SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"  # RocketMQ's name for whoever delivers delayed messages
 _QUEUE_NAMES = {QUEUE_PUT_NUMS, QUEUE_PUT_SIZE, QUEUE_GET_NUMS, QUEUE_GET_SIZE}
 
 SAMPLE_PERIOD_S = 10
@@ -171,6 +174,32 @@ class BrokerStatsManager:
         puts.count += count
         puts.times += 1
         puts.size += size
+
+    def inc_delayed_put(self, topic: str, level: int, size: int) -> None:
+        """A send was accepted that waits in `topic`, at a delay level; it counts for its own topic when delivered."""
+        self.inc_topic_put(topic, 1, size)
+        self._inc_schedule_queue(topic, level, size)
+
+    def inc_waiting_retry(self, topic: str, level: int, size: int) -> None:
+        """The same for a message that was sent back: RocketMQ counts it for the topic, not for the broker."""
+        self.add(TOPIC_PUT_NUMS, topic, 1)
+        self.add(TOPIC_PUT_SIZE, topic, size)
+        self._inc_schedule_queue(topic, level, size)
+
+    def _inc_schedule_queue(self, topic: str, level: int, size: int) -> None:
+        if topic == SCHEDULE_TOPIC:
+            self.add(QUEUE_PUT_NUMS, f"{topic}@{level - 1}", 1)
+            self.add(QUEUE_PUT_SIZE, f"{topic}@{level - 1}", size)
+
+    def inc_scheduled(self, queue_id: int, topic: str, size: int) -> None:
+        """A delayed message left its queue of the schedule topic and was stored, with `size` bytes, in its own."""
+        self.inc_topic_put(topic, 1, size)
+        for nums, sizes, place in (
+            (GROUP_GET_NUMS, GROUP_GET_SIZE, SCHEDULE_TOPIC),
+            (QUEUE_GET_NUMS, QUEUE_GET_SIZE, f"{SCHEDULE_TOPIC}@{queue_id}"),
+        ):
+            self.add(nums, f"{place}@{SCHEDULE_CONSUMER}", 1)
+            self.add(sizes, f"{place}@{SCHEDULE_CONSUMER}", size)
 
     def inc_group_get(self, group: str, topic: str, count: int, size: int) -> None:
         """`count` messages of `size` bytes went to a consumer in one answer; counts for the broker too. Hot."""

@@ -42,6 +42,9 @@ SCHEDULE_QUEUES = 18  # fixed in RocketMQ, whatever messageDelayLevel says
 BENCHMARK_QUEUES = 1024
 CLUSTER_QUEUES = 16
 DLQ_QUEUES = 1
+# bits of topicSysFlag (RocketMQ: TopicSysFlag): a topic whose producers, a retry topic whose consumers run in unit mode
+UNIT_FLAG = 1
+UNIT_SUB_FLAG = 2
 CREATED_TOPICS_MAX = 250_000  # by sends and heartbeats; an operator may go on
 WRITE_DELAY_S = 0.02  # a burst of new topics is one write, yet an operator's topic is on disk at once
 

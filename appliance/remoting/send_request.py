@@ -25,6 +25,12 @@ class SendFields(msgspec.Struct, gc=False):
     default_topic: str = msgspec.field(name="c", default="")
     default_topic_queue_nums: Int = msgspec.field(name="d", default=4)
     max_reconsume_times: Int | None = msgspec.field(name="l", default=None)
+    unit_mode: str = msgspec.field(name="k", default="false")
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether the client runs in unit mode: topics that it brings into being are marked."""
+        return self.unit_mode.lower() == "true"
 
     @classmethod
     def of(cls, fields: dict[str, str]) -> SendFields:
@@ -47,6 +53,7 @@ _SHORT_OF = {
     "flag": "h",
     "properties": "i",
     "reconsumeTimes": "j",
+    "unitMode": "k",
     "maxReconsumeTimes": "l",
     "batch": "m",
 }

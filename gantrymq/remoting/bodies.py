@@ -30,6 +30,8 @@ PERM_READ = 4
 PERM_WRITE = 2
 PERM_INHERIT = 1
 
+SINGLE_TAG, MULTI_TAG = "SINGLE_TAG", "MULTI_TAG"  # of a topic's messages
+
 
 # -- topics and routes ------------------------------------------------------------------------------------------------
 
@@ -56,7 +58,7 @@ class TopicConfig(Body):
     read_queue_nums: int = 16
     write_queue_nums: int = 16
     perm: int = PERM_READ | PERM_WRITE
-    topic_filter_type: str = "SINGLE_TAG"
+    topic_filter_type: str = SINGLE_TAG
     topic_sys_flag: int = 0
     order: bool = False
     attributes: dict[str, str] | None = json_field(read=texts, default=None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.broker.consume_lag import lag_ms
 from appliance.broker.processors.admin_topics import QUEUES_A_SLICE, known_topic, queue_entry
+from appliance.java_time import java_time
 from appliance.remoting.lanes import Route
 from appliance.slices import Slices, in_slices
 from gantrymq.remoting import fastjson
@@ -130,20 +131,14 @@ def _time_span(broker: BrokerController, group: str, topic: str, queue_id: int, 
     places = max(consumed, 0), store.min_offset(topic, queue_id), high
     return {
         "consumeTimeStamp": consumed_at,
-        "consumeTimeStampStr": _java_time(consumed_at),
+        "consumeTimeStampStr": java_time(consumed_at),
         "delayTime": lag_ms(time_at, topic, queue_id, places, now_ms),
         "maxTimeStamp": last,
-        "maxTimeStampStr": _java_time(last),
+        "maxTimeStampStr": java_time(last),
         "messageQueue": {"brokerName": broker.config.broker_name, "queueId": queue_id, "topic": topic},
         "minTimeStamp": first,
-        "minTimeStampStr": _java_time(first),
+        "minTimeStampStr": java_time(first),
     }
-
-
-def _java_time(time_ms: int) -> str:
-    """Local time as RocketMQ prints it: 2026-11-21#03:52:12:293."""
-    seconds, rest_ms = divmod(time_ms, 1000)
-    return f"{time.strftime('%Y-%m-%d#%H:%M:%S', time.localtime(seconds))}:{rest_ms:03d}"
 
 
 HANDLERS: dict[int, Route] = {

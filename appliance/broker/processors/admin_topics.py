@@ -19,7 +19,7 @@ from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import GroupList, TopicConfig, TopicList, TopicOffset
+from gantrymq.remoting.bodies import MULTI_TAG, SINGLE_TAG, GroupList, TopicConfig, TopicList, TopicOffset
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.json_body import Body
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
+FILTER_TYPES = (SINGLE_TAG, MULTI_TAG)
 QUEUES_MAX = 16_384  # a topic with more is a slip of the finger; many answers list every queue
 PERM_MAX = 15
 QUEUES_A_SLICE = 32  # looked at before others have a turn: each may take a read of its file

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from appliance.broker.consumer_filter import compiled
 from appliance.broker.filter import is_by_tag
 from appliance.broker.sql_filter import SqlError
+from appliance.broker.topic_config import UNIT_SUB_FLAG
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import Route
@@ -27,7 +28,6 @@ GROUPS_MAX = 1024  # of one client
 GROUPS_ONLINE_MAX = 100_000  # of all, producers and consumers each
 SUBSCRIPTIONS_MAX = 4096  # of one group
 CLIENT_ID_CHARS_MAX = 1024
-UNIT_SUB_FLAG = 2  # topicSysFlag of a retry topic whose consumers run in unit mode
 
 
 def heartbeat(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

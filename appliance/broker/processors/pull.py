@@ -68,7 +68,7 @@ def _pull(broker: BrokerController, connection: ServerConnection, request: Reque
     fields = request.fields if isinstance(request, PullRequest) else PullFields.of(request.ext_fields)
     group, topic, queue_id, offset = fields.group, fields.topic, fields.queue_id, fields.queue_offset
     sys_flag, count_max = fields.sys_flag, fields.count_max
-    wanted = _checked_filter(broker, fields)
+    wanted = _checked_filter(broker, connection, fields)
     if may_wait and sys_flag & COMMIT_OFFSET:
         broker.offsets.commit(group, topic, queue_id, fields.commit_offset)
     if wanted is None or isinstance(wanted, frozenset):
@@ -128,7 +128,7 @@ def _park(
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _checked_filter(broker: BrokerController, fields: PullFields) -> Wanted:
+def _checked_filter(broker: BrokerController, connection: ServerConnection, fields: PullFields) -> Wanted:
     """What a pull that is allowed wants. Raises BrokerError with RocketMQ's code when it is not."""
     group, topic, queue_id = fields.group, fields.topic, fields.queue_id
     if not broker.config.permission & PERM_READ:
@@ -147,7 +147,8 @@ def _checked_filter(broker: BrokerController, fields: PullFields) -> Wanted:
     if not 0 <= queue_id < config.read_queue_nums:
         raise BrokerError(
             ResponseCode.SYSTEM_ERROR,
-            f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{config.read_queue_nums}]",
+            f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{config.read_queue_nums}] "
+            f"consumer:[/{connection.remote_text}]",
         )
     if fields.sys_flag & HAS_SUBSCRIPTION:
         return _own_filter(broker, fields)

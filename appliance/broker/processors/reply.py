@@ -13,6 +13,8 @@ import time
 import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
+from appliance.broker.processors.send import check_gate, check_permission, no_such_queue
+from appliance.broker.topic_config import UNIT_FLAG
 from appliance.errors import BrokerError
 from appliance.remoting.lanes import Route
 from appliance.remoting.send_request import SendFields
@@ -92,22 +94,23 @@ async def send_reply(broker: BrokerController, connection: ServerConnection, req
 def _target(broker: BrokerController, connection: ServerConnection, fields: SendFields) -> TopicConfig:
     """The topic that the reply is stored in, with a queue that it has. Raises BrokerError or MessageRejected."""
     topic = fields.topic
-    if broker.send_gate is not None and time.time() * 1000 < broker.send_gate:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {broker.send_gate}")
+    check_gate(broker)
+    check_permission(broker, topic)
     names.check_topic(topic)
     if not names.may_clients_send_to(topic):
         raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     config = broker.topics.get(topic) or broker.topics.create_on_send(
-        topic, fields.default_topic, fields.default_topic_queue_nums, connection.remote_text
+        topic,
+        fields.default_topic,
+        fields.default_topic_queue_nums,
+        connection.remote_text,
+        UNIT_FLAG if fields.is_unit else 0,
     )
     if config is None:
         raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
-    if fields.queue_id >= max(config.write_queue_nums, config.read_queue_nums):
-        raise BrokerError(
-            ResponseCode.SYSTEM_ERROR,
-            f"request queueId[{fields.queue_id}] is illegal, {config.to_json().decode()} "
-            f"Producer: {connection.remote_text}",
-        )
+    queue_count = max(config.write_queue_nums, config.read_queue_nums)
+    if fields.queue_id >= queue_count or (fields.queue_id < 0 and not config.write_queue_nums):
+        raise no_such_queue(fields.queue_id, config, connection)
     return config
 
 

@@ -11,17 +11,20 @@ import time
 from typing import TYPE_CHECKING
 
 from appliance.broker.processors.transaction import half_message
+from appliance.broker.topic_config import UNIT_FLAG, UNIT_SUB_FLAG
 from appliance.errors import BrokerError
+from appliance.java_time import java_time
 from appliance.remoting.lanes import Route
 from appliance.remoting.send_request import SendFields, SendRequest
 from gantrymq.errors import MessageRejected, RecordError
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX
-from gantrymq.message.sysflag import TRANSACTION_MASK
+from gantrymq.message.sysflag import MULTI_TAGS, TRANSACTION_MASK
 from gantrymq.message.topics import (
     RETRY_PREFIX,
     check_topic,
     may_clients_send_to,
 )
+from gantrymq.remoting.bodies import MULTI_TAG, PERM_WRITE, TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from store.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
@@ -46,8 +49,8 @@ _REFUSALS = {
     ),
     PutMessageStatus.MESSAGE_ILLEGAL: (
         ResponseCode.MESSAGE_ILLEGAL,
-        "the message is illegal, maybe msg body or properties length not matched. msg body length limit B, "
-        "msg properties length limit 32k.",
+        "the message is illegal, maybe msg body or properties length not matched. msg body length limit "
+        "{body_bytes_max}B, msg properties length limit 32KB.",
     ),
     PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: (
         ResponseCode.MESSAGE_ILLEGAL,
@@ -84,14 +87,10 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
         else:
             queue_id, properties = fields.queue_id, fields.properties
         topic = target.topic
-        if queue_id < 0:
+        if queue_id < 0 < target.write_queue_nums:
             queue_id = random.randrange(target.write_queue_nums)
-        elif queue_id >= target.queue_id_end:
-            raise BrokerError(  # a topic that shrank: clients try another queue on this code only
-                ResponseCode.SYSTEM_ERROR,
-                f"request queueId[{queue_id}] is illegal, {target.config.to_json().decode()} "
-                f"Producer: {connection.remote_text}",
-            )
+        elif not 0 <= queue_id < target.queue_id_end:
+            raise no_such_queue(queue_id, target.config, connection)
         if ("TRAN_MSG\x01" in properties or fields.sys_flag & TRANSACTION_MASK) and fields.batch != "true":
             half = half_message(broker, connection, request.body, fields, topic, queue_id)
             if half is not None:
@@ -126,7 +125,9 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
             target.times += 1
             target.size += result.size_bytes
         else:
-            broker.stats.inc_topic_put(result.waits_in, 1, result.size_bytes)
+            broker.stats.inc_delayed_put(
+                result.waits_in, broker.store.delay_levels.level_of(encoded), result.size_bytes
+            )
         if request.flag & ONEWAY_FLAG:
             return None
         answer = broker.send_answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
@@ -234,7 +235,16 @@ def _answer_when_flushed(
 
 def _refusal(broker: BrokerController, result: PutMessageResult) -> BrokerError:
     code, remark = _REFUSALS.get(result.status, _UNKNOWN_REFUSAL)
-    return BrokerError(code, remark.replace("{delay_ms_max}", str(broker.store.timer_rules.delay_ms_max)))
+    remark = remark.replace("{delay_ms_max}", str(broker.store.timer_rules.delay_ms_max))
+    return BrokerError(code, remark.replace("{body_bytes_max}", str(broker.store_config.message_bytes_max)))
+
+
+def no_such_queue(queue_id: int, config: TopicConfig, connection: ServerConnection) -> BrokerError:
+    """The refusal of a topic that shrank, or can't be written at all: clients try another queue on this code only."""
+    return BrokerError(
+        ResponseCode.SYSTEM_ERROR,
+        f"request queueId[{queue_id}] is illegal, {config.to_json().decode()} Producer: {connection.remote_text}",
+    )
 
 
 # -- properties -------------------------------------------------------------------------------------------------------
@@ -276,8 +286,8 @@ def _unusual_target(
 ) -> tuple[SendTarget, int, str]:
     """(topic, queue id, properties) that the message really goes to. Raises BrokerError."""
     topic = fields.topic
-    if broker.send_gate is not None and time.time() * 1000 < broker.send_gate:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {broker.send_gate}")
+    check_gate(broker)
+    check_permission(broker, topic)
     try:
         check_topic(topic)
     except MessageRejected as exc:
@@ -289,13 +299,41 @@ def _unusual_target(
     config = broker.topics.get(topic)
     if config is None:
         queue_count = fields.default_topic_queue_nums
-        config = broker.topics.create_on_send(topic, fields.default_topic, queue_count, connection.remote_text)
+        sys_flag = UNIT_FLAG if fields.is_unit else 0
+        config = broker.topics.create_on_send(
+            topic, fields.default_topic, queue_count, connection.remote_text, sys_flag
+        )
     if config is None:
         raise BrokerError(
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{topic}] not exist, apply first please! Create it, or switch autoCreateTopicEnable on.",
         )
-    return broker.send_targets.of(config), fields.queue_id, fields.properties
+    return _target(broker, config, fields), fields.queue_id, fields.properties
+
+
+def check_gate(broker: BrokerController) -> None:
+    """Raise BrokerError before startAcceptSendRequestTimeStamp."""
+    if broker.send_gate is not None and time.time() * 1000 < broker.send_gate:
+        until = java_time(broker.send_gate, "%Y-%m-%d %H:%M:%S", ",")
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {until}")
+
+
+def check_permission(broker: BrokerController, topic: str) -> None:
+    """Raise BrokerError for an ordered topic on a broker that may not be written.
+
+    Other topics leave it by their routes: what is on its way is taken. Order would be lost between two brokers.
+    """
+    config = broker.topics.configs.get(topic)
+    if config is not None and config.order and not broker.config.permission & PERM_WRITE:
+        host = broker.config.advertised_address_host
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{host}] sending message is forbidden")
+
+
+def _target(broker: BrokerController, config: TopicConfig, fields: SendFields) -> SendTarget:
+    """The target of a topic; messages of one with several tags a message are marked, as consumers may ask."""
+    if config.topic_filter_type == MULTI_TAG:
+        fields.sys_flag |= MULTI_TAGS
+    return broker.send_targets.of(config)
 
 
 def _retry_target(broker: BrokerController, request: Request, fields: SendFields) -> tuple[SendTarget, int, str]:
@@ -310,9 +348,10 @@ def _retry_target(broker: BrokerController, request: Request, fields: SendFields
     if fields.reconsume_times >= tries_max:
         dead = broker.topics.create_dlq_topic(group_name)
         undelayed = "\x02".join(pair for pair in fields.properties.split("\x02") if not pair.startswith("DELAY\x01"))
-        return broker.send_targets.of(dead), 0, undelayed
-    config = broker.topics.create_retry_topic(fields.topic, max(group.retry_queue_nums, 1))
-    return broker.send_targets.of(config), fields.queue_id, fields.properties
+        return _target(broker, dead, fields), 0, undelayed
+    sys_flag = UNIT_SUB_FLAG if fields.is_unit else 0
+    config = broker.topics.create_retry_topic(fields.topic, max(group.retry_queue_nums, 1), topic_sys_flag=sys_flag)
+    return _target(broker, config, fields), fields.queue_id, fields.properties
 
 
 HANDLERS: dict[int, Route] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from appliance.broker.topic_config import UNIT_SUB_FLAG
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 FIRST_RETRY_LEVEL = 3  # delay level of the first attempt; each further one is a level higher
 HEADER_MAX_RECONSUME_VERSION = 121  # V3_4_9: from here on the client's own limit counts
-UNIT_FLAG = 1
 
 
 def send_back(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
@@ -39,7 +39,8 @@ def send_back(context: BrokerController, connection: ServerConnection, request: 
     if config is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
     if not context.config.permission & PERM_WRITE:
-        raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{context.address}] sending message is forbidden")
+        host = context.config.advertised_address_host
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{host}] sending message is forbidden")
     if config.retry_queue_nums <= 0:
         return request.reply()
     retry_topic = _retry_topic(context, config, is_unit=fields.get("unitMode", "").lower() == "true")
@@ -57,7 +58,7 @@ def send_back(context: BrokerController, connection: ServerConnection, request: 
 
 def _retry_topic(context: BrokerController, config: SubscriptionGroupConfig, *, is_unit: bool) -> TopicConfig:
     topic = context.topics.create_retry_topic(
-        names.retry_topic(config.group_name), config.retry_queue_nums, topic_sys_flag=UNIT_FLAG if is_unit else 0
+        names.retry_topic(config.group_name), config.retry_queue_nums, topic_sys_flag=UNIT_SUB_FLAG if is_unit else 0
     )
     if not topic.perm & PERM_WRITE:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic.topic_name}] sending message is forbidden")
@@ -88,12 +89,13 @@ def _store_again(context: BrokerController, message: MessageExt, target: TopicCo
     properties.setdefault(keys.ORIGIN_MESSAGE_ID, message.offset_msg_id)
     properties[keys.WAIT] = "false"
     properties[keys.DELAY] = str(delay_level)
+    encoded = keys.encode_properties(properties).encode()
     result = context.store.put_message(
         StoreMessage(
             target.topic_name,
             random.randrange(max(1, target.write_queue_nums)),
             message.body,
-            keys.encode_properties(properties).encode(),
+            encoded,
             message.flag,
             message.sys_flag,
             message.born_timestamp,
@@ -105,6 +107,10 @@ def _store_again(context: BrokerController, message: MessageExt, target: TopicCo
     )
     if result.status != PutMessageStatus.PUT_OK:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, result.status.name)
+    if result.waits_in is not None:  # a dead letter is counted nowhere
+        context.stats.inc_waiting_retry(
+            result.waits_in, context.store.delay_levels.level_of(encoded), result.size_bytes
+        )
 
 
 HANDLERS: dict[int, Route] = {RequestCode.CONSUMER_SEND_MSG_BACK: Route(send_back, "send")}

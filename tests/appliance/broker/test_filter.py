@@ -25,6 +25,10 @@ def test_a_heartbeat_without_code_set_is_read_from_its_expression() -> None:
     assert filter_of(SubscriptionData("t", "*", code_set=[7])) is None
 
 
+def test_a_class_filter_is_the_clients_own_business_and_gets_everything() -> None:
+    assert filter_of(SubscriptionData("t", "org.example.Filter", class_filter_mode=True)) is None
+
+
 def test_a_negative_hash_matches_whether_or_not_it_was_sign_extended() -> None:
     wanted = frozenset({-5})
     assert is_wanted(wanted, -5)

@@ -65,6 +65,16 @@ async def test_totals_move_with_the_first_message(tmp_path: Path) -> None:
         assert int(table["commitLogMaxOffset"]) > 0
 
 
+async def test_todays_totals_are_of_all_that_is_stored_as_in_the_original(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        await tool.send("T", b"prepared", TRAN_MSG="true", PGROUP="PG")  # a half message: nobody's topic counts it
+        await tool.send("T", b"x")
+        await tool.send("T", b"later", DELAY="18")
+        table = runtime_info(tool.broker)
+        assert (table["msgPutTotalTodayNow"], table["putMessageTimesTotal"]) == ("3", "3")
+
+
 async def test_uptime_is_told_in_rocketmqs_words(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool:
         boot_s = tool.broker.store.stats.boot_timestamp_ms / 1000

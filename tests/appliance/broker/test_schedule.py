@@ -18,7 +18,7 @@ from appliance.tasks import running
 from gantrymq.message.ids import encode_host
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import encode_properties
-from gantrymq.message.record import decode_records
+from gantrymq.message.record import decode_record, decode_records
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
 from store.results import PutMessageResult, PutMessageStatus, StoreMessage
@@ -277,8 +277,8 @@ async def delivering(store: MessageStore, schedule: ScheduleMessageService) -> A
 async def test_delivery_is_on_time_and_progress_is_saved(
     store: MessageStore, schedule: ScheduleMessageService, tmp_path: Path
 ) -> None:
-    delivered: list[tuple[str, float]] = []
-    schedule.on_delivered = lambda topic, count, size: delivered.append((topic, time.time()))
+    delivered: list[tuple[int, str, int, float]] = []
+    schedule.on_delivered = lambda queue_id, topic, size: delivered.append((queue_id, topic, size, time.time()))
     async with delivering(store, schedule):
         await asyncio.sleep(0.3)
         sent = time.time()
@@ -286,8 +286,10 @@ async def test_delivery_is_on_time_and_progress_is_saved(
         async with asyncio.timeout(5):
             while not (tmp_path / "delayOffset.json").exists():
                 await asyncio.sleep(0.02)
-    ((topic, at),) = delivered
-    assert topic == "orders"
+    ((queue_id, topic, size, at),) = delivered
+    assert (queue_id, topic) == (0, "orders")
+    record = store.message_bytes(store.max_physical_offset - size)  # the last one stored
+    assert record is not None and decode_record(record).body == b"m"
     assert 0.99 <= at - sent < time_limit(1.5)
     assert json.loads((tmp_path / "delayOffset.json").read_bytes()) == {"offsetTable": {"1": 1}}
 

@@ -12,11 +12,12 @@ import pytest
 
 from appliance.bench.frames import send_fields
 from appliance.broker.processors.send import without_wait
+from gantrymq.message import sysflag
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.record import decode_records
-from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData, TopicConfig
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -170,6 +171,76 @@ async def test_a_body_above_the_limit_is_refused(tmp_path: Path) -> None:
     async with calling(tmp_path, store={"message_bytes_max": 1000}) as caller:
         assert (await caller.send("orders", b"x" * 1001)).code == ResponseCode.MESSAGE_ILLEGAL
         assert (await caller.send("orders", b"x" * 1000)).code == 0
+
+
+async def test_a_refused_body_is_told_the_limit(tmp_path: Path) -> None:
+    async with calling(tmp_path, store={"message_bytes_max": 1000}) as caller:
+        assert "body length limit 1000B" in ((await caller.send("orders", b"x" * 1001)).remark or "")
+
+
+@pytest.mark.parametrize(("queue_id", "code"), [("-1", 1), ("0", 1), ("2", 0)])
+async def test_a_topic_without_write_queues_has_none_to_choose_from(tmp_path: Path, queue_id: str, code: int) -> None:
+    async with calling(tmp_path) as caller:
+        config = TopicConfig("orders", 3 if code == 0 else 0, 0)
+        caller.cluster.broker.topics.update(config)
+        for batch in (False, True):
+            body = encode_batch([Message("orders", b"x")]) if batch else b"x"
+            answer = await caller.send("orders", body, e=queue_id, m=str(batch).lower())
+            assert answer.code == code
+            assert code == 0 or (answer.remark or "").startswith(f"request queueId[{queue_id}] is illegal")
+
+
+async def test_messages_of_a_topic_with_several_tags_a_message_are_marked(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        topics = caller.cluster.broker.topics
+        topics.update(TopicConfig("orders", 1, 1, topic_filter_type="MULTI_TAG"))
+        await caller.send("orders", b"one", "TAGS\x01a", f="1")
+        await caller.send("orders", encode_batch([Message("orders", b"batch")]), m="true")
+        assert [message.sys_flag for message in await caller.read("orders")] == [sysflag.COMPRESSED | 2, 2]
+        topics.update(TopicConfig("orders", 1, 1))
+        await caller.send("orders", b"plain again")
+        assert [message.sys_flag for message in await caller.read("orders")][2:] == [0]
+
+
+@pytest.mark.parametrize(("topic", "sys_flag"), [("orders", 1), ("%RETRY%readers", 2)])
+async def test_a_topic_that_a_client_in_unit_mode_brings_into_being_is_marked(
+    tmp_path: Path, topic: str, sys_flag: int
+) -> None:
+    async with calling(tmp_path) as caller:
+        configs = caller.cluster.broker.topics.configs
+        await caller.send(topic, b"x", k="true")
+        assert configs[topic].topic_sys_flag == sys_flag
+        await caller.send(topic + "-2", b"x", k="false")
+        assert configs[topic + "-2"].topic_sys_flag == 0
+
+
+async def test_an_ordered_topic_takes_no_more_on_a_broker_that_may_not_be_written(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        broker = caller.cluster.broker
+        for topic in ("ordered", "free"):
+            broker.topics.update(TopicConfig(topic, 2, 2))
+        broker.topics.apply_order_topics({"ordered"})
+
+        async def codes() -> list[int]:
+            batch = encode_batch([Message("ordered", b"x")])
+            answers = [
+                await caller.send("ordered", b"x"),
+                await caller.send("ordered", batch, m="true"),
+                await caller.send("free", b"x"),
+            ]
+            for answer in answers:
+                assert answer.code == 0 or answer.remark == "the broker[127.0.0.1] sending message is forbidden"
+            return [answer.code for answer in answers]
+
+        async def permit(permission: int) -> None:
+            text = f"brokerPermission={permission}".encode()
+            assert (await caller.ask(RemotingCommand.request(RequestCode.UPDATE_BROKER_CONFIG, body=text))).code == 0
+
+        assert await codes() == [0, 0, 0]
+        await permit(4)
+        assert await codes() == [16, 16, 0]  # what is on its way to other topics is taken
+        await permit(6)
+        assert await codes() == [0, 0, 0]
 
 
 async def test_sync_flush_answers_after_the_disk_has_it(tmp_path: Path) -> None:

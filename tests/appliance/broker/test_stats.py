@@ -111,6 +111,31 @@ def test_calls_of_the_broker_counters_are_not_counted() -> None:
     assert (window.sum, window.value_per_call) == (5, 0.0)
 
 
+def test_delayed_messages_count_where_they_wait_and_for_whoever_delivers_them() -> None:
+    stats = manager()
+    stats.inc_delayed_put("SCHEDULE_TOPIC_XXXX", 3, 100)
+    stats.inc_waiting_retry("SCHEDULE_TOPIC_XXXX", 3, 200)
+    stats.inc_delayed_put("rmq_sys_wheel_timer", 0, 7)
+    stats.inc_scheduled(2, "T", 90)
+
+    def counted(name: str, key: str) -> tuple[int, int] | None:
+        item = stats.get(name, key)
+        return None if item is None else (item.value, item.times)
+
+    assert counted("TOPIC_PUT_NUMS", "SCHEDULE_TOPIC_XXXX") == (2, 2)
+    assert counted("TOPIC_PUT_SIZE", "SCHEDULE_TOPIC_XXXX") == (300, 2)
+    assert counted("QUEUE_PUT_NUMS", "SCHEDULE_TOPIC_XXXX@2") == (2, 2)
+    assert counted("QUEUE_PUT_SIZE", "SCHEDULE_TOPIC_XXXX@2") == (300, 2)
+    assert counted("QUEUE_PUT_NUMS", "rmq_sys_wheel_timer@-1") is None
+    assert counted("GROUP_GET_NUMS", "SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER") == (1, 1)
+    assert counted("GROUP_GET_SIZE", "SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER") == (90, 1)
+    assert counted("QUEUE_GET_NUMS", "SCHEDULE_TOPIC_XXXX@2@SCHEDULE_CONSUMER") == (1, 1)
+    assert counted("QUEUE_GET_SIZE", "SCHEDULE_TOPIC_XXXX@2@SCHEDULE_CONSUMER") == (90, 1)
+    assert counted("TOPIC_PUT_NUMS", "T") == (1, 1)
+    assert counted("BROKER_PUT_NUMS", "DefaultCluster") == (3, 0)  # not what was sent back
+    assert counted("BROKER_GET_NUMS", "DefaultCluster") == (0, 0)
+
+
 def test_a_deleted_topic_and_a_deleted_group_are_forgotten() -> None:
     stats = manager()
     stats.inc_topic_put("T", 1, 1)

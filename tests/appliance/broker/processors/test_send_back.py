@@ -72,6 +72,25 @@ def test_a_compressed_body_is_given_back_as_it_was_stored(broker: BrokerControll
     assert (message.body, message.sys_flag & 0x701) == (b"body", 0x301)
 
 
+def test_a_message_given_back_counts_where_it_waits(broker: BrokerController) -> None:
+    give_back(broker, put(broker))
+    give_back(broker, put(broker), delayLevel=-1)
+    for name, key, value in (
+        ("TOPIC_PUT_NUMS", SCHEDULE, 1),
+        ("QUEUE_PUT_NUMS", f"{SCHEDULE}@2", 1),
+        ("SNDBCK_PUT_NUMS", "orders@g", 2),
+        ("BROKER_PUT_NUMS", "DefaultCluster", 0),
+    ):
+        item = broker.stats.get(name, key)
+        assert item is not None and item.value == value, (name, key)
+    assert broker.stats.get("TOPIC_PUT_NUMS", "%DLQ%g") is None
+
+
+def test_a_retry_topic_of_consumers_in_unit_mode_is_marked(broker: BrokerController) -> None:
+    give_back(broker, put(broker), unitMode="true")
+    assert broker.topics.configs["%RETRY%g"].topic_sys_flag == 2
+
+
 def test_each_attempt_waits_a_level_longer_and_remembers_where_it_began(broker: BrokerController) -> None:
     offset = put(broker, 4, RETRY_TOPIC="first", ORIGIN_MESSAGE_ID="F" * 32, DELAY="0", REAL_TOPIC="%RETRY%g")
     give_back(broker, offset)
