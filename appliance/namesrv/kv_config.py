@@ -11,11 +11,14 @@ import logging
 import os
 from pathlib import Path
 
+from appliance.errors import BrokerError
 from gantrymq.errors import BodyError, ConfigError
 from gantrymq.remoting import fastjson
+from gantrymq.remoting.codes import ResponseCode
 
 logger = logging.getLogger(__name__)
 
+CHARS_MAX = 16 << 20  # of all settings together: the file is written anew with each change
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
 
@@ -29,6 +32,13 @@ class KVConfigManager:
     # -- the table ----------------------------------------------------------------------------------------------------
 
     def put(self, namespace: str, key: str, value: str) -> None:
+        """Remember a setting. BrokerError when all settings together take too much."""
+        known = self._table.get(namespace, {}).get(key)
+        more = len(value) - len(known) if known is not None else len(namespace) + len(key) + len(value)
+        if more > 0 and self._chars() + more > CHARS_MAX:
+            raise BrokerError(
+                ResponseCode.INVALID_PARAMETER, f"all settings together have {CHARS_MAX} characters at most"
+            )
         self._table.setdefault(namespace, {})[key] = value
 
     def get(self, namespace: str, key: str) -> str | None:
@@ -42,6 +52,13 @@ class KVConfigManager:
         """A copy of the namespace's entries; None when there never was one."""
         entries = self._table.get(namespace)
         return None if entries is None else dict(entries)
+
+    def _chars(self) -> int:
+        return sum(
+            len(namespace) + len(key) + len(value)
+            for namespace, entries in self._table.items()
+            for key, value in entries.items()
+        )
 
     # -- the file -----------------------------------------------------------------------------------------------------
 

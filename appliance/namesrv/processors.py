@@ -77,6 +77,7 @@ def _registering(
     wrapper = registration.topic_config_serialize_wrapper
     if connection.is_closing:
         return None  # whoever goes takes its topics along: these would stay
+    namesrv.routes.check_room(broker, wrapper.topic_config_table)
     try:
         master = yield from namesrv.routes.registering(
             broker,
@@ -308,6 +309,11 @@ def get_config(namesrv: NamesrvController, connection: ServerConnection, request
 
 
 def _broker_identity(fields: dict[str, str]) -> BrokerIdentity:
+    for name in ("clusterName", "brokerName", "brokerAddr"):
+        if len(fields[name]) > NAME_CHARS_MAX:
+            raise BrokerError(
+                ResponseCode.INVALID_PARAMETER, f"header field {name} has more than {NAME_CHARS_MAX} characters"
+            )
     return BrokerIdentity(
         fields["clusterName"], fields["brokerName"], long_field(fields, "brokerId", low=0), fields["brokerAddr"]
     )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from appliance.errors import BrokerError
 from gantrymq.remoting.bodies import (
     PERM_READ,
     PERM_WRITE,
@@ -24,9 +25,12 @@ from gantrymq.remoting.bodies import (
     TopicConfig,
     TopicRouteData,
 )
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.registration import finished
 
 MASTER_ID = 0
+BROKERS_MAX = 4096  # addresses at once
+ROWS_MAX = 4_000_000  # topics of all brokers together
 TOPICS_A_SLICE = 256  # looked at before others have a turn: half a millisecond
 
 # bits of topicSysFlag (RocketMQ: TopicSysFlag)
@@ -66,6 +70,7 @@ class RouteInfoManager:
 
     def __init__(self) -> None:
         self._topics: dict[str, dict[str, QueueData]] = {}  # topic -> broker name -> queues
+        self.row_count = 0  # of all topics
         self._brokers: dict[str, BrokerData] = {}
         self._clusters: dict[str, dict[str, None]] = {}  # cluster -> broker names, in order of arrival
         self._live: dict[str, BrokerLive] = {}  # by broker address
@@ -131,6 +136,16 @@ class RouteInfoManager:
             if self._live.get(broker.address) is not live:
                 break
         return MasterAddresses()
+
+    def check_room(self, broker: BrokerIdentity, topics: Iterable[str]) -> None:
+        """Raise BrokerError SYSTEM_BUSY when the tables would take too much with this broker and its topics."""
+        if broker.address not in self._live and len(self._live) >= BROKERS_MAX:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{BROKERS_MAX} brokers are registered already")
+        name, names = broker.broker_name, list(topics)
+        if self.row_count + len(names) > ROWS_MAX:
+            new = sum(name not in self._topics.get(topic, ()) for topic in names)
+            if self.row_count + new > ROWS_MAX:
+                raise BrokerError(ResponseCode.SYSTEM_BUSY, f"all brokers together have {ROWS_MAX} topics already")
 
     def is_known(self, broker: BrokerIdentity, digest: bytes, connection: Hashable, now_s: float) -> bool:
         """Whether a master has said exactly this before, and nothing of it was forgotten. A sign of life, then."""
@@ -229,7 +244,7 @@ class RouteInfoManager:
             live.digest = b""
         rows = self._topics.get(topic, {})
         for name in list(rows) if cluster is None else list(self._clusters.get(cluster, {})):
-            rows.pop(name, None)
+            self.row_count -= rows.pop(name, None) is not None
         if not rows:
             self._topics.pop(topic, None)
 
@@ -264,6 +279,7 @@ class RouteInfoManager:
             before = known.get(row.broker_name)
             if before is None or (replace_known and before != row):
                 known[row.broker_name] = row
+                self.row_count += before is None
 
     def _put_filter_servers(self, address: str, filter_servers: list[str]) -> None:
         if filter_servers:
@@ -298,6 +314,7 @@ class RouteInfoManager:
                 del self._clusters[cluster]
         for topic in [topic for topic, rows in self._topics.items() if broker_name in rows]:
             del self._topics[topic][broker_name]
+            self.row_count -= 1
             if not self._topics[topic]:
                 del self._topics[topic]
 

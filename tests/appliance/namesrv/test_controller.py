@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from appliance.config import NamesrvConfig
+from appliance.namesrv import kv_config, route_info
 from appliance.namesrv.controller import NamesrvController
 from gantrymq.remoting.bodies import ClusterInfo, RegisterBrokerBody, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -222,3 +223,38 @@ async def test_a_broker_whose_connection_is_lost_during_a_large_registration_is_
         route = namesrv.routes.pickup_topic_route("Topic7")
         assert route is not None
         assert [row.broker_name for row in route.queue_datas] == ["broker-b"]
+
+
+async def test_brokers_their_topics_and_settings_have_an_end(
+    config: NamesrvConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(route_info, "BROKERS_MAX", 3)
+    monkeypatch.setattr(route_info, "ROWS_MAX", 10)
+    monkeypatch.setattr(kv_config, "CHARS_MAX", 1000)
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+        for number in range(5):
+            fields, body = registration(f"10.0.0.{number}:1")
+            answer = await peer.ask(RequestCode.REGISTER_BROKER, fields | {"brokerName": f"b{number}"}, body)
+            assert answer.code == (0 if number < 3 else ResponseCode.SYSTEM_BUSY), answer
+        fields, body = registration("10.0.0.1:1")
+        assert (await peer.ask(RequestCode.REGISTER_BROKER, fields | {"brokerName": "b1"}, body)).code == 0, "known"
+        fields, body = registration("10.0.0.2:1", topics=tuple(f"T{number}" for number in range(12)))
+        answer = await peer.ask(RequestCode.REGISTER_BROKER, fields | {"brokerName": "b2"}, body)
+        assert (answer.code, "10 topics" in (answer.remark or "")) == (ResponseCode.SYSTEM_BUSY, True)
+        fields, body = registration("10.0.0.2:1")
+        answer = await peer.ask(RequestCode.REGISTER_BROKER, fields | {"brokerName": "b" * 300}, body)
+        assert (answer.code, "brokerName" in (answer.remark or "")) == (ResponseCode.INVALID_PARAMETER, True)
+        for number in range(5):
+            answer = await peer.ask(
+                RequestCode.PUT_KV_CONFIG, {"namespace": "N", "key": f"{number}", "value": "v" * 300}
+            )
+            assert answer.code == (0 if number < 3 else ResponseCode.INVALID_PARAMETER), answer
+        same = {"namespace": "N", "key": "1", "value": "w" * 300}
+        assert (await peer.ask(RequestCode.PUT_KV_CONFIG, same)).code == 0, "another value of the same length"
+        await peer.ask(RequestCode.DELETE_KV_CONFIG, {"namespace": "N", "key": "0"})
+        fields = {"namespace": "N", "key": "9", "value": "v" * 300}
+        assert (await peer.ask(RequestCode.PUT_KV_CONFIG, fields)).code == 0
+        before = namesrv.routes.row_count
+        await peer.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "T"})
+        assert (before, namesrv.routes.row_count) == (3, 0)
+    assert namesrv.routes.row_count == 0
