@@ -24,7 +24,7 @@ CHECKPOINT_BYTES = 4096
 _STAMPS = struct.Struct(">qqq")
 SAFETY_MS = 3000  # RocketMQ's allowance for clocks and order of flushes
 SYNCED_AT = 512  # RocketMQ 4.9 has 24 bytes in use, 5.x twice as many
-_SYNCED = struct.Struct(">qqqq")
+_SYNCED = struct.Struct(">qqqqq")
 _SEAL = struct.Struct(">I")
 
 
@@ -35,6 +35,12 @@ class Synced(NamedTuple):
     queue_end: int = 0  # end of the last message that any queue had then
     index_end: int = 0  # where the last message starts that the index had then
     closed_at: int = -1  # the log's end, after a clean stop; all of it was synced, so the next start may say so
+    units: int = -1  # so many units all queues had together then; -1: they were not counted
+
+    @property
+    def log_end(self) -> int:
+        """The log was at least so long, and on disk."""
+        return max(self.end_offset, self.closed_at, 0)
 
 
 NOT_SYNCED = Synced()
@@ -44,7 +50,7 @@ class Checkpoint:
     """The file `checkpoint`, rewritten in place."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self.physic_ms = 0
         self.logics_ms = 0
         self.index_ms = 0
@@ -53,7 +59,7 @@ class Checkpoint:
     def load(self) -> None:
         """Read the timestamps; a missing or short file reads as zeros, which means recover everything."""
         try:
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 head = file.read(_STAMPS.size)
                 file.seek(SYNCED_AT)
                 ours = file.read(_SYNCED.size + _SEAL.size)
@@ -66,7 +72,7 @@ class Checkpoint:
 
     def save(self) -> None:
         """Write and sync. Blocks on the disk."""
-        fd = file_bytes.create_sized(self._path, CHECKPOINT_BYTES)
+        fd = file_bytes.create_sized(self.path, CHECKPOINT_BYTES)
         try:
             head, ours = _STAMPS.pack(self.physic_ms, self.logics_ms, self.index_ms), _SYNCED.pack(*self.synced)
             file_bytes.write_all(fd, head, 0)

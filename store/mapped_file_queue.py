@@ -19,6 +19,7 @@ from store.mapped_file import MappedFile
 logger = logging.getLogger(__name__)
 
 NAME_DIGITS = 20
+HOW = "put back what is missing, or have it skipped: `gantry store repair --skip-lost`"
 UNSYNCED_FILES_MAX = 3  # at the log's end a crash may leave files that have a name and no length yet
 
 
@@ -30,6 +31,7 @@ class MappedFileQueue:
         self.full_folders: set[Path] = set()  # told by whoever watches the disks
         self.file_bytes_each = file_bytes_each
         self.files: list[MappedFile] = []
+        self.empty: list[Path] = []  # of the last files, those without length; nobody may look into them yet
         self._read_only = frozenset(read_only)
 
     @property
@@ -50,18 +52,23 @@ class MappedFileQueue:
                 logger.warning("stray file ignored", extra={"event": "stray_file", "path": str(path)})
                 continue
             paths.append(path)
-        for path in paths[-UNSYNCED_FILES_MAX:]:
-            if path.stat().st_size == 0:
-                logger.warning("empty file", extra={"event": "empty_file", "path": str(path)})
-                os.truncate(path, self.file_bytes_each)  # recovery removes what turns out to lie behind the log's end
+        self.empty = [path for path in paths[-UNSYNCED_FILES_MAX:] if path.stat().st_size == 0]
         for path in paths:
-            self._check_size(path)
+            if path not in self.empty:
+                self._check_size(path)
             self.files.append(MappedFile(path, self.file_bytes_each))
         for before, after in zip(self.files, self.files[1:], strict=False):
             if before.base == after.base:
                 raise StoreDamaged(str(after.path), f"is in another folder too: {before.path}; move one of them away")
             if before.end != after.base:
-                raise StoreDamaged(str(after.path), f"files are missing between {before.path.name} and this one")
+                raise StoreDamaged(str(after.path), f"files are missing between {before.path.name} and this one; {HOW}")
+
+    def give_lengths(self) -> None:
+        """Give the last files the length that a crash kept from them; recovery removes those behind the log's end."""
+        for path in self.empty:
+            logger.warning("empty file", extra={"event": "empty_file", "path": str(path)})
+            os.truncate(path, self.file_bytes_each)
+        self.empty = []
 
     def find(self, physical_offset: int) -> MappedFile | None:
         """Return the file that holds the offset, None when it is deleted or not written yet."""
@@ -113,6 +120,8 @@ class MappedFileQueue:
 
     def _check_size(self, path: Path) -> None:
         size = path.stat().st_size
+        if not size:
+            raise StoreDamaged(str(path), f"is empty; {HOW}")
         if size != self.file_bytes_each:
             raise StoreDamaged(
                 str(path),

@@ -21,10 +21,12 @@ from store import file_bytes
 from store.checkpoint import NOT_SYNCED, Checkpoint
 from store.commit_log import CommitLog
 from store.consume_queue import FILLER_SIZE, ConsumeQueue
-from store.consume_queue_table import ConsumeQueueTable, sync_paths
+from store.consume_queue_table import ConsumeQueueTable, sync_paths, write_jobs
+from store.errors import StoreDamaged
 from store.index_service import IndexService
 from store.log_cut import end_log, ends_with_blank, records_of
 from store.log_scan import OnRecord, Progress, ScannedRecord, scan_file
+from store.mapped_file_queue import HOW
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,8 @@ def recover(
     check_crc: bool,
 ) -> int:
     """Make log, queues and index agree; return the offset up to which queues have been fed."""
+    _refuse_without_files(log, queues, checkpoint)
+    log.queue.give_lengths()
     if index.enabled and log.queue.files:
         index.expect(checkpoint.synced.index_end)
     synced = _synced_offset(log, queues, index, checkpoint)
@@ -57,6 +61,8 @@ def recover(
         start = _clean_start(log, queues, check_crc)
         end = find_end(log, start, check_crc=check_crc)
         dispatched = min(end, max((queue.max_physical_offset for queue in queues), default=0))
+        if -1 < checkpoint.synced.units != sum(queue.unit_count for queue in queues):
+            torn |= _lost_units(log, queues)
     else:
         start = synced or _crash_start(log, checkpoint)
         if not synced and checkpoint.synced != NOT_SYNCED:
@@ -80,13 +86,18 @@ def recover(
         }
     if not clean:
         _sync_from(start, log)
+    if end < checkpoint.synced.log_end:  # what comes there next is something else
+        logger.error(
+            "commit log ends before what was on disk",
+            extra={"event": "commit_log_short", "physical_offset": end, "was": checkpoint.synced.log_end},
+        )
+        checkpoint.synced = NOT_SYNCED
+        checkpoint.save()  # first: the next start must not miss what this one takes away
     end_log(log, end, root)
-    if end < checkpoint.synced.end_offset:
-        checkpoint.synced = NOT_SYNCED  # what comes there next is something else
     for queue in queues:
         if queue.max_physical_offset > end:
             queue.cut_physical(end)
-    _refill(torn, log, dispatch)
+    _refill(torn, log, queues, dispatch)
     if not clean:
         for queue, (end_index, had_residue) in read_again.items():
             queue.keep_what_is_same(end_index, had_residue)
@@ -94,6 +105,60 @@ def recover(
     for queue in queues:
         queue.correct_min(max(log.min_offset, 0))
     return max(dispatched, max(log.min_offset, 0))
+
+
+def _refuse_without_files(log: CommitLog, queues: ConsumeQueueTable, checkpoint: Checkpoint) -> None:
+    """StoreDamaged when the log's last files are not there: cutting queues to what remains would make that final.
+
+    RocketMQ goes on, and gives the lost messages' offsets to others.
+    """
+    files, known = log.queue.files, checkpoint.synced.log_end
+    for path in log.queue.empty:
+        if int(path.name) < known:
+            raise StoreDamaged(str(path), f"is empty, and the log was on disk up to {known}; {HOW}")
+    end = files[-1].end if files else 0
+    if known > end:
+        raise StoreDamaged(
+            str(files[-1].path if files else log.queue.folder),
+            f"the commit log ends at offset {end}, and was on disk up to {known}: files are missing; is a disk not "
+            f"mounted? {HOW[0].upper()}{HOW[1:]}",
+        )
+    if not files and checkpoint.physic_ms > 0 and any(queue.next_index for queue in queues):
+        raise StoreDamaged(
+            str(log.queue.folder),
+            "there is no commit log file, but there are consume queues; is a disk not mounted? To begin anew, remove "
+            f"{queues.folder} as well",
+        )
+
+
+def _lost_units(log: CommitLog, queues: ConsumeQueueTable) -> dict[ConsumeQueue, int]:
+    """Files of queues are missing since the store was closed: read the log to see what they should have.
+
+    Return the index from which each such queue has to be made anew. A topic without any queue was removed by somebody.
+    """
+    logger.error(
+        "consume queues lack units that they had: looking for them in the log", extra={"event": "units_missing"}
+    )
+    in_log: dict[tuple[bytes, int], tuple[int, int]] = {}  # first and last index of the queue's present life
+
+    def note(fields: ScannedRecord, position: int) -> None:
+        if has_queue_unit(fields.sys_flag):
+            key, index = (fields.topic, fields.queue_id), fields.queue_offset
+            first, last = in_log.get(key, (index, -1))
+            in_log[key] = (first if index > last else index, index)
+
+    find_end(log, log.min_offset, check_crc=False, on_record=note)
+    lost = {}
+    for (topic, queue_id), (first, last) in in_log.items():
+        slot = queues.slots.get(topic.decode("utf-8", "replace"))
+        if slot is None or not slot.queues:
+            continue
+        queue = slot.queues.get(queue_id) or queues.make(slot, queue_id)
+        if first < queue.first_index or not queue.next_index:
+            lost[queue] = 0
+        elif last >= queue.next_index:
+            lost[queue] = queue.next_index
+    return lost
 
 
 def _sync_from(start: int, log: CommitLog) -> None:
@@ -119,7 +184,7 @@ def _was_passed(queue: ConsumeQueue, index: int) -> bool:
     return queue.next_index > index and (unit is None or unit.size_bytes == FILLER_SIZE)
 
 
-def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, dispatch: OnRecord) -> None:
+def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, queues: ConsumeQueueTable, dispatch: OnRecord) -> None:
     """Give each queue again what the log has for it from the index on at which units were lost.
 
     Other queues get nothing: what the log has for them may be messages of deleted topics.
@@ -128,6 +193,8 @@ def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, dispatch: OnRecord) -
         return
     for queue, index in torn.items():
         queue.cut(index)
+        if queue.max_physical_offset <= log.min_offset:
+            queue.cut(0)  # no message is left of what it has: it begins where the log does, however far that is
     wanted = {(queue.topic.encode(), queue.queue_id) for queue in torn}
 
     def dispatch_wanted(fields: ScannedRecord, position: int) -> None:
@@ -136,6 +203,13 @@ def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, dispatch: OnRecord) -
 
     start = max(min(queue.max_physical_offset for queue in torn), log.min_offset)
     find_end(log, start, check_crc=False, on_record=dispatch_wanted)
+    jobs = queues.take_jobs()  # the next start, perhaps after a crash, must find what this one put right
+    sync_paths(set(write_jobs(jobs)))
+    queues.jobs_done(jobs)
+    for queue in torn:
+        if queue.bases:
+            file_bytes.sync_folder(queue.folder)
+            file_bytes.sync_folder(queue.folder.parent)
 
 
 def find_end(

@@ -62,6 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cut where damage begins, though whole records follow: they go, too",
     )
     repair.add_argument(
+        "--skip-lost",
+        action="store_true",
+        help="go on without commit log files that are missing, empty or damaged to their end; what follows them stays",
+    )
+    repair.add_argument(
         "--rebuild", choices=("queues", "index", "all"), default="", help="make these anew, needed or not"
     )
 
@@ -191,6 +196,7 @@ def _repair(arguments: argparse.Namespace) -> int:
     """Exit code after --yes: as verify's, of the repaired store. Without: 0 nothing to do, 1 a plan, 2 refused."""
     wish = RepairWish(
         cut_at_damage=arguments.cut_at_damage,
+        skip_lost=arguments.skip_lost,
         all_queues=arguments.rebuild in ("queues", "all"),
         index=arguments.rebuild in ("index", "all"),
     )

@@ -88,6 +88,7 @@ def _commit_log(
 ) -> list[Fact]:
     log = folder.log
     check_run(log.files, findings, "commit log")
+    report_missing_end(folder, findings)
     if not log.files:
         findings.add(Level.NOTE, "no_commit_log", folder.commit_logs[0], -1, "no commit log file")
         return [Fact("commit log", "no files")]
@@ -122,6 +123,28 @@ def _commit_log(
         Fact("offsets", f"{log.min_offset:,} to {end:,} ({end - log.min_offset:,} bytes)"),
         Fact("queues behind", f"{max(end - newest_end, 0):,} bytes of the log"),
     ]
+
+
+def missing_end(folder: StoreFolder) -> list[str]:
+    """Say if the log's last files are not there: it once reached further, or queues name messages of no file."""
+    files, known = folder.log.files, folder.checkpoint.synced.log_end
+    if folder.state is StoreState.LIVE:
+        return []
+    end = files[-1].end if files else 0
+    if known > end:
+        return [f"the files from offset {end} on are missing: it reached up to {known}"]
+    if (
+        not files
+        and folder.checkpoint.physic_ms > 0
+        and any(queue.quick_end() > queue.first_index for queue in folder.queues.values())
+    ):
+        return ["every file is missing, and there are consume queues: is a disk not mounted?"]
+    return []
+
+
+def report_missing_end(folder: StoreFolder, findings: Findings) -> None:
+    for text in missing_end(folder):
+        findings.add(Level.ERROR, "files_missing", folder.commit_logs[0], -1, text)
 
 
 def report_break(broken: LogBreak, state: StoreState, findings: Findings) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -41,23 +42,32 @@ def numbered_files(folders: list[Path], digits: int, findings: Findings | None =
     return sorted(found, key=lambda file: file.base)
 
 
-def check_run(files: list[NumberedFile], findings: Findings, what: str) -> None:
-    """Compare the sizes of a run of files with each other, and the names with the sizes."""
-    if not files:
-        return
-    size = files[0].size
+def usual_size(files: Sequence[NumberedFile]) -> int:
+    """Return the size that most files have; of several the one that fits the files' names."""
+    sizes = Counter(file.size for file in files if file.size)
+    return max(sizes, key=lambda size: (sizes[size], not any(file.base % size for file in files)), default=0)
+
+
+def check_run(files: list[NumberedFile], findings: Findings, what: str) -> bool:
+    """Compare the sizes of a run of files with each other, and the names with the sizes; say if all is well."""
+    size, is_well = usual_size(files), True
     for file in files:
         if file.size != size:
-            text = f"is {file.size} bytes long, the {what}'s first file {size}"
+            text = f"is {file.size} bytes long, the {what}'s other files {size}" if size else "is empty"
+            is_well = False
             findings.add(Level.ERROR, "file_size", file.path, -1, text)
         elif size and file.base % size:
+            is_well = False
             findings.add(Level.ERROR, "file_name", file.path, -1, f"its name is no multiple of its size {size}")
     for before, after in pairwise(files):
         if before.base == after.base:
+            is_well = False
             findings.add(Level.ERROR, "file_twice", after.path, -1, f"is in another folder too: {before.path}")
-        if before.size == size and after.base > before.end:
-            text = f"{after.base - before.end} bytes are missing between {before.path.name} and this file"
+        if size and after.base > before.base + size:
+            text = f"{after.base - before.base - size} bytes are missing between {before.path.name} and this file"
+            is_well = False
             findings.add(Level.ERROR, "files_missing", after.path, -1, text)
+    return is_well
 
 
 def data_chunks(reader: DescriptorCache, path: Path, start: int, end: int) -> Iterator[tuple[int, bytes]]:

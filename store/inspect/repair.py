@@ -12,15 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gantrymq.message import record
 from store import file_bytes
-from store.checkpoint import StoreLock
+from store.checkpoint import NOT_SYNCED, StoreLock
 from store.cut_folder import CutFolder
 from store.errors import StoreError, StoreLocked
-from store.inspect.files import last_data
+from store.inspect.check import missing_end
+from store.inspect.files import last_data, usual_size
 from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.log_reader import BreakKind, LogBreak
+from store.inspect.lost_files import lost_files, put_blank_files, skip_to_next_file
 from store.inspect.rebuild import rebuild_index, rebuild_queues
 from store.inspect.verify import Progress, VerifyResult, verify_store
+
+LINES_MAX = 5
 
 OpenFolder = Callable[[bool], StoreFolder]  # argument: is the lock ours
 
@@ -34,6 +39,7 @@ class RepairWish:
     """What the operator allows or wants beyond what is needed."""
 
     cut_at_damage: bool = False
+    skip_lost: bool = False  # go on without the messages of files that are missing, and of damaged ends of files
     all_queues: bool = False
     index: bool = False
 
@@ -44,21 +50,26 @@ class RepairPlan:
 
     cut: LogBreak | None = None
     cut_reason: str = ""
+    lost: list[str] = field(default_factory=list)  # of the log: what is put right without bringing anything back
     queues: list[tuple[str, int]] = field(default_factory=list)
     index: bool = False
     refusal: str = ""
 
     @property
     def is_empty(self) -> bool:
-        return self.cut is None and not self.queues and not self.index
+        return self.cut is None and not self.lost and not self.queues and not self.index
 
     def lines(self) -> list[str]:
         """The plan as sentences."""
         lines = [f"refused: {self.refusal}"] if self.refusal else []
+        lines += [f"go on without what is lost: {text}" for text in self.lost[:LINES_MAX]]
+        if len(self.lost) > LINES_MAX:
+            lines.append(f"go on without what is lost: {len(self.lost) - LINES_MAX} more files")
         if self.cut is not None:
             lines.append(
                 f"cut {self.cut.path} at position {self.cut.position}, and the files behind: {self.cut_reason}"
             )
+        if self.lost or self.cut is not None:
             lines.append("then compare queues and index with what remains, and make those anew that disagree")
         lines += [f"make queue {topic}-{queue_id} anew from the log" for topic, queue_id in self.queues]
         if self.index:
@@ -72,14 +83,29 @@ def plan_repair(folder: StoreFolder, result: VerifyResult, wish: RepairWish | No
         raise StoreLocked(str(folder.root / "lock"))
     wish = wish or RepairWish()
     plan = RepairPlan()
+    lost = [each.text(usual_size(folder.log.files)) for each in lost_files(folder.log.files)] or missing_end(folder)
+    if lost and not wish.skip_lost:
+        more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+        plan.refusal = (
+            f"in the commit log {lost[0]}{more}: put back what is missing, or have it skipped (--skip-lost): messages "
+            "in there are lost then"
+        )
+        return plan
+    plan.lost = lost
+    if plan.lost:
+        return plan
     if result.damaged_at:
         first = result.damaged_at[0]
+        if wish.skip_lost and all(_reaches_end(folder, each) for each in result.damaged_at):
+            plan.lost = [f"{each.path.name} from position {each.position} on" for each in result.damaged_at]
+            return plan
         if wish.cut_at_damage:
             plan.cut, plan.cut_reason = first, f"damage, and whole records behind it up to {result.log_end}"
         else:
             plan.refusal = (
                 f"the log is damaged at offset {first.physical_offset} ({first.path.name}:{first.position}), and whole "
                 f"records follow up to {result.log_end}; cutting there would take them along (--cut-at-damage)"
+                + ("; --skip-lost keeps them" if all(_reaches_end(folder, each) for each in result.damaged_at) else "")
             )
     elif result.log_break.kind in (BreakKind.TORN, BreakKind.STALE):
         plan.cut, plan.cut_reason = result.log_break, f"{result.log_break.kind.value} tail"
@@ -100,13 +126,27 @@ def repair_store(
             plan = plan_repair(folder, verify_store(folder, progress=progress), wish)
             if plan.refusal:
                 raise RepairRefused(plan.refusal)
-            if plan.cut is not None:
-                _cut_log(folder, plan.cut, plan.cut_reason, kept)
-        if plan.cut is not None:  # fewer messages: look again which queues name them
+        steps = plan
+        while steps.lost or steps.cut is not None:  # the log changes: look again, also which queues name what is gone
             with open_folder(True) as folder:
-                second = plan_repair(folder, verify_store(folder, progress=progress), wish)
-                plan.queues, plan.index = second.queues, second.index
+                _forget_ends(folder)
+                if steps.cut is not None:
+                    _cut_log(folder, steps.cut, steps.cut_reason, kept)
+                elif lost_files(folder.log.files):
+                    put_blank_files(folder, kept)
+                else:
+                    for damage in verify_store(folder, progress=progress).damaged_at:
+                        skip_to_next_file(damage, usual_size(folder.log.files), kept)
+            with open_folder(True) as folder:
+                steps = plan_repair(folder, verify_store(folder, progress=progress), wish)
+                if steps.refusal:
+                    raise RepairRefused(steps.refusal)
+                plan.lost += steps.lost
+                plan.cut, plan.cut_reason = (steps.cut, steps.cut_reason) if steps.cut else (plan.cut, plan.cut_reason)
+                plan.queues, plan.index = steps.queues, steps.index
         with open_folder(True) as folder:
+            if plan.queues or plan.index:
+                _forget_ends(folder)
             if plan.queues:
                 rebuild_queues(folder, plan.queues, kept)
             if plan.index:
@@ -117,9 +157,26 @@ def repair_store(
         lock.release()
 
 
+def _reaches_end(folder: StoreFolder, damage: LogBreak) -> bool:
+    """Say if no whole record follows in the damaged file itself, and a blank record fits where the damage begins."""
+    file = folder.log.find(damage.physical_offset)
+    return file is not None and damage.resumes_at >= file.end and damage.position + record.BLANK.size <= file.size
+
+
+def _forget_ends(folder: StoreFolder) -> None:
+    """The next start must not take for lost what this repair takes away."""
+    checkpoint = folder.checkpoint
+    if not folder.log.files:
+        checkpoint.physic_ms = checkpoint.logics_ms = checkpoint.index_ms = 0
+    elif checkpoint.synced == NOT_SYNCED:
+        return
+    checkpoint.synced = NOT_SYNCED
+    checkpoint.save()
+
+
 def _cut_log(folder: StoreFolder, cut: LogBreak, reason: str, kept: CutFolder) -> None:
     """Keep what lies behind the end, then erase it; the disk has the copies before anything is erased."""
-    for file in folder.log.files:
+    for file in reversed(folder.log.files):  # the last first: should this be interrupted, no file is missing in between
         if file.end <= cut.physical_offset:
             continue
         if file.base >= cut.physical_offset:

@@ -16,7 +16,7 @@ from gantrymq.message.record import RecordFields
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from store.config import MessageStoreConfig
 from store.delay import DelayLevels
-from store.inspect.check import report_break, unit_fault
+from store.inspect.check import report_break, report_missing_end, unit_fault
 from store.inspect.ext_reader import is_address
 from store.inspect.files import check_run
 from store.inspect.findings import Findings, Level
@@ -93,6 +93,7 @@ class _Verification:
 
     def run(self) -> VerifyResult:
         check_run(self._folder.log.files, self._findings, "commit log")
+        report_missing_end(self._folder, self._findings)
         for (topic, queue_id), queue in self._folder.queues.items():
             self._states[topic.encode(), queue_id] = self._read_queue(queue)
         self._folder.look_at_log_again()
@@ -109,7 +110,8 @@ class _Verification:
 
     def _read_queue(self, queue: QueueReader) -> _QueueState:
         findings = self._findings
-        check_run(queue.files, findings, "queue")
+        if not check_run(queue.files, findings, "queue"):
+            self._bad_queues.add((queue.topic, queue.queue_id))
         state = _QueueState(queue, end=queue.first_index)
         log_min = self._folder.log.min_offset
         last_offset = -1
@@ -229,7 +231,9 @@ class _Verification:
             return
         jump = "skips to" if queue_offset > state.expected else "goes back to"
         text = f"{topic}-{found.fields.queue_id}: queue offset {jump} {queue_offset}, {state.expected} was next"
-        level = Level.NOTE if self._damaged and queue_offset > state.expected else Level.ERROR
+        known = state.reader.unit_at(state.expected) if state.reader is not None else None
+        is_known = self._damaged or (known is not None and known.is_filler)  # it was said, or a repair put up with it
+        level = Level.NOTE if is_known and queue_offset > state.expected else Level.ERROR
         self._report_record(level, "queue_offset", found, text)
 
     def _tags_fault(self, queue: QueueReader | None, unit: Unit, fields: RecordFields) -> str:

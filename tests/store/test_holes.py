@@ -483,5 +483,5 @@ def test_an_empty_file_in_the_middle_of_the_log_is_still_an_error(
     fill(store, 300, size=900)
     store.close()
     log_path(small, LOG_FILE_BYTES).write_bytes(b"")
-    with pytest.raises(StoreDamaged, match="is 0 bytes long"):
+    with pytest.raises(StoreDamaged, match=r"is empty; .*skip-lost"):
         open_store(small)

@@ -1,0 +1,289 @@
+"""Files that are gone: a start says so, or makes them anew from what it has. It never goes on as if nothing were lost.
+
+RocketMQ takes a queue's last unit for the truth: where the file with it is missing, stored messages can't be reached
+any more, and their queue offsets are given out again. Without a commit log file it deletes all consume queues.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from store import MessageStore, MessageStoreConfig, StoreDamaged
+from store.inspect.check import check_store
+from store.inspect.findings import Level
+from store.inspect.folder import StoreFolder
+from store.inspect.repair import RepairRefused, RepairWish, plan_repair, repair_store
+from store.inspect.verify import verify_store
+from tests.store.conftest import OpenStore, crash, message, read_all, small_config
+from tests.store.golden import commit_log_records
+
+COUNT = 400
+SKIP_LOST = RepairWish(skip_lost=True)
+Spoil = Callable[[Path], None]
+
+
+def put(store: MessageStore, numbers: range) -> None:
+    for number in numbers:
+        body = b"%06d" % number + bytes(900)
+        assert store.put_message(message(body, queue_id=number % 2, keys=f"k{number}")).status == 0
+
+
+def numbers_of(store: MessageStore) -> list[int]:
+    return sorted(int(raw[88:94]) for queue_id in (0, 1) for raw in read_all(store, "T", queue_id))
+
+
+def fill(store: MessageStore) -> None:
+    put(store, range(COUNT))
+    store._log_flusher.finish()
+    store._queue_flusher.finish()
+
+
+@pytest.fixture(params=["stopped", "killed"])
+def filled(request: pytest.FixtureRequest, small: MessageStoreConfig, open_store: OpenStore) -> MessageStoreConfig:
+    """Seven log files, two queues of two files each."""
+    store = open_store(small)
+    fill(store)
+    store.close() if request.param == "stopped" else crash(store)
+    return small
+
+
+@pytest.fixture
+def stopped(small: MessageStoreConfig, open_store: OpenStore) -> MessageStoreConfig:
+    store = open_store(small)
+    fill(store)
+    store.close()
+    return small
+
+
+def log_file(root: Path, number: int) -> Path:
+    return root / "commitlog" / f"{number * 65536:020d}"
+
+
+def queue_file(root: Path, queue_id: int, number: int) -> Path:
+    return root / "consumequeue" / "T" / str(queue_id) / f"{number * 2000:020d}"
+
+
+# -- consume queues ---------------------------------------------------------------------------------------------------
+
+
+def without_first(root: Path) -> None:
+    queue_file(root, 0, 0).unlink()
+
+
+def without_last(root: Path) -> None:
+    queue_file(root, 0, 1).unlink()
+
+
+def without_one_queue(root: Path) -> None:
+    shutil.rmtree(queue_file(root, 0, 0).parent)
+
+
+def without_topic_of_several(root: Path) -> None:
+    without_first(root)
+    shutil.rmtree(queue_file(root, 1, 0).parent)
+
+
+@pytest.mark.parametrize("spoil", [without_first, without_last, without_one_queue, without_topic_of_several])
+def test_queue_files_that_are_gone_are_made_anew(
+    filled: MessageStoreConfig, open_store: OpenStore, spoil: Spoil
+) -> None:
+    spoil(filled.root)
+    store = open_store(filled)
+    assert numbers_of(store) == list(range(COUNT))
+    assert [store.min_offset("T", queue_id) for queue_id in (0, 1)] == [0, 0]
+    assert store.put_message(message(b"next")).queue_offset == COUNT // 2
+
+
+def test_a_queue_file_missing_in_the_middle_is_made_anew(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    store = open_store(small)
+    for number in range(350):
+        store.put_message(message(b"%06d" % number))
+    store.close()
+    queue_file(small.root, 0, 1).unlink()
+    assert len(read_all(open_store(small), "T")) == 350
+
+
+def test_what_a_start_made_anew_is_there_after_a_kill(stopped: MessageStoreConfig, open_store: OpenStore) -> None:
+    without_one_queue(stopped.root)
+    crash(open_store(stopped))
+    assert numbers_of(open_store(stopped)) == list(range(COUNT))
+
+
+def test_a_topic_whose_folder_was_removed_stays_removed(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    """Administrators of RocketMQ get rid of topics that way."""
+    store = open_store(small)
+    put(store, range(10))
+    store.put_message(message(b"other", topic="Other"))
+    store.close()
+    shutil.rmtree(small.root / "consumequeue" / "T")
+    again = open_store(small)
+    assert again.topics() == {"Other"}
+    assert again.put_message(message(b"first")).queue_offset == 0
+
+
+def test_a_topic_that_began_anew_is_not_mixed_with_its_former_life(
+    small: MessageStoreConfig, open_store: OpenStore
+) -> None:
+    store = open_store(small)
+    put(store, range(20))
+    store.delete_topic("T")
+    put(store, range(20, 320))
+    store.close()
+    without_last(small.root)
+    assert numbers_of(open_store(small)) == list(range(20, 320))
+
+
+def test_a_queue_far_behind_an_expired_log_keeps_its_indexes(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    """Its first file is gone, and of its messages only the last are still in the log."""
+    store = open_store(small)
+    fill(store)
+    store.close()
+    for number in range(5):
+        log_file(small.root, number).unlink()
+    again = open_store(small)
+    first = again.min_offset("T", 0)
+    assert first > 100
+    again.close()
+    without_last(small.root)
+    third = open_store(small)
+    assert (third.min_offset("T", 0), third.max_offset("T", 0)) == (first, COUNT // 2)
+    assert min(number for number in numbers_of(third) if number % 2 == 0) == 2 * first
+
+
+# -- the commit log ---------------------------------------------------------------------------------------------------
+
+
+def no_last_file(root: Path) -> None:
+    max((root / "commitlog").iterdir()).unlink()
+
+
+def no_file(root: Path) -> None:
+    for path in (root / "commitlog").iterdir():
+        path.unlink()
+
+
+def no_middle_file(root: Path) -> None:
+    log_file(root, 2).unlink()
+
+
+def empty_middle_files(root: Path) -> None:
+    log_file(root, 1).write_bytes(b"")
+    log_file(root, 2).write_bytes(b"")
+
+
+def empty_first_file(root: Path) -> None:
+    log_file(root, 0).write_bytes(b"")
+
+
+def empty_near_end(root: Path) -> None:
+    """A crash may leave files like that, but the log was on disk further than that."""
+    log_file(root, 5).write_bytes(b"")
+
+
+def no_and_empty_file(root: Path) -> None:
+    log_file(root, 1).unlink()
+    log_file(root, 4).write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "lost_files"),
+    [
+        (no_last_file, [6]),
+        (no_middle_file, [2]),
+        (empty_middle_files, [1, 2]),
+        (empty_first_file, [0]),
+        (no_and_empty_file, [1, 4]),
+        (empty_near_end, [5]),
+        (no_file, range(7)),
+    ],
+)
+def test_a_log_without_one_of_its_files_is_refused_until_it_is_told_to_go_on(
+    stopped: MessageStoreConfig, open_store: OpenStore, spoil: Spoil, lost_files: Sequence[int]
+) -> None:
+    root = stopped.root
+    places = dict(enumerate(offset for offset, _raw in commit_log_records(root)))
+    lost = {number for number, offset in places.items() if offset // 65536 in lost_files}
+    spoil(root)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    with pytest.raises(StoreDamaged, match=r"put back what is missing.*--skip-lost|not mounted"):
+        open_store(stopped)
+    with StoreFolder(root) as folder:
+        assert check_store(folder).findings.worst is Level.ERROR
+        assert "--skip-lost" in plan_repair(folder, verify_store(folder)).refusal
+    with pytest.raises(RepairRefused, match="skip-lost"):
+        repair_store(root, lambda is_ours: StoreFolder(root, is_ours=is_ours), RepairWish())
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+    plan, _kept, result = repair_store(root, lambda is_ours: StoreFolder(root, is_ours=is_ours), SKIP_LOST)
+    assert plan.lost
+    assert [str(finding) for finding in result.findings if finding.level > Level.NOTE] == []
+    store = open_store(stopped)
+    assert numbers_of(store) == sorted(set(range(COUNT)).difference(lost))
+    expected = COUNT // 2
+    if COUNT - 1 in lost:
+        expected -= sum(number % 2 == 0 for number in lost)
+    assert store.put_message(message(b"next")).queue_offset == expected
+    crash(store)
+    after = open_store(stopped)
+    assert after.max_offset("T", 0) == expected + 1
+
+
+def test_a_log_file_lost_after_a_kill_is_refused_too(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    store = open_store(small)
+    fill(store)
+    store._queue_flusher._sync(store._log.store_timestamp, store._log.position)
+    crash(store)
+    last = log_file(small.root, 6)
+    kept = last.read_bytes()
+    for path in (small.root / "commitlog").iterdir():
+        if path >= last:
+            path.unlink()
+    with pytest.raises(StoreDamaged, match="files are missing"):
+        open_store(small)
+    last.write_bytes(kept)
+    assert numbers_of(open_store(small)) == list(range(COUNT))
+
+
+def test_files_put_back_are_all_that_a_start_asks_for(stopped: MessageStoreConfig, open_store: OpenStore) -> None:
+    shutil.move(stopped.root / "commitlog", stopped.root.parent / "unmounted")
+    (stopped.root / "commitlog").mkdir()
+    with pytest.raises(StoreDamaged, match="not mounted"):
+        open_store(stopped)
+    (stopped.root / "commitlog").rmdir()
+    shutil.move(stopped.root.parent / "unmounted", stopped.root / "commitlog")
+    assert numbers_of(open_store(stopped)) == list(range(COUNT))
+
+
+def test_without_log_and_checkpoint_a_store_begins_anew(stopped: MessageStoreConfig, open_store: OpenStore) -> None:
+    no_file(stopped.root)
+    (stopped.root / "checkpoint").unlink()
+    assert open_store(stopped).put_message(message(b"first")).physical_offset == 0
+
+
+def test_a_damaged_end_of_a_file_is_skipped_and_kept(stopped: MessageStoreConfig, open_store: OpenStore) -> None:
+    path = log_file(stopped.root, 2)
+    size = int.from_bytes(path.read_bytes()[:4], "big")
+    with path.open("r+b") as file:
+        file.seek(60 * size)
+        file.write(bytes(5 * size))
+    damaged = path.read_bytes()
+    root = stopped.root
+    _plan, kept, result = repair_store(root, lambda is_ours: StoreFolder(root, is_ours=is_ours), SKIP_LOST)
+    assert result.findings.worst is Level.NOTE
+    assert (kept.path / "commitlog" / f"{path.name}.from-{60 * size}").read_bytes() == damaged[60 * size :]
+    assert numbers_of(open_store(stopped)) == [number for number in range(COUNT) if not 190 <= number < 195]
+
+
+def test_other_lengths_are_told_by_most_files(tmp_path: Path, open_store: OpenStore) -> None:
+    config = small_config(tmp_path / "store")
+    store = open_store(config)
+    fill(store)
+    store.close()
+    empty_first_file(config.root)
+    with StoreFolder(config.root) as folder:
+        found = [finding for finding in check_store(folder).findings if finding.code == "file_size"]
+    assert [Path(finding.path) for finding in found] == [log_file(config.root, 0)]
