@@ -10,6 +10,7 @@ queue's first message did not have index 0. Fillers also stand where units were 
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 from pathlib import Path
@@ -21,6 +22,8 @@ from store.descriptors import DescriptorCache
 from store.queue_scan import UNIT as UNIT
 from store.queue_scan import scan_queue_file
 from store.results import ConsumeQueueUnit
+
+logger = logging.getLogger(__name__)
 
 FILLER_SIZE = 0x7FFFFFFF
 FILLER = UNIT.pack(0, FILLER_SIZE, 0)
@@ -127,6 +130,11 @@ class ConsumeQueue:
         """First index that has a unit, be it a filler or one whose message is gone."""
         return self.bases[0] if self.bases else self.tail_index
 
+    @property
+    def unit_count(self) -> int:
+        """So many units the files have. One of several files may be missing."""
+        return sum(min(base + self.file_units, self.written_index) - base for base in self.bases)
+
     def path_of(self, base: int) -> Path:
         return Path(self._path_text(base))
 
@@ -186,6 +194,7 @@ class ConsumeQueue:
         with os.scandir(self._folder) as entries:
             self.bases = sorted(int(entry.name) // UNIT_BYTES for entry in entries if _is_ours(entry))
         end = self.bases[0] if self.bases else 0
+        self._leave_out_behind_gap()
         for base in self.bases[-3:]:
             found = scan_queue_file(self._path_text(base), self.file_units, synced_end)
             end = base + found.units
@@ -201,6 +210,27 @@ class ConsumeQueue:
         if self.bases and self.bases[-1] >= end:
             self.is_torn = True  # a file comes into being with its first unit: that one is gone, maybe others
             self.cut(end)
+
+    def _leave_out_behind_gap(self) -> None:
+        """Where a file is missing in the middle, the queue ends for now: recovery makes the rest anew from the log."""
+        last = len(self.bases) - 1
+        if last < 0 or self.bases[last] - self.bases[0] == last * self.file_units:
+            return
+        first = self.bases[0]
+        kept = next(number for number, base in enumerate(self.bases) if base != first + number * self.file_units)
+        logger.error(
+            "consume queue files missing: made anew from the log",
+            extra={
+                "event": "queue_files_missing",
+                "before": str(self.path_of(self.bases[kept])),
+                "topic": self.topic,
+                "queue_id": self.queue_id,
+            },
+        )
+        for path in self.forget_files(self.bases[kept:]):
+            path.unlink(missing_ok=True)
+        file_bytes.sync_folder(self.folder)
+        self.is_torn = True
 
     def load_ext(self, *, repair: bool) -> None:
         """Load the extension. With `repair`, end it behind the last unit that this queue refers to.

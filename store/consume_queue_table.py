@@ -40,6 +40,10 @@ class ConsumeQueueTable:
         self._has_ext = self._ext_enable or self._ext_folder.is_dir()  # what is there is read, enabled or not
         self._warm: dict[ConsumeQueue, None] = {}  # those with written units in memory, oldest first
 
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
     def load(self, synced_end: int = 0) -> None:
         """Open every queue of the folder. Strangers are named in the log and left alone.
 

@@ -260,7 +260,8 @@ class QueueFlusher:
         checkpoint.logics_ms = max(checkpoint.logics_ms, stamp)
         checkpoint.index_ms = max(checkpoint.index_ms, index_stamp)
         synced_end = min(end, self._log.flushed_offset) if closed_at < 0 else 0
-        checkpoint.synced = Synced(synced_end, self._queue_end, index_end, closed_at)
+        units = sum(queue.unit_count for queue in self._queues) if closed_at >= 0 else -1
+        checkpoint.synced = Synced(synced_end, self._queue_end, index_end, closed_at, units)
         checkpoint.save()
 
 
