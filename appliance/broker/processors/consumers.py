@@ -5,9 +5,9 @@ These come several times a second from every consumer, so each handler is one ta
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from appliance.broker.hot_data import is_hot
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
@@ -47,14 +47,7 @@ def _is_young(context: BrokerController, topic: str, queue_id: int) -> bool:
     if store.min_offset(topic, queue_id) > 0:
         return False
     first = store.consume_queue_units(topic, queue_id, 0, 1)
-    if not first:
-        return True
-    hot_bytes = _memory_bytes() * context.store_config.in_memory_ratio_max // 100
-    return store.max_physical_offset - first[0].physical_offset <= hot_bytes
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return not first or is_hot(store, first[0].physical_offset)
 
 
 def update_consumer_offset(

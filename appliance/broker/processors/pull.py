@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from appliance.broker.answers import pull_head
 from appliance.broker.consumer_filter import compiled
 from appliance.broker.filter import RetryFilter, SqlFilter, Wanted, filter_of, is_by_tag, parse_tags, retried_group
+from appliance.broker.hot_data import is_hot
 from appliance.broker.long_polling import HeldPull
 from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
@@ -88,21 +89,22 @@ def _pull(broker: BrokerController, connection: ServerConnection, request: Reque
         broker.offset_moved.moved(group, queue, offset, result.next_begin_offset)
     elif broker.config.disable_slow_consumers and result.message_count and group != TOOLS_GROUP:
         broker.slow_consumers.note_read(group, topic, queue_id, result.next_begin_offset)
-    _answer(broker, connection, request, group, topic, code, result)
+    _answer(broker, connection, request, fields, code, result)
 
 
 def _answer(
     broker: BrokerController,
     connection: ServerConnection,
     request: Request,
-    group: str,
-    topic: str,
+    fields: PullFields,
     code: ResponseCode,
     result: GetMessageResult,
 ) -> None:
+    group, topic = fields.group, fields.topic
     offsets = (result.next_begin_offset, result.min_offset, result.max_offset)
     body_bytes = result.size_bytes if code is ResponseCode.SUCCESS else 0
-    head = pull_head(request, code, result.status.name, offsets, MASTER_ID, body_bytes)
+    suggested = _suggested_broker(broker, fields, result) if broker.config.slave_read_enable else MASTER_ID
+    head = pull_head(request, code, result.status.name, offsets, suggested, body_bytes)
     if not body_bytes:
         connection.write(head)
         return
@@ -110,6 +112,22 @@ def _answer(
     if group == TOOLS_GROUP:
         return
     broker.stats.inc_group_get(group, topic, result.message_count, result.size_bytes)
+
+
+def _suggested_broker(broker: BrokerController, fields: PullFields, result: GetMessageResult) -> int:
+    """The id of the broker to pull from next: with slaveReadEnable, where the group wants to read what is old.
+
+    Old is what is further back in the log than memory reaches (accessMessageInMemoryMaxRatio). Clients that find no
+    broker of that id stay here.
+    """
+    group_config = broker.groups.configs.get(fields.group)
+    if group_config is None:
+        return MASTER_ID
+    if result.message_count:
+        last = broker.store.consume_queue_units(fields.topic, fields.queue_id, result.next_begin_offset - 1, 1)
+        if last and not is_hot(broker.store, last[0].physical_offset):
+            return group_config.which_broker_when_consume_slowly
+    return group_config.broker_id
 
 
 def _park(

@@ -17,7 +17,13 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.record import decode_records
-from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData, TopicConfig
+from gantrymq.remoting.bodies import (
+    ConsumerData,
+    HeartbeatData,
+    SubscriptionData,
+    SubscriptionGroupConfig,
+    TopicConfig,
+)
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -57,6 +63,12 @@ class Caller:
             "subscription": "*",
         } | changes
         return await self.ask(RemotingCommand.request(RequestCode.PULL_MESSAGE, fields))
+
+    async def until_held(self) -> None:
+        """Wait until a pull waits."""
+        async with asyncio.timeout(30):
+            while not self.cluster.broker.hold.held_count:
+                await asyncio.sleep(0.005)
 
     async def read(self, topic: str) -> list[MessageExt]:
         answer = await self.pull(topic)
@@ -266,14 +278,44 @@ async def test_a_waiting_pull_is_answered_when_its_message_comes(tmp_path: Path)
     async with calling(tmp_path) as caller:
         await caller.send("orders", b"first", "TAGS\x01a")
         waiting = asyncio.create_task(caller.pull("orders", 1, sysFlag="6", subscription="b"))
-        await asyncio.sleep(0.05)
+        await caller.until_held()
         await caller.send("orders", b"other tag", "TAGS\x01a")
-        await asyncio.sleep(0.05)
-        assert not waiting.done()
+        async with asyncio.timeout(30):
+            while caller.cluster.broker.store.dispatch_behind_bytes:
+                await asyncio.sleep(0.005)
+        assert caller.cluster.broker.hold.held_count == 1
         await caller.send("orders", b"mine", "TAGS\x01b")
         answer = await waiting
         assert [message.body for message in decode_records(answer.body)] == [b"mine"]
         assert answer.ext_fields["nextBeginOffset"] == "3"
+
+
+async def test_a_pull_commits_its_offset_when_it_comes_and_not_again_when_it_is_woken(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        await caller.send("orders", b"first")
+        offsets = caller.cluster.broker.offsets
+        waiting = asyncio.create_task(caller.pull("orders", 1, sysFlag="7", commitOffset="1"))
+        await caller.until_held()
+        assert offsets.query(GROUP, "orders", 0) == 1
+        offsets.commit(GROUP, "orders", 0, 0)  # somebody rewinds the group meanwhile
+        await caller.send("orders", b"second")
+        assert (await waiting).code == 0
+        assert offsets.query(GROUP, "orders", 0) == 0
+
+
+@pytest.mark.parametrize(("enabled", "memory_percent", "suggested"), [(True, 0, "3"), (True, 40, "2"), (False, 0, "0")])
+async def test_a_group_that_reads_what_is_old_is_sent_to_a_slave(
+    tmp_path: Path, enabled: bool, memory_percent: int, suggested: str
+) -> None:
+    store = {"in_memory_ratio_max": memory_percent}
+    async with calling(tmp_path, broker={"slave_read_enable": enabled}, store=store) as caller:
+        groups = caller.cluster.broker.groups
+        groups.update(SubscriptionGroupConfig(GROUP, broker_id=2, which_broker_when_consume_slowly=3))
+        await caller.send("orders", b"old")
+        answer = await caller.pull("orders")
+        assert answer.ext_fields["suggestWhichBrokerId"] == suggested
+        empty = await caller.pull("orders", 1, sysFlag="4")
+        assert empty.ext_fields["suggestWhichBrokerId"] == ("2" if enabled else "0")
 
 
 async def test_a_pull_whose_time_is_up_says_that_there_is_nothing(tmp_path: Path) -> None:

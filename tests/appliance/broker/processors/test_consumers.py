@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from appliance.broker import hot_data
 from appliance.broker.controller import BrokerController
-from appliance.broker.processors import consumers
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import ConsumerData, LockBatchRequest, LockBatchResponse
 from store.results import StoreMessage
@@ -51,7 +51,7 @@ def test_a_new_group_decides_itself_when_the_queues_start_is_out_of_memorys_reac
     broker: BrokerController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(broker, 3)
-    monkeypatch.setattr(consumers, "_memory_bytes", lambda: 100)
+    monkeypatch.setattr(hot_data, "total_memory_bytes", lambda: 100)
     assert ask(broker, QUERY, PLACE).code == 22
     assert ask(broker, UPDATE, PLACE | {"commitOffset": 0}).code == 0
     assert ask(broker, QUERY, PLACE).ext_fields == {"offset": "0"}
