@@ -19,6 +19,7 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
+from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.tls import ServerTls
 from gantrymq.errors import FrameError
 from gantrymq.remoting.codes import ResponseCode
@@ -55,6 +56,7 @@ class TlsListener:
         self._listening: list[socket.socket] = []
         self._arriving: dict[asyncio.Task[None], None] = {}  # oldest first
         self._paused: list[asyncio.TimerHandle] = []
+        self._log_limit = LogLimit()
 
     async def open(self) -> int:
         """Bind and listen; returns the port. Raises OSError when it is taken."""
@@ -136,10 +138,7 @@ class TlsListener:
             is_ours = False
             await self._hand_over(sock, first[0] == TLS_HANDSHAKE_BYTE, peer)
         except (TimeoutError, OSError) as exc:  # ssl.SSLError is an OSError
-            logger.warning(
-                "connection not made",
-                extra={"event": "tls_connection_not_made", "peer": peer, "why": _reason(exc, is_silent=is_ours)},
-            )
+            self._warn("connection not made", "tls_connection_not_made", peer, why=_reason(exc, is_silent=is_ours))
         finally:
             if is_ours:
                 sock.close()
@@ -155,7 +154,7 @@ class TlsListener:
                 ssl_shutdown_timeout=SHUTDOWN_SECONDS_MAX,
             )
         elif self._tls.is_enforcing:
-            logger.warning("plain connection refused", extra={"event": "plain_connection_refused", "peer": peer})
+            self._warn("plain connection refused", "plain_connection_refused", peer)
             transport, refusal = await loop.connect_accepted_socket(PlainRefusal, sock)
             try:
                 with contextlib.suppress(TimeoutError):
@@ -165,6 +164,13 @@ class TlsListener:
                 transport.abort()
         else:
             await loop.connect_accepted_socket(self._make_protocol, sock)
+
+    def _warn(self, text: str, event: str, peer: str, **facts: str) -> None:
+        """A line about a peer, a few of a kind only."""
+        left_out = self._log_limit.left_out(event, peer.rpartition(":")[0])
+        if left_out is not None:
+            facts |= {"event": event, "peer": peer}
+            logger.warning(text, extra=facts | ({"left_out": left_out} if left_out else {}))
 
 
 class PlainRefusal(asyncio.Protocol):

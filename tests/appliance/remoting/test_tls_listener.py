@@ -20,6 +20,7 @@ from appliance.remoting import tls as tls_module
 from appliance.remoting import tls_listener
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import LaneLimits, Lanes, Route
+from appliance.remoting.log_limit import LINES_MAX
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import ServerTls
 from appliance.tls_settings import TlsSettings
@@ -322,3 +323,28 @@ async def test_running_out_of_descriptors_is_only_a_pause(
         assert await ask(number, None) == b"hello"
         assert time.monotonic() - started >= 0.04
         assert [record for record in caplog.records if getattr(record, "event", "") == "accept_failed"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "start", "event"),
+    [
+        ({}, b"\x16" + b"\xff" * 100, "tls_connection_not_made"),
+        ({"tls_mode": "enforcing"}, b"\0\0\0\1", "plain_connection_refused"),
+    ],
+)
+async def test_connections_that_come_to_nothing_write_a_few_lines(
+    caplog: pytest.LogCaptureFixture, fields: dict[str, Any], start: bytes, event: str
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with port(**fields) as (number, _):
+        for _ in range(3 * LINES_MAX):
+            reader, writer = await asyncio.open_connection("127.0.0.1", number)
+            writer.write(start)
+            with contextlib.suppress(ConnectionError):
+                async with asyncio.timeout(10):
+                    while await reader.read(1000):
+                        pass
+            writer.close()
+    lines = [record for record in caplog.records if getattr(record, "event", "") == event]
+    assert 1 <= len(lines) <= 2 * LINES_MAX  # a slow machine may see a second window
+    assert vars(lines[0])["peer"].startswith("127.0.0.1:")
