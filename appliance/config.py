@@ -13,6 +13,7 @@ from appliance.acl_settings import AclSettings
 from appliance.socket_settings import SocketSettings
 from appliance.tls_settings import TlsSettings
 from gantrymq.errors import ConfigError
+from gantrymq.home import home_folder
 from store.config import setting
 
 LOOPBACK = "127.0.0.1"
@@ -26,7 +27,7 @@ class NamesrvConfig(SocketSettings, TlsSettings, AclSettings):
     bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
     listen_port: int = setting(9876, rocketmq="listenPort", doc="port; 0: a free one")
     kv_config_path: Path = setting(
-        Path.home() / "namesrv" / "kvConfig.json", rocketmq="kvConfigPath", doc="file of the key-value table"
+        home_folder() / "namesrv" / "kvConfig.json", rocketmq="kvConfigPath", doc="file of the key-value table"
     )
     order_message_enable: bool = setting(False, rocketmq="orderMessageEnable", doc="add order topics to routes")
     scan_interval_ms: int = setting(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gantrymq.errors import ConfigError
+from gantrymq.home import home_folder
 
 PAGE_BYTES = 4096
 CONSUME_QUEUE_UNIT_BYTES = 20
@@ -27,7 +28,7 @@ def setting(default: Any = dataclasses.MISSING, *, rocketmq: str, doc: str) -> A
 class MessageStoreConfig:
     """Settings of one store folder (RocketMQ: org.apache.rocketmq.store.config.MessageStoreConfig)."""
 
-    root: Path = setting(Path.home() / "store", rocketmq="storePathRootDir", doc="folder of this store")
+    root: Path = setting(home_folder() / "store", rocketmq="storePathRootDir", doc="folder of this store")
     commit_log: Path | None = setting(
         None,
         rocketmq="storePathCommitLog",

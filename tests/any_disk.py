@@ -8,5 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-ANY_DISK: dict[str, Any] = {"disk_max_used_percent": 95, "forcibly_ratio": 0.99, "warning_ratio": 0.99}
+from appliance.bench.disk_marks import STORE_MARKS
+
+ANY_DISK = STORE_MARKS
 ROCKETMQS_MARKS: dict[str, Any] = {"disk_max_used_percent": 75, "forcibly_ratio": 0.85, "warning_ratio": 0.90}

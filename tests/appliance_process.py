@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from appliance.appliance_config import ApplianceConfig
-from appliance.bench.peer import DISK_MARKS
+from appliance.bench.disk_marks import DISK_MARKS
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = re.compile(r"GANTRY READY http=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from gantrymq.errors import GantryError
+from gantrymq.home import home_folder
 
 MAVEN_TIMEOUT_S = 600.0
 
@@ -20,7 +21,7 @@ class ToolError(GantryError):
 
 def cache_folder() -> Path:
     """Where downloads live between runs: outside the tree, in the place the desktop standard names."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    base = os.environ.get("XDG_CACHE_HOME") or home_folder() / ".cache"
     return Path(base) / "gantrymq"
 
 

@@ -13,17 +13,12 @@ from types import TracebackType
 from typing import Self
 
 from appliance.bench import wire
+from appliance.bench.disk_marks import DISK_MARKS
 from appliance.bench.processes import MemoryUse, Process, free_ports
 from gantrymq.errors import GantryError
 
 START_TIMEOUT_S = 60.0
 CLUSTER_NAME = "BenchCluster"
-# What is measured or tried must not depend on how full the machine's disk is. Apache's takes the last two by -D only.
-JAVA_DISK_MARKS = {
-    "rocketmq.broker.diskSpaceCleanForciblyRatio": "0.99",
-    "rocketmq.broker.diskSpaceWarningLevelRatio": "0.99",
-}
-DISK_MARKS = {"diskMaxUsedSpaceRatio": "95", **JAVA_DISK_MARKS}
 
 
 class PeerError(GantryError):

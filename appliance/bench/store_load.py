@@ -18,6 +18,7 @@ from pathlib import Path
 
 import orjson
 
+from appliance.bench.disk_marks import STORE_MARKS
 from gantrymq.message import ids
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
@@ -106,7 +107,8 @@ class StoreLoad:
         store.close()
 
     def _opened(self, name: str, flush_disk_type: str) -> MessageStore:
-        store = MessageStore(MessageStoreConfig(root=self._folder / name, flush_disk_type=flush_disk_type))
+        config = MessageStoreConfig(root=self._folder / name, flush_disk_type=flush_disk_type, **STORE_MARKS)
+        store = MessageStore(config)
         store.load()
         store.start()
         return store

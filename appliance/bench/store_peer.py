@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from appliance.bench import apache, maven
+from appliance.bench.disk_marks import JAVA_DISK_MARKS
 from gantrymq.errors import GantryError
 
 SOURCE = Path(__file__).parent / "java" / "StoreLoad.java"
@@ -66,6 +67,7 @@ def apache_command(work: Path, heap: str = "2g") -> list[str | Path]:
     logback.write_text(_LOGBACK)
     flags = [f"-Xms{heap}", f"-Xmx{heap}", *apache.BROKER_FLAGS, *apache.JAVA_17_FLAGS, f"-Duser.home={work}"]
     flags += [f"-Dlogback.configurationFile={logback}"]
+    flags += [f"-D{name}={value}" for name, value in JAVA_DISK_MARKS.items()]
     return [java, *flags, "-cp", f"{classes}:{maven.class_path(jars)}", "StoreLoad"]
 
 

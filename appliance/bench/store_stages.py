@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from appliance.bench.disk_marks import STORE_MARKS
 from gantrymq.message import ids, properties
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
@@ -49,7 +50,7 @@ class StoreStages:
         self._count = count
         self._body = os.urandom(BODY_BYTES)
         self._stages: list[Stage] = []
-        self._store = MessageStore(MessageStoreConfig(root=folder))
+        self._store = MessageStore(MessageStoreConfig(root=folder, **STORE_MARKS))
 
     def run(self) -> list[Stage]:
         store = self._store
@@ -175,7 +176,7 @@ class StoreStages:
 
     def _dispatch_anew(self, file: MappedFile, messages: int) -> None:
         """Feed queues and index of a store that has none, as a start after a crash does."""
-        empty = MessageStore(MessageStoreConfig(root=self._folder / "anew"))
+        empty = MessageStore(MessageStoreConfig(root=self._folder / "anew", **STORE_MARKS))
         empty.load()
         started = time.process_time()
         scan_file(file, 0, check_crc=True, on_record=empty._dispatcher.redispatch)

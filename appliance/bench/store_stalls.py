@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from appliance.bench.disk_marks import STORE_MARKS
 from gantrymq.message import ids
 from store import MessageStore, MessageStoreConfig, PutMessageStatus, StoreMessage
 
@@ -46,7 +47,7 @@ class Stalls(NamedTuple):
 
 def measure_stalls(folder: Path, total_bytes: int, rate_bytes: int, *, flush: bool = True) -> Stalls:
     """Write `total_bytes` at that rate. Without `flush`, all of it stays dirty as far as the store is concerned."""
-    config = MessageStoreConfig(root=folder, flush_interval_ms=500 if flush else 3_600_000)
+    config = MessageStoreConfig(root=folder, flush_interval_ms=500 if flush else 3_600_000, **STORE_MARKS)
     store = MessageStore(config)
     store.load()
     store.start()

@@ -10,6 +10,7 @@ from gantrymq.client.offset_store import BrokerOffsets, FileOffsets, OffsetStore
 from gantrymq.client.session import ClientSession
 from gantrymq.client.subscription import ConsumeFrom, MessageModel
 from gantrymq.errors import ConfigError, ConnectError
+from gantrymq.home import home_folder
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import is_retry_topic
 
@@ -30,7 +31,7 @@ def offset_store(session: ClientSession, group: str, model: MessageModel, folder
     """The brokers when members share the work; a file of this host, where Java keeps its own, when each gets all."""
     if model is MessageModel.CLUSTERING:
         return BrokerOffsets(session.calls, session.routes, group)
-    folder = folder or Path.home() / ".rocketmq_offsets"
+    folder = folder or home_folder() / ".rocketmq_offsets"
     return FileOffsets(folder / session.client_id / group / "offsets.json")
 
 

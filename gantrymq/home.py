@@ -1,0 +1,13 @@
+"""Where a user's own files go by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def home_folder() -> Path:
+    """The user's home; the working folder for a user who has none: containers run as any number, without HOME."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path.cwd()
