@@ -10,6 +10,7 @@ import sys
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s  %(message)s"
+FACT_CHARS_MAX = 4096  # some are a peer's
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
@@ -31,4 +32,6 @@ def configure(level: str = "INFO", *, stream: object = None) -> None:
 
 def _shown(value: object) -> str:
     text = str(value)
+    if len(text) > FACT_CHARS_MAX:
+        text = f"{text[:FACT_CHARS_MAX]}… of {len(text)} characters"
     return repr(text) if " " in text or not text.isprintable() else text

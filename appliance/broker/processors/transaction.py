@@ -9,6 +9,7 @@ from appliance.broker.transaction import half as halves
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import FieldError, int_field, long_field, quoted
 from appliance.remoting.lanes import Route
+from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.send_request import SendFields
 from gantrymq.errors import RecordError
 from gantrymq.message import properties as keys
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
+_log_limit = LogLimit()  # all are counted, a few are told
 
 OUTCOMES = (sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT, sysflag.TRANSACTION_ROLLBACK)
 RESUMABLE = (names.TRANS_HALF_TOPIC, names.TRANS_CHECK_MAX_TIME_TOPIC)
@@ -111,16 +113,17 @@ def end_transaction(
     transactions = context.transactions
     if outcome == sysflag.TRANSACTION_NONE:
         transactions.figures.left_open += 1
-        logger.info(
-            "transaction left open",
-            extra={
-                "event": "transaction_left_open",
-                "group": group,
-                "queue_offset": half_offset,
-                "is_answer": fields.get("fromTransactionCheck") == "true",
-                "peer": connection.remote_text,
-            },
-        )
+        if _log_limit.allows("transaction_left_open", connection.remote_address[0]):
+            logger.info(
+                "transaction left open",
+                extra={
+                    "event": "transaction_left_open",
+                    "group": group,
+                    "queue_offset": half_offset,
+                    "is_answer": fields.get("fromTransactionCheck") == "true",
+                    "peer": connection.remote_text,
+                },
+            )
         return None
     half = transactions.find(group, half_offset, physical_offset)
     if outcome == sysflag.TRANSACTION_COMMIT:
