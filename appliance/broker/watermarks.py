@@ -30,11 +30,15 @@ class WatermarkLog:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
-            for lane in self._lanes.by_name.values():
-                _log_lane(lane)
-            behind = self._store.dispatch_behind_bytes
-            if behind > NOTABLE_BEHIND_BYTES:
-                logger.info("dispatch is behind", extra={"event": "dispatch_behind", "bytes": behind})
+            self.look()
+
+    def look(self) -> None:
+        """Log the second that has passed."""
+        for lane in self._lanes.by_name.values():
+            _log_lane(lane)
+        behind = self._store.dispatch_behind_bytes
+        if behind > NOTABLE_BEHIND_BYTES:
+            logger.info("dispatch is behind", extra={"event": "dispatch_behind", "bytes": behind})
 
 
 def _log_lane(lane: Lane) -> None:

@@ -49,6 +49,17 @@ async def test_what_is_sent_to_a_topic_that_was_deleted_and_came_back_is_found(t
         assert (store.max_offset("T", 0), store.max_offset("Other", 0)) == (2, 1)
 
 
+async def test_a_delayed_message_counts_where_it_waits_until_it_is_delivered(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        await tool.send("T", b"later", DELAY="18")
+        stats = tool.broker.stats
+        assert stats.get(TOPIC_PUT_NUMS, "T") is None
+        for name, key in ((TOPIC_PUT_NUMS, "SCHEDULE_TOPIC_XXXX"), ("QUEUE_PUT_NUMS", "SCHEDULE_TOPIC_XXXX@17")):
+            item = stats.get(name, key)
+            assert item is not None and item.value == 1
+
+
 async def test_no_count_is_lost_when_a_topic_changes_between_two_sends(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool:
         await tool.create_topic("T")

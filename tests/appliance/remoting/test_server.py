@@ -201,6 +201,24 @@ async def test_a_full_lane_refuses_at_once_and_recovers() -> None:
         assert again is not None and again.code == 0
 
 
+async def test_requests_under_way_take_their_place_in_the_lane() -> None:
+    async with connected(LaneLimits(2)) as (peer, lanes, _):
+        held = RemotingCommand.request(ASK_BACK), RemotingCommand.request(ASK_BACK)
+        peer.send(*held)
+        questions = [await peer.receive(), await peer.receive()]  # both are served, and wait for us
+        assert lanes.by_name["fast"].size == 2
+        refused = await peer.ask(RemotingCommand.request(ECHO))
+        assert refused is not None and refused.code == ResponseCode.SYSTEM_BUSY
+        assert refused.remark == "[OVERLOAD]system busy, start flow control for a while"
+        for question in questions:
+            assert question is not None and question.code == 307
+            peer.send(question.reply(0, "done"))
+        answers = [await peer.receive(), await peer.receive()]
+        assert {answer.opaque for answer in answers if answer is not None} == {request.opaque for request in held}
+        served = await peer.ask(RemotingCommand.request(ECHO))
+        assert served is not None and served.code == 0
+
+
 async def test_a_request_that_waited_too_long_is_refused_unserved() -> None:
     async with connected(LaneLimits(10, wait_ms_max=0)) as (peer, lanes, _):
         answer = await peer.ask(RemotingCommand.request(ECHO))

@@ -67,6 +67,16 @@ async def test_a_deleted_topic_takes_queues_offsets_and_counters_with_it(tmp_pat
         assert refused.remark == "The topic[SELF_TEST_TOPIC] is conflict with system topic."
 
 
+async def test_order_comes_from_the_name_servers_alone(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T", order="true")
+        topics = tool.broker.topics
+        assert topics.configs["T"].order is False
+        topics.apply_order_topics({"T"})
+        await tool.create_topic("T", queues=5, order="false")
+        assert (topics.configs["T"].write_queue_nums, topics.configs["T"].order) == (5, True)
+
+
 async def test_topic_stats_have_raw_object_keys_in_the_order_all_clients_read(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool:
         await tool.create_topic("T")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from appliance.broker.controller import BrokerController
+from gantrymq.remoting.bodies import SubscriptionGroupConfig
 from tests.appliance.broker.processors.unopened import ask, unopened_broker
 from tests.appliance.broker.recording import RecordingConnection
 
@@ -116,6 +117,16 @@ def test_a_bad_group_name_spoils_that_group_only(broker: BrokerController) -> No
 def test_unit_mode_marks_the_retry_topic(broker: BrokerController) -> None:
     ask(broker, HEART_BEAT, body=beat("c1", "g", unitMode=True))
     assert broker.topics.configs["%RETRY%g"].topic_sys_flag == 2
+
+
+@pytest.mark.parametrize("is_notifying", [True, False])
+def test_a_groups_own_switch_keeps_notices_from_its_members(broker: BrokerController, is_notifying: bool) -> None:
+    broker.groups.update(SubscriptionGroupConfig("g", notify_consumer_ids_changed_enable=is_notifying))
+    first, second = RecordingConnection(1), RecordingConnection(2)
+    for client_id, connection in (("c1", first), ("c2", second)):
+        ask(broker, HEART_BEAT, body=beat(client_id, "g"), connection=connection)
+    broker.consumers.push_notices()
+    assert first.notices() == second.notices() == (["g"] if is_notifying else [])
 
 
 def test_without_automatic_creation_the_consumer_is_known_but_has_no_retry_topic(tmp_path: Path) -> None:

@@ -39,6 +39,28 @@ async def test_no_more_messages_come_than_were_asked_for(tmp_path: Path) -> None
         assert len(decode_records(answer.body)) == 2
 
 
+async def test_a_unique_key_finds_all_of_its_messages_whatever_is_asked_for(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        for body in (b"sent", b"sent again"):  # after a time-out, say
+            await tool.send("T", body, UNIQ_KEY="ABC")
+        fields = {"topic": "T", "key": "ABC", "maxNum": "1"} | FOREVER
+        for is_unique, count in (("true", 2), ("false", 1)):
+            answer = await tool.ask(RequestCode.QUERY_MESSAGE, fields | {"_UNIQUE_KEY_QUERY": is_unique})
+            assert len(decode_records(answer.body)) == count
+
+
+async def test_a_topic_of_the_same_hash_shows_none_of_its_messages(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        for topic in ("Aa", "BB"):  # the best known pair of Java
+            await tool.create_topic(topic)
+            await tool.send(topic, topic.encode(), KEYS="k")
+        for topic in ("Aa", "BB"):
+            fields = {"topic": topic, "key": "k", "maxNum": "10"} | FOREVER
+            answer = await tool.ask(RequestCode.QUERY_MESSAGE, fields)
+            assert [message.topic for message in decode_records(answer.body)] == [topic]
+
+
 async def test_an_unknown_key_is_not_found_but_the_index_is_described(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool:
         answer = await tool.ask(RequestCode.QUERY_MESSAGE, {"topic": "T", "key": "k", "maxNum": "2"} | FOREVER)

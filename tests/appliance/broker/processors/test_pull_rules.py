@@ -1,0 +1,76 @@
+"""processors/pull.py: rules of a pull that one answer alone does not show."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from store.results import GetMessageResult, GetMessageStatus
+from tests.appliance.broker.test_send_and_pull import GROUP, calling
+
+FOUND, NOTHING_NEW, AGAIN, MOVED = 0, 19, 20, 21
+
+
+@pytest.mark.parametrize(
+    ("status", "offset", "code"),
+    [
+        (GetMessageStatus.FOUND, 0, FOUND),
+        (GetMessageStatus.NO_MATCHED_MESSAGE, 0, AGAIN),
+        (GetMessageStatus.MESSAGE_WAS_REMOVING, 0, AGAIN),
+        (GetMessageStatus.OFFSET_FOUND_NULL, 0, NOTHING_NEW),
+        (GetMessageStatus.OFFSET_OVERFLOW_BADLY, 0, MOVED),
+        (GetMessageStatus.OFFSET_OVERFLOW_ONE, 0, NOTHING_NEW),
+        (GetMessageStatus.OFFSET_TOO_SMALL, 0, MOVED),
+        (GetMessageStatus.NO_MATCHED_LOGIC_QUEUE, 0, NOTHING_NEW),
+        (GetMessageStatus.NO_MATCHED_LOGIC_QUEUE, 5, MOVED),
+        (GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, NOTHING_NEW),
+        (GetMessageStatus.NO_MESSAGE_IN_QUEUE, -1, MOVED),
+    ],
+)
+async def test_each_status_of_the_store_has_its_code_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: GetMessageStatus, offset: int, code: int
+) -> None:
+    async with calling(tmp_path) as caller:
+        await caller.send("orders", b"x")
+        monkeypatch.setattr(caller.cluster.broker.store, "get_message", lambda *_: GetMessageResult(status, 7, 2, 9))
+        answer = await caller.pull("orders", offset)
+        assert (answer.code, answer.remark) == (code, status.name)
+        assert answer.ext_fields == {
+            "suggestWhichBrokerId": "0", "nextBeginOffset": "7", "minOffset": "2", "maxOffset": "9",
+        }  # fmt: skip
+
+
+async def test_a_pull_may_mean_an_older_subscription_than_the_heartbeats_and_no_newer(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        await caller.send("orders", b"x")
+        consumer = ConsumerData(GROUP, subscription_data_set=[SubscriptionData("orders", "*", sub_version=5)])
+        heartbeat = HeartbeatData("me", consumer_data_set=[consumer]).to_json()
+        assert (await caller.ask(RemotingCommand.request(RequestCode.HEART_BEAT, None, heartbeat))).code == 0
+        codes = [(await caller.pull("orders", sysFlag="0", subVersion=version)).code for version in ("4", "5", "6")]
+        assert codes == [0, 0, 25]
+
+
+async def test_without_long_polling_a_pull_waits_as_long_as_the_broker_says(tmp_path: Path) -> None:
+    settings = {"long_polling_enable": False, "short_polling_ms": 50}
+    async with calling(tmp_path, broker=settings) as caller:
+        await caller.send("orders", b"x")
+        async with asyncio.timeout(100):  # not the 300 s that the client would wait
+            answer = await caller.pull("orders", 1, sysFlag="6", suspendTimeoutMillis="300000")
+        assert answer.code == NOTHING_NEW
+
+
+async def test_people_who_look_at_messages_are_not_counted_as_consumers(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        await caller.send("orders", b"x")
+        for group in ("TOOLS_CONSUMER", GROUP):
+            assert (await caller.pull("orders", consumerGroup=group)).code == FOUND
+        stats = caller.cluster.broker.stats
+        assert stats.get("GROUP_GET_NUMS", "orders@TOOLS_CONSUMER") is None
+        assert stats.get("GROUP_GET_NUMS", f"orders@{GROUP}") is not None
+        taken = stats.get("BROKER_GET_NUMS", "DefaultCluster")
+        assert taken is not None and taken.value == 1
