@@ -172,7 +172,16 @@ def is_open_to_default_sub(code: int, fields: dict[str, str]) -> bool:
     )
 
 
-async def test_a_pull_that_waits_ends_with_its_account(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [
+        (RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, {"accessKey": "rightKey1", "topicPerms": "TopicX=PUB"}),
+        (RequestCode.DELETE_ACL_CONFIG, {"accessKey": "rightKey1"}),
+    ],
+)
+async def test_a_pull_that_waits_ends_with_its_account(
+    tmp_path: Path, code: RequestCode, change: dict[str, str]
+) -> None:
     waiting = pull("TopicX", "GroupX") | {"sysFlag": "6", "suspendTimeoutMillis": "20000", "queueOffset": "1"}
     async with (
         guarded(tmp_path) as cluster,
@@ -184,9 +193,8 @@ async def test_a_pull_that_waits_ends_with_its_account(tmp_path: Path) -> None:
         RIGHT.sign(request, reader.stamper)
         reader.peer.write(request.encode())
         await until(lambda: cluster.broker.hold.held_count == 1)
-        denied = {"accessKey": "rightKey1", "topicPerms": "TopicX=PUB"}
-        assert (await writer.ask(ADMIN, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, denied)).code == 0
-        await sent(writer, RIGHT, "TopicX")
+        assert (await writer.ask(ADMIN, code, change)).code == 0
+        await sent(writer, ADMIN, "TopicX")
         answer = await reader.peer.read()
         assert (answer.code, answer.body) == (16, b"")
 
@@ -363,6 +371,20 @@ async def test_accounts_change_by_request_and_are_in_force_at_once(tmp_path: Pat
             ADMIN, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, {"accessKey": "abc", "secretKey": "def"}
         )
         assert short.code == 209 and (short.remark or "").startswith("The accessKey=abc and secretKey=")
+
+
+async def test_an_accounts_own_address_spares_the_signature_and_makes_no_administrator(tmp_path: Path) -> None:
+    white = (
+        "accounts: [{accessKey: rightKey1, secretKey: rightSecret1, whiteRemoteAddress: 127.0.0.*},"
+        " {accessKey: adminKey1, secretKey: adminSecret1, admin: true, whiteRemoteAddress: 10.1.1.1}]"
+    )
+    async with guarded(tmp_path, white) as cluster, signed_peer(cluster.broker.port) as peer:
+        await sent(peer, WRONG, "TopicX")
+        for code in (RequestCode.GET_BROKER_CONFIG, RequestCode.UPDATE_AND_CREATE_TOPIC):
+            answer = await peer.ask(WRONG, code, {"topic": "T"})
+            assert is_denied(answer) and "admin" in (answer.remark or ""), answer
+        assert is_denied(await peer.ask(Credentials("adminKey1", "wrong"), RequestCode.GET_BROKER_CONFIG))
+        assert (await peer.ask(ADMIN, RequestCode.GET_BROKER_CONFIG)).code == 0, "from elsewhere it has to sign"
 
 
 async def test_the_white_list_changes_by_request(tmp_path: Path) -> None:
