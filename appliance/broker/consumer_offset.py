@@ -27,6 +27,7 @@ NO_OFFSET = -1
 KEYS_A_SLICE = 256  # rendered before others have a turn: about a millisecond
 KEYS_MAX = 1_000_000  # a client may commit for topics and queues that don't exist
 QUEUES_MAX = 16_384  # of a topic, as many as it may have
+ENTRIES_MAX = 4_000_000  # offsets in all
 SEPARATOR = "@"  # of topic and group in the file's keys
 
 
@@ -45,6 +46,7 @@ class ConsumerOffsetManager(SavedTable):
         self._unrendered: set[str] = set()
         self._topics_of_group: dict[str, set[str]] = {}
         self._groups_of_topic: dict[str, set[str]] = {}
+        self.entry_count = 0  # offsets in all
         self.table: dict[str, dict[int, int]] = {}  # "topic@group" to queue id to the next offset to consume
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -72,14 +74,18 @@ class ConsumerOffsetManager(SavedTable):
         if queues is None:
             if len(self.table) >= KEYS_MAX:
                 raise MessageRejected(f"{KEYS_MAX} pairs of topic and group have offsets already")
+            self._check_room()
             names.check_topic(topic)
             names.check_group(group)
             self._add(topic, group, key, {queue_id: offset})
         elif queues.get(queue_id) == offset:
             return
         else:
-            if len(queues) >= QUEUES_MAX and queue_id not in queues:
-                raise MessageRejected(f"{QUEUES_MAX} queues of topic {topic} have an offset already")
+            if queue_id not in queues:
+                if len(queues) >= QUEUES_MAX:
+                    raise MessageRejected(f"{QUEUES_MAX} queues of topic {topic} have an offset already")
+                self._check_room()
+                self.entry_count += 1
             queues[queue_id] = offset
             self._unrendered.add(key)
         self._writer.changed()
@@ -121,15 +127,20 @@ class ConsumerOffsetManager(SavedTable):
 
     # -- entries ------------------------------------------------------------------------------------------------------
 
+    def _check_room(self) -> None:
+        if self.entry_count >= ENTRIES_MAX:
+            raise MessageRejected(f"{ENTRIES_MAX} offsets are kept already")
+
     def _add(self, topic: str, group: str, key: str, queues: dict[int, int]) -> None:
         self.table[key] = queues
+        self.entry_count += len(queues)
         self._topics_of_group.setdefault(group, set()).add(topic)
         self._groups_of_topic.setdefault(topic, set()).add(group)
         self._unrendered.add(key)
 
     def _remove(self, topic: str, group: str) -> None:
         key = f"{topic}{SEPARATOR}{group}"
-        del self.table[key]
+        self.entry_count -= len(self.table.pop(key))
         self._lines.pop(key, None)
         self._unrendered.discard(key)
         _discard(self._topics_of_group, group, topic)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import AsyncIterator
 
 from gantrymq.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
@@ -19,6 +20,7 @@ class Peer:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._told: deque[RemotingCommand] = deque()  # what the server said on its own while an answer was awaited
 
     @classmethod
     async def connect(cls, port: int) -> Peer:
@@ -28,6 +30,10 @@ class Peer:
         self._writer.write(frame)
 
     async def read(self) -> RemotingCommand:
+        """The next frame; first those that came before an answer."""
+        return self._told.popleft() if self._told else await self._next()
+
+    async def _next(self) -> RemotingCommand:
         async with asyncio.timeout(5):
             size_bytes = int.from_bytes(await self._reader.readexactly(4), "big")
             return RemotingCommand.decode(await self._reader.readexactly(size_bytes))
@@ -35,7 +41,8 @@ class Peer:
     async def ask(self, code: int, ext_fields: dict[str, str] | None = None, body: bytes = b"") -> RemotingCommand:
         request = RemotingCommand.request(code, ext_fields, body)
         self.write(request.encode())
-        answer = await self.read()
+        while not (answer := await self._next()).is_response:
+            self._told.append(answer)
         assert answer.opaque == request.opaque
         return answer
 

@@ -71,7 +71,8 @@ class SignedPeer:
 
     async def send(self, request: RemotingCommand) -> RemotingCommand:
         self.peer.write(request.encode())
-        answer = await self.peer.read()
+        while not (answer := await self.peer.read()).is_response:
+            pass  # a notice (40) may come at any time
         assert answer.opaque == request.opaque
         return answer
 

@@ -199,6 +199,24 @@ async def test_a_pull_that_waits_ends_with_its_account(
         assert (answer.code, answer.body) == (16, b"")
 
 
+async def test_a_pull_that_waits_ends_with_its_addresss_freedom(tmp_path: Path) -> None:
+    waiting = pull("TopicX", "GroupX") | {"sysFlag": "6", "suspendTimeoutMillis": "20000", "queueOffset": "1"}
+    white = PLAIN_ACL.replace("10.9.9.*", "127.0.0.1")
+    async with (
+        guarded(tmp_path, white) as cluster,
+        signed_peer(cluster.broker.port) as reader,
+        signed_peer(cluster.broker.port) as writer,
+    ):
+        await sent(writer, ADMIN, "TopicX")
+        reader.peer.write(RemotingCommand.request(RequestCode.PULL_MESSAGE, waiting).encode())
+        await until(lambda: cluster.broker.hold.held_count == 1)
+        nobody = {"globalWhiteAddrs": "10.9.9.9"}
+        assert (await writer.ask(ADMIN, RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, nobody)).code == 0
+        await sent(writer, ADMIN, "TopicX")
+        answer = await reader.peer.read()
+        assert (answer.code, answer.body) == (16, b"")
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not condition():

@@ -204,3 +204,22 @@ async def test_an_expression_nobody_writes_is_refused_by_a_pull(tmp_path: Path) 
         assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
         fields["subscription"] = "||".join(f"t{number}" for number in range(4000))
         assert (await asked(tool, RequestCode.PULL_MESSAGE, fields)).code == ResponseCode.PULL_NOT_FOUND
+
+
+async def test_offsets_are_bounded_in_all_and_those_that_go_make_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_offset, "ENTRIES_MAX", 6)
+    async with tool_at(tmp_path) as tool:
+        offsets = tool.broker.offsets
+
+        async def commit(topic: str, queue_id: int, offset: int = 1) -> int:
+            fields = {"topic": topic, "consumerGroup": "G", "queueId": str(queue_id), "commitOffset": str(offset)}
+            return (await asked(tool, RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code
+
+        codes = [await commit(topic, queue_id) for topic in ("A", "B", "C") for queue_id in range(3)]
+        assert codes == [0] * 6 + [ResponseCode.INVALID_PARAMETER] * 3
+        assert (await commit("A", 0, 7), offsets.query("G", "A", 0)) == (0, 7), "one that is there goes on"
+        offsets.remove_topic("A")
+        assert offsets.entry_count == 3
+        assert [await commit("C", queue_id) for queue_id in range(4)] == [0] * 3 + [ResponseCode.INVALID_PARAMETER]
