@@ -92,7 +92,7 @@ class BrokerOuterApi:
         }
         self._ha_address = _ha_address(broker)
         self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]
-        self._period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
+        self.period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by address: what keeps that link up to date
         self._group: asyncio.TaskGroup | None = None  # while running
         self._watchers: set[asyncio.Task[None]] = set()
@@ -187,11 +187,11 @@ class BrokerOuterApi:
             await self._bring_up_to_date(link)
             if link.changed and not (link.needs_full or self._is_leaving):
                 continue  # came while the full registration was on its way
-            delay_s = link.retry_delay_s(self._period_s) if link.failures else link.full_due_at - time.monotonic()
+            delay_s = link.retry_delay_s(self.period_s) if link.failures else link.full_due_at - time.monotonic()
             if delay_s > 0 and await _is_set_within(link.wake, delay_s):
                 await asyncio.sleep(COALESCE_S)
                 continue
-            link.full_due_at = time.monotonic() + self._period_s
+            link.full_due_at = time.monotonic() + self.period_s
             link.needs_full = link.needs_full or not await self._is_unchanged_there(link)
 
     async def _bring_up_to_date(self, link: NamesrvLink) -> None:
@@ -205,7 +205,7 @@ class BrokerOuterApi:
             try:
                 await self._register(link, await (self._full_body() if is_full else self._encode(changed)))
                 if is_full:
-                    link.full_due_at = time.monotonic() + self._period_s
+                    link.full_due_at = time.monotonic() + self.period_s
             except GantryError as exc:
                 self._note_failure(link, exc)
 

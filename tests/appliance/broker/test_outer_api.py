@@ -112,6 +112,14 @@ async def test_a_name_server_that_is_down_delays_nobody_and_is_logged_once(
     assert events.count("namesrv_unreachable") == 1
 
 
+@pytest.mark.parametrize(("setting_ms", "period_s"), [(1, 10), (30_000, 30), (59_999, 59.999), (3_600_000, 60)])
+async def test_the_period_of_registrations_stays_within_rocketmqs_limits(
+    tmp_path: Path, setting_ms: int, period_s: float
+) -> None:
+    async with registering(tmp_path, register_period_ms=setting_ms) as (outer_api, _):
+        assert outer_api.period_s == period_s
+
+
 async def test_after_the_good_bye_nothing_is_registered_any_more(tmp_path: Path) -> None:
     async with namesrv(tmp_path) as server, registering(tmp_path, server.port) as (outer_api, topics):
         await until(lambda: knows(server))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -226,6 +227,11 @@ async def test_a_request_that_waited_too_long_is_refused_unserved() -> None:
         assert answer.code == ResponseCode.SYSTEM_BUSY
         assert answer.remark is not None and answer.remark.startswith("[TIMEOUT_CLEAN_QUEUE]broker busy")
         assert lanes.by_name["fast"].expired == 1
+        requests = [RemotingCommand.request(ECHO) for _ in range(3)]
+        peer.send(*requests)
+        remarks = [str(answer.remark) for _ in requests if (answer := await peer.receive()) is not None]
+        assert [remark.rpartition(", ")[2] for remark in remarks] == [f"size of queue: {left}" for left in (2, 1, 0)]
+        assert all(re.search(r"control for a while, period in queue: \d+ms, ", each) for each in remarks)
 
 
 async def test_a_silent_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,16 @@ async def test_a_reply_that_can_not_be_pushed_is_stored_and_refused_in_the_origi
             assert (await tool.peer.read()).remark == "push reply message to 10.0.0.1@rfail."
 
 
+async def test_the_time_of_the_push_is_the_brokers_own(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool, requester(tool, "10.0.0.1@r") as asking:
+        fields = reply_fields({"PUSH_REPLY_TIME": "1", "REPLY_TO_CLIENT": "10.0.0.1@r"})
+        tool.peer.write(RemotingCommand.request(325, fields, b"pong").encode())
+        push = await asking.read()
+        asking.write(push.reply(0).encode())
+        assert (await tool.peer.read()).code == 0
+        assert int(decode_properties(push.ext_fields["properties"])["PUSH_REPLY_TIME"]) > 1_700_000_000_000
+
+
 async def test_with_storing_off_a_pushed_reply_has_the_id_zero(tmp_path: Path) -> None:
     async with (
         serving(tmp_path, broker={"store_reply_message_enable": False}) as cluster,
