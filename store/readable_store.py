@@ -39,6 +39,7 @@ class ReadableStore:
         self.config = config
         self.delay_levels = DelayLevels(config.delay_levels)
         self.stats = StoreStatsService(clock())
+        self._monotonic = monotonic
         self._state = RunningState(config.page_cache_busy_ms, monotonic)
         self._log = CommitLog(config)
         self._queues = ConsumeQueueTable(config.root / "consumequeue", config)
@@ -80,8 +81,12 @@ class ReadableStore:
         """Return messages of a queue from an offset on. `group` is for statistics only. StoreNotRunning."""
         if not self._state.is_readable:
             raise StoreNotRunning("the store is closed or not readable")
+        started = self._monotonic()
         result = self._reader.get_message(topic, queue_id, offset, max_messages, tag_filter, content_filter)
         stats = self.stats
+        elapsed = self._monotonic() - started
+        if elapsed >= 0.001:
+            stats.slow_get(int(elapsed * 1000))
         if result.message_count:
             stats.get_found_times += 1
             stats.get_transferred += result.message_count

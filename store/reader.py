@@ -195,6 +195,8 @@ class StoreReader:
                     break
                 index += 1
                 if tag_filter is not None and tags_code not in tag_filter and _is_known(queue, tags_code, tag_filter):
+                    if not count:
+                        result.status = GetMessageStatus.NO_MATCHED_MESSAGE
                     continue
                 file = log.queue.find(physical_offset)
                 if is_doubtful and (
@@ -218,9 +220,13 @@ class StoreReader:
                 if content_filter is not None:
                     extended = queue.ext.unit(tags_code) if queue.ext is not None else None
                     if extended is not None and not content_filter.may_match(extended):
-                        continue
-                    looks_left -= 1
-                    if not _matches(content_filter, file.view, physical_offset - file.base, size_bytes):
+                        is_match = False
+                    else:
+                        looks_left -= 1
+                        is_match = _matches(content_filter, file.view, physical_offset - file.base, size_bytes)
+                    if not is_match:
+                        if not count:
+                            result.status = GetMessageStatus.NO_MATCHED_MESSAGE
                         continue
                 removed_below = 0
                 if runs and runs[-1][1] == physical_offset and physical_offset != file.base:

@@ -59,6 +59,10 @@ class StoreStatsService:
         self._slow_cells[bisect.bisect_right(_CELL_BOUNDS_MS, elapsed_ms)] += 1
         self._slow_percentiles[bisect.bisect_right(_BOUNDS_MS, elapsed_ms)] += 1
 
+    def slow_get(self, elapsed_ms: int) -> None:
+        """A get took a millisecond or more."""
+        self.get_max_ms = max(self.get_max_ms, elapsed_ms)
+
     def sample(self, now: float) -> None:
         """Take the once-a-second sample; each minute, keep the finished minute's latencies."""
         self._samples.append((now, self.put_times, self.get_found_times, self.get_miss_times, self.get_transferred))

@@ -49,7 +49,6 @@ class WritableStore(ReadableStore):
         self.arrival_listener: ArrivalListener | None = None
         self.timer_rules = TimerRules(enabled=config.timer_enable, delay_ms_max=config.timer_delay_max_s * 1000)
         self._clock = clock
-        self._monotonic = monotonic
         self._ext_enable = config.consume_queue_ext_enable
         self._message_bytes_max = config.message_bytes_max
 
