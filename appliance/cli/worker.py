@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import uvloop
 
 from appliance import logs
+from appliance.heap import keep_freed_memory
 from appliance.ignored_settings import explain_ignored
 from appliance.properties_file import PropertiesFile
 
@@ -35,6 +36,7 @@ class Controller(AbstractAsyncContextManager[Any], Protocol):
 
 def run_worker(controller: Controller, role: str, host: str, facts: Mapping[str, Any]) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code."""
+    keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(controller, role, host, facts))
     return 0
