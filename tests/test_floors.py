@@ -89,7 +89,7 @@ ROOMS = {
     "appliance.bench.store_stages": Room(("gantrymq", "store", "appliance.bench.disk_marks", *SHARED)),
     "appliance.bench.store_stalls": Room(("gantrymq", "store", "appliance.bench.disk_marks", *SHARED)),
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "psutil", "uvloop")),
-    "appliance.cli.preflight": Room(("gantrymq.errors", "store.config", "store.disk_space", "appliance")),
+    "appliance.cli.preflight": Room(("gantrymq.errors", "store.config", "store.disk_space", "appliance"), ("psutil",)),
     "appliance.cli.store": Room(("gantrymq", "store", "appliance"), ("orjson",)),
     "appliance.cli.store_output": Room(("gantrymq", "store", "appliance"), ("orjson",)),
     "appliance.__main__": Room(("gantrymq.errors", "appliance")),
