@@ -78,3 +78,41 @@ async def test_a_relay_without_a_fit_consumer_fails_with_a_reason(
             bad = await tool.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, fields | {"msgId": message_id})
             assert bad.code == code
             assert bad.remark != "system error"
+
+
+async def test_a_relayed_answer_keeps_its_speaker_and_his_refusal(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool, tool.consumer("G", "T") as consumer:
+        fields = {"consumerGroup": "G", "clientId": "10.0.0.1@c"}
+        request = RemotingCommand.request(RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
+        tool.peer.write(request.encode())
+        refusal = (await consumer.read()).reply(1, "not in this process", {"why": "so"})
+        refusal.language, refusal.version = "GO", 317
+        consumer.write(refusal.encode())
+        answer = await tool.peer.read()
+        assert (answer.code, answer.remark, answer.ext_fields) == (1, "not in this process", {"why": "so"})
+        assert (answer.language, answer.version, answer.opaque) == ("GO", 317, request.opaque)
+
+
+async def test_clients_too_old_to_tell_their_offsets_are_not_asked(tmp_path: Path) -> None:
+    fields = {"topic": "T", "group": "G", "clientAddr": ""}
+    async with tool_at(tmp_path) as tool, tool.consumer("G", "T", version=27):
+        answer = await tool.ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields)
+        assert (answer.code, answer.remark) == (1, "the client does not support this feature. version=27")
+
+
+async def test_offsets_of_the_wanted_client_only_and_of_none_that_refuses(tmp_path: Path) -> None:
+    held = b'{"messageQueueTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:5}}'
+    fields = {"topic": "T", "group": "G", "clientAddr": "10.0.0.1@c"}
+    async with (
+        tool_at(tmp_path) as tool,
+        tool.consumer("G", "T") as one,
+        tool.consumer("G", "T", client_id="10.0.0.2@c"),
+    ):
+        assert (await one.read()).code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+        answer = await asked(tool, one, RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields, held)
+        assert answer.body.startswith(b'{"consumerTable":{"10.0.0.1@c":{{') and b"10.0.0.2@c" not in answer.body
+    async with tool_at(tmp_path / "other") as tool, tool.consumer("G", "T") as one:
+        request = RemotingCommand.request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields)
+        tool.peer.write(request.encode())
+        one.write((await one.read()).reply(1, "no", body=held).encode())
+        assert (await tool.peer.read()).body == b'{"consumerTable":{},"messageQueueTable":{}}'
