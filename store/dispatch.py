@@ -48,7 +48,11 @@ class Dispatcher:
         self.bitmap_of: BitmapOf | None = None
         self._ext_enable = ext_enable
 
-    def redispatch(self, fields: ScannedRecord, physical_offset: int) -> None:
+    def refill(self, fields: ScannedRecord, physical_offset: int) -> None:
+        """Feed the queue alone: the index has the record, and behind newer ones it would be in disorder."""
+        self.redispatch(fields, physical_offset, to_index=False)
+
+    def redispatch(self, fields: ScannedRecord, physical_offset: int, *, to_index: bool = True) -> None:
         """Feed queue and index from one record."""
         topic, queue_id, index, sys_flag, size_bytes, timestamp, properties = fields
         try:
@@ -72,6 +76,8 @@ class Dispatcher:
                 if not queue.dirty:
                     queue.dirty = True
                     self._queues.dirty.append(queue)
+        if not to_index:
+            return
         if self._index.enabled:
             pending = self._index.pending
             pending.append((slot.prefix_hash, properties, physical_offset, timestamp))

@@ -89,6 +89,7 @@ class MessageStore(WritableStore):
                 self._index,
                 self._checkpoint,
                 self._dispatcher.redispatch,
+                self._dispatcher.refill,
                 self._queue_flusher.bound_memory,
                 root=self.config.root,
                 clean=clean,

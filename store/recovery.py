@@ -40,6 +40,7 @@ def recover(
     index: IndexService,
     checkpoint: Checkpoint,
     dispatch: OnRecord,
+    refill: OnRecord,
     bound_memory: Callable[[], None],
     *,
     root: Path,
@@ -97,7 +98,7 @@ def recover(
     for queue in queues:
         if queue.max_physical_offset > end:
             queue.cut_physical(end)
-    _refill(torn, log, queues, dispatch)
+    _refill(torn, log, queues, refill)
     if not clean:
         for queue, (end_index, had_residue) in read_again.items():
             queue.keep_what_is_same(end_index, had_residue)
@@ -184,7 +185,7 @@ def _was_passed(queue: ConsumeQueue, index: int) -> bool:
     return queue.next_index > index and (unit is None or unit.size_bytes == FILLER_SIZE)
 
 
-def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, queues: ConsumeQueueTable, dispatch: OnRecord) -> None:
+def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, queues: ConsumeQueueTable, refill: OnRecord) -> None:
     """Give each queue again what the log has for it from the index on at which units were lost.
 
     Other queues get nothing: what the log has for them may be messages of deleted topics.
@@ -199,7 +200,7 @@ def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, queues: ConsumeQueueT
 
     def dispatch_wanted(fields: ScannedRecord, position: int) -> None:
         if (fields.topic, fields.queue_id) in wanted:
-            dispatch(fields, position)
+            refill(fields, position)
 
     start = max(min(queue.max_physical_offset for queue in torn), log.min_offset)
     find_end(log, start, check_crc=False, on_record=dispatch_wanted)

@@ -113,6 +113,25 @@ def test_what_a_start_made_anew_is_there_after_a_kill(stopped: MessageStoreConfi
     assert numbers_of(open_store(stopped)) == list(range(COUNT))
 
 
+def test_what_a_queue_gets_again_is_not_indexed_again(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    """Entries of older messages behind newer ones: the next crash would find the index file damaged."""
+    store = open_store(small)
+    put(store, range(50))
+    store._log_flusher.finish()
+    store._queue_flusher.finish()
+    store._queue_flusher._sync(store._log.store_timestamp, store._log.position)
+    put(store, range(50, 80))
+    crash(store)
+    without_one_queue(small.root)
+    again = open_store(small)
+    assert numbers_of(again) == list(range(80))
+    again.close()
+    with StoreFolder(small.root) as folder:
+        offsets = [entry.physical_offset for index in folder.indexes() for entry in index.entries()]
+        assert offsets == sorted(set(offsets)) and len(offsets) == 80
+        assert verify_store(folder).findings.worst is Level.NOTE
+
+
 def test_a_topic_whose_folder_was_removed_stays_removed(small: MessageStoreConfig, open_store: OpenStore) -> None:
     """Administrators of RocketMQ get rid of topics that way."""
     store = open_store(small)

@@ -41,9 +41,9 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     offsets: list[int] = []
     real = Dispatcher.redispatch
 
-    def noting(dispatcher: Dispatcher, fields: log_scan.ScannedRecord, physical_offset: int) -> None:
+    def noting(dispatcher: Dispatcher, fields: log_scan.ScannedRecord, physical_offset: int, **how: bool) -> None:
         offsets.append(physical_offset)
-        real(dispatcher, fields, physical_offset)
+        real(dispatcher, fields, physical_offset, **how)
 
     monkeypatch.setattr(Dispatcher, "redispatch", noting)
     return offsets
