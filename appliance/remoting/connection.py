@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # unless settings say otherwise
 WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
 COPIED_BYTES_MAX = 8 * 1024  # answers below it are joined, larger ones go to the socket from where they lie
-REQUEST_HEADER_BYTES_MAX = 1024 * 1024  # a message's properties fill 200 KiB at most, with each byte escaped
+REQUEST_HEADER_BYTES_MAX = 256 * 1024  # a message's properties fill 200 KiB at most, with each byte escaped
 INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
 
 

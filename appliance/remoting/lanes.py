@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and timers between rounds
+TURN_SECONDS_MAX = 0.002  # of one lane, looked at each fourth request: there are requests that cost as much as hundreds
 SHARE = 64  # requests of one lane before the next lane has its turn
 BACKLOG_WANTED = 1024  # queued requests from which on connections are parked: some 10 ms of sends
 BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # the same for their bodies: large ones take longer
@@ -226,8 +227,11 @@ class Lanes:
         if wait > lane.wait_peak:
             lane.wait_peak = wait
         oldest_allowed = now - lane.wait_seconds_max
-        popleft = queue.popleft
-        for _ in range(min(size, SHARE)):
+        popleft, monotonic = queue.popleft, time.monotonic
+        deadline = now + TURN_SECONDS_MAX
+        for number in range(min(size, SHARE)):
+            if number & 3 == 3 and monotonic() > deadline:  # costly ones: the other lanes first
+                return
             arrived, connection, request, handler = popleft()
             lane.queued_bytes -= len(request.body)
             if arrived < oldest_allowed:

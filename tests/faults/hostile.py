@@ -81,6 +81,34 @@ async def bombs(port: int) -> None:
         draining.cancel()
 
 
+async def headers(port: int) -> None:
+    """Headers as large as they may be, and expressions, keys and names that fill them."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    draining = asyncio.create_task(swallow(reader))
+    pull = {
+        "consumerGroup": "G", "topic": "Flood", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "6",
+        "commitOffset": "0", "suspendTimeoutMillis": "60000", "subVersion": "0",
+    }  # fmt: skip
+    query = {"topic": "Flood", "maxNum": "32", "beginTimestamp": "0", "endTimestamp": "9999999999999"}
+    large = "k" * 240_000
+    requests = [
+        RemotingCommand.request(RequestCode.QUERY_MESSAGE, query | {"key": large}),
+        RemotingCommand.request(RequestCode.QUERY_MESSAGE, query | {"key": "中" * 80_000}),
+        RemotingCommand.request(RequestCode.PULL_MESSAGE, pull | {"subscription": "||".join(map(str, range(5500)))}),
+        RemotingCommand.request(RequestCode.PULL_MESSAGE, pull | {"subscription": large}),
+        RemotingCommand.request(RequestCode.GET_MAX_OFFSET, {f"f{number}": "" for number in range(20_000)}),
+        RemotingCommand.request(RequestCode.SEND_MESSAGE, {"topic": large, "properties": large[:100_000]}),
+    ]
+    try:
+        while True:
+            writer.write(requests[next(numbers) % len(requests)].encode())
+            done["headers"] += 1
+            await writer.drain()
+            await asyncio.sleep(0)
+    finally:
+        draining.cancel()
+
+
 async def swallow(reader: asyncio.StreamReader) -> None:
     while await reader.read(1 << 16):
         done["answers"] += 1
@@ -91,6 +119,7 @@ KINDS: dict[str, Callable[[int], Awaitable[None]]] = {
     "half_frames": half_frames,
     "beats": beats,
     "bombs": bombs,
+    "headers": headers,
 }
 
 

@@ -22,7 +22,7 @@ MEMORY_MORE_MAX = 800 * 1024 * 1024  # incomplete frames may take 512 MiB in all
 LOG_BYTES_MAX = 4 << 20
 
 
-@pytest.mark.parametrize("kind", ["come_and_go", "half_frames", "beats", "bombs"])
+@pytest.mark.parametrize("kind", ["come_and_go", "half_frames", "beats", "bombs", "headers"])
 async def test_harm_stays_with_who_does_it(tmp_path: Path, kind: str) -> None:
     with LocalCluster(tmp_path) as cluster:
         address = cluster.broker_address

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import int_field, long_field
 from appliance.remoting.lanes import Route
+from gantrymq.message.properties import PROPERTIES_BYTES_MAX
 from gantrymq.message.record import split_record
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
     from appliance.remoting.connection import ServerConnection
 
+_NOT_FOUND = "can not find message, maybe time range not correct"
+
 
 def query_message(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """12: messages of a topic under a key, by store time. Hits are by hash of topic and key.
@@ -22,6 +25,8 @@ def query_message(broker: BrokerController, connection: ServerConnection, reques
     Those of another topic are dropped here, for who asks may not see it; those of another key the client drops.
     """
     fields = request.ext_fields
+    if len(fields["key"]) > PROPERTIES_BYTES_MAX:  # no message has it: not worth working out its hash
+        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND)
     is_unique = fields.get("_UNIQUE_KEY_QUERY", "").lower() == "true"
     found = broker.store.query_message(
         fields["topic"],
@@ -37,8 +42,7 @@ def query_message(broker: BrokerController, connection: ServerConnection, reques
     topic = fields["topic"].encode()
     buffers = [buffer for buffer in found.buffers if split_record(buffer).topic == topic]
     if not buffers:
-        remark = "can not find message, maybe time range not correct"
-        return request.reply(ResponseCode.QUERY_NOT_FOUND, remark, index_state)
+        return request.reply(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND, index_state)
     return request.reply(ext_fields=index_state, body=b"".join(buffers))
 
 

@@ -67,3 +67,19 @@ def test_the_table_is_bounded_and_forgets_only_what_is_too_old_to_come_again(mon
     guard.check("key", stamp(clock, 1, client="new"), 310, 11)
     with pytest.raises(StampRefused):
         guard.check("key", first, 310, 12)
+
+
+def test_what_is_remembered_goes_by_the_last_stamp_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that began before the window is still remembered for what it sent within."""
+    monkeypatch.setattr(replay, "IDS_PER_ACCOUNT_MAX", 2)
+    clock = Clock()
+    guard = ReplayGuard(60_000, clock=clock)
+    guard.check("key", stamp(clock, 1, client="long"), 310, 1)
+    guard.check("key", stamp(clock, 1, client="short"), 310, 2)
+    clock.now += 50
+    last = stamp(clock, 2, client="long")
+    guard.check("key", last, 310, 1)
+    clock.now += 20
+    guard.check("key", stamp(clock, 1, client="new"), 310, 3)  # "short" is forgotten for it
+    with pytest.raises(StampRefused, match="another connection"):
+        guard.check("key", last, 310, 4)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
+from appliance.remoting import lanes as lanes_module
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import BACKLOG_WANTED, READ_SHARE, LaneLimits, Lanes, Route
 from appliance.remoting.server import RemotingServer
@@ -142,3 +145,39 @@ def test_a_peer_that_does_not_read_stays_unread_though_its_turn_came() -> None:
     assert not wire.is_reading
     connection.resume_writing()
     assert wire.is_reading
+
+
+def test_a_lane_of_costly_requests_lets_the_others_in_after_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is timed: each costly request moves the clock that the lanes see."""
+    clock = Ticks()
+    monkeypatch.setattr(lanes_module.time, "monotonic", clock)
+    served: list[str] = []
+
+    def costly(*_: object) -> None:
+        served.append("costly")
+        clock.now += 0.05
+
+    lanes = Lanes(None, {"slow": LaneLimits(1000), "fast": LaneLimits(1000)})
+    lanes.wake = lambda: None  # type: ignore[method-assign]
+    server = RemotingServer({}, lanes, host="", port=0)
+    connection = ServerConnection(server)
+    connection.connection_made(Wire())  # type: ignore[arg-type]
+    connection.read_at = clock.now
+    for _ in range(200):
+        lanes.submit(lanes.by_name["slow"], connection, RemotingCommand.request(CODE), Route(costly, "slow"))
+    fast = Route(lambda *_: served.append("fast"), "fast")
+    lanes.submit(lanes.by_name["fast"], connection, RemotingCommand.request(CODE), fast)
+    lanes._round()
+    assert served.index("fast") <= 4
+    while len(served) < 201:
+        lanes._round()
+    assert lanes.by_name["slow"].size == 0
+
+
+class Ticks:
+    """Seconds, moved by the test alone."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
