@@ -172,6 +172,22 @@ def is_open_to_default_sub(code: int, fields: dict[str, str]) -> bool:
     )
 
 
+async def test_who_ends_a_transaction_may_send_to_its_topic(tmp_path: Path) -> None:
+    half = {"TRAN_MSG": "true", "PGROUP": "PG"}
+    async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
+        for topic, is_allowed in (("TopicSubOnly", False), ("TopicX", True)):
+            answer = await peer.ask(ADMIN, RequestCode.SEND_MESSAGE_V2, send_fields(topic, **half), b"body")
+            end = {
+                "producerGroup": "PG",
+                "tranStateTableOffset": answer.ext_fields["queueOffset"],
+                "commitLogOffset": str(int(answer.ext_fields["msgId"][16:], 16)),
+                "commitOrRollback": "8",
+            }
+            ended = await peer.ask(RIGHT, RequestCode.END_TRANSACTION, end)
+            assert is_denied(ended) is not is_allowed, (topic, ended)
+            assert cluster.broker.store.max_offset(topic, 0) == is_allowed
+
+
 @pytest.mark.parametrize(
     ("code", "change"),
     [
