@@ -154,8 +154,13 @@ def _slowly(view: memoryview, position: int, check_crc: bool) -> ScannedRecord |
     except RecordError:
         return None
     body = view[fields.body_position : fields.body_position + fields.body_bytes]
-    if check_crc and record.body_crc(body) != fields.body_crc:
-        return None
+    if check_crc:
+        topic_at, end = fields.body_position + fields.body_bytes + 1, position + fields.size_bytes
+        if record.body_crc(body) != fields.body_crc or (
+            (0 in fields.topic and _has_lost_sector(view, topic_at, topic_at + len(fields.topic)))
+            or (0 in fields.properties and _has_lost_sector(view, end - len(fields.properties), end))
+        ):
+            return None
     return ScannedRecord(
         fields.topic,
         fields.queue_id,

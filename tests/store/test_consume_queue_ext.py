@@ -99,6 +99,25 @@ def test_a_filter_looks_through_addresses(tmp_path: Path, open_store: OpenStore,
     assert store.get_message("g", "T", 0, 0, 32).message_count == 15
 
 
+def test_a_unit_whose_extension_is_lost_goes_to_the_client_who_can_tell(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(with_ext(tmp_path))
+    for number in range(6):
+        store.put_message(message(b"%d" % number, tags="A" if number % 2 else "B"))
+    store._log_flusher.finish()
+    store._queue_flusher.finish()
+    path = min((tmp_path / "consumequeue_ext/T/0").iterdir())
+    with path.open("r+b") as file:
+        file.seek(20)  # the second unit's
+        file.write(bytes(20))
+    queue = store._queues.find("T", 0)
+    assert queue is not None
+    queue.trim(0)
+    codes = [unit.tags_code for unit in store.consume_queue_units("T", 0, 0, 6)]
+    assert [store.extended_unit("T", 0, code) is None for code in codes] == [False, True, False, False, False, False]
+    for wanted, found in ((TAG_A, 3), (names.string_hash_code("B"), 4), (1, 1)):
+        assert store.get_message("g", "T", 0, 0, 32, frozenset({wanted})).message_count == found
+
+
 def test_the_listener_hears_the_tags_code_not_the_address(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(with_ext(tmp_path))
     heard: list[object] = []

@@ -135,6 +135,7 @@ def test_a_batch_that_no_start_could_read_again_is_refused(store: MessageStore) 
     "refused",
     [
         batch([Message("T", b"")], b"DELAY\x011"),
+        batch([Message("T", b"")], b"TIMER_DELAY_SEC\x015"),
         batch([Message("T", b"")], sys_flag=4),
         batch([]),
         batch([Message("T", bytes(20000)) for _ in range(4)]),

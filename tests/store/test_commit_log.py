@@ -1,0 +1,80 @@
+"""What the log says is on disk, and what it takes for a record."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gantrymq.message import record
+from tests.store.conftest import OpenStore, message, read_all, small_config
+
+
+def test_a_sync_takes_every_file_that_was_written_to(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(small_config(tmp_path))
+    synced: list[str] = []
+    real = os.fdatasync
+
+    def noting(fd: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{fd}").readlink().name)
+        real(fd)
+
+    monkeypatch.setattr(os, "fdatasync", noting)
+    for _ in range(5):
+        store.put_message(message(bytes(30_000)))
+    assert store._log.sync() == store.flushed_offset == store.max_physical_offset
+    assert synced == [f"{base:020d}" for base in (0, 65536, 131072)]
+    synced.clear()
+    store.put_message(message())
+    store._log.sync()
+    assert synced == [f"{131072:020d}"]
+
+
+def test_what_comes_while_the_disk_works_waits_for_the_next_sync(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(small_config(tmp_path))
+    end = store.put_message(message()).size_bytes
+    real = os.fdatasync
+
+    def slowly(fd: int) -> None:
+        real(fd)
+        store.put_message(message())
+
+    monkeypatch.setattr(os, "fdatasync", slowly)
+    assert store._log.sync() == end
+    assert store.flushed_offset == end < store.max_physical_offset
+    told: list[bool] = []
+    store._log_flusher.when_flushed(end, told.append)
+    assert told == [True]
+
+
+def test_a_record_inside_of_a_body_is_none(tmp_path: Path, open_store: OpenStore) -> None:
+    """RocketMQ reads whatever stands at the offset that it is given."""
+    store = open_store(small_config(tmp_path))
+    store.put_message(message(b"first", keys="k"))
+    (raw,) = read_all(store, "T")
+    put = store.put_message(message(raw))
+    inside = put.physical_offset + bytes(store.message_bytes(put.physical_offset) or b"").index(raw)
+    assert record.decode_record(bytes(store._log.read(inside, len(raw)) or b"")).body == b"first"
+    assert store.message_bytes(inside) is None
+    assert store.look_message_by_offset(inside) is None
+
+
+@pytest.mark.parametrize("offset", [-1, 1, 4, 65535, 65536, 1 << 40])
+def test_where_no_record_begins_there_is_none(tmp_path: Path, open_store: OpenStore, offset: int) -> None:
+    store = open_store(small_config(tmp_path))
+    store.put_message(message())
+    assert store.look_message_by_offset(offset) is None
+    assert store.message_bytes(offset) is None
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_record_may_fill_a_file_but_for_its_end(tmp_path: Path, open_store: OpenStore, over: int) -> None:
+    store = open_store(small_config(tmp_path))
+    fixed = store.put_message(message()).size_bytes - len(message().body)
+    put = store.put_message(message(bytes(65536 - 8 - fixed + over)))
+    assert (put.size_bytes, store.max_offset("T", 0)) == ((0, 1) if over else (65528, 2))
