@@ -18,6 +18,7 @@ from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentit
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.remoting.lanes import Answer, Route
 from appliance.remoting.request_body import read_body
+from appliance.remoting.settings_request import change_settings
 from gantrymq.errors import BodyError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import DataVersion, KVTable, TopicList
@@ -295,7 +296,7 @@ async def update_config(
     namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """318: change what may be changed from afar; paths may not (CVE-2023-37582)."""
-    changes, remark = await namesrv.live_config.update(request.body)
+    changes, remark = await change_settings(namesrv.live_config, connection, request.body)
     _log_change("config updated", connection, changes=[change._asdict() for change in changes], remark=remark)
     return request.reply(remark=remark)
 

@@ -11,6 +11,7 @@ from appliance.broker.stats import StatsWindow, window_of
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import quoted, text_field
 from appliance.remoting.lanes import Route
+from appliance.remoting.settings_request import change_settings
 from gantrymq.remoting.bodies import BrokerStatsData, KVTable, StatsItem
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -31,7 +32,7 @@ async def update_config(
     broker: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """25: change settings of the running broker and of its file. What may change is a list (CVE-2023-33246)."""
-    changes, remark = await broker.live_config.update(request.body)
+    changes, remark = await change_settings(broker.live_config, connection, request.body)
     if changes:
         broker.settings_changed({change.key for change in changes})
         logger.info(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.remoting import settings_request
+from appliance.remoting.log_limit import LogLimit
 from gantrymq.remoting.bodies import BrokerStatsData, DelayOffsetTable, KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.processors.tool import tool_at
@@ -71,13 +73,19 @@ async def test_sends_wait_for_the_accept_time(tmp_path: Path) -> None:
         "tls.server.mode=disabled",
     ],
 )
-async def test_what_must_not_change_is_refused_by_name(tmp_path: Path, line: str) -> None:
+async def test_what_must_not_change_is_refused_by_name_and_told_to_the_operator(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.setattr(settings_request, "_log_limit", LogLimit())
     async with tool_at(tmp_path) as tool:
         before = tool.broker.live_config.text()
         answer = await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=f"traceOn=false\n{line}".encode())
         assert answer.code in (ResponseCode.NO_PERMISSION, ResponseCode.INVALID_PARAMETER)
         assert line.split("=")[0] in (answer.remark or "")
         assert tool.broker.live_config.text() == before
+    (told,) = [record for record in caplog.records if getattr(record, "event", "") == "settings_refused"]
+    assert vars(told)["peer"].startswith("127.0.0.1:")
+    assert line.split("=")[0] in vars(told)["why"]
 
 
 async def test_topics_stop_being_created_by_sends_when_told_so(tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""Requests to change settings (25, 318): refusals are told to the operator, with who asked. They may be attacks."""
+
+from __future__ import annotations
+
+import logging
+
+from appliance.errors import BrokerError
+from appliance.live_config import ConfigUpdate, LiveConfig
+from appliance.remoting.connection import ServerConnection
+from appliance.remoting.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+
+_log_limit = LogLimit()
+
+
+async def change_settings(live_config: LiveConfig, connection: ServerConnection, body: bytes) -> ConfigUpdate:
+    """Do what the body asks for. Raises BrokerError when it is refused."""
+    try:
+        return await live_config.update(body)
+    except BrokerError as exc:
+        if _log_limit.allows("settings_refused", connection.remote_address[0]):
+            facts = {"event": "settings_refused", "peer": connection.remote_text, "why": str(exc)}
+            logger.warning("change of settings refused", extra=facts)
+        raise
