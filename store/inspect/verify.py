@@ -281,12 +281,16 @@ class _Verification:
                 f"{name}: {state.missing} messages have no unit, queue offsets {index} to {state.missing_to}, "
                 f"the first at offset {offset}"
             )
-            is_tail = index >= state.end
-            self._findings.add(self._late if is_tail else Level.ERROR, "unit_missing", path, position, text)
-            if self._folder.state is StoreState.STOPPED or not is_tail:  # a start adds what a crash left out
+            is_late = index >= state.end and not self._was_on_disk(offset)
+            self._findings.add(self._late if is_late else Level.ERROR, "unit_missing", path, position, text)
+            if self._folder.state is StoreState.STOPPED or not is_late:  # a start adds what a crash left out
                 self._bad_queues.add(key)
         if state.met != state.in_log:
             self._find_strangers(queue, key)
+
+    def _was_on_disk(self, physical_offset: int) -> bool:
+        """Say if a start takes for granted that the message's unit is there."""
+        return physical_offset < self._folder.checkpoint.synced.end_offset
 
     def _judge_absent_queue(self, key: tuple[str, int], state: _QueueState) -> None:
         if not state.missing:
@@ -294,7 +298,8 @@ class _Verification:
         topic_exists = any(topic == key[0] for topic, _queue_id in self._folder.queues)
         folder = self._folder.root / "consumequeue" / key[0] / str(key[1])
         text = f"{key[0]}-{key[1]}: {state.missing} messages and no queue: the topic was deleted, or the queue was lost"
-        if topic_exists and self._folder.state is StoreState.STOPPED:
+        is_lost = self._folder.state is StoreState.STOPPED or self._was_on_disk(state.missing_from[1])
+        if topic_exists and is_lost:
             text = f"{key[0]}-{key[1]}: {state.missing} messages, but the queue's files are gone"
             self._findings.add(Level.ERROR, "queue_missing", folder, -1, text)
             self._bad_queues.add(key)

@@ -128,3 +128,19 @@ async def test_units_of_many_queues_wait_until_there_are_many_units_or_bytes(
         await asyncio.sleep(0.2)
         lacking = sum(queue.next_index - queue.written_index for queue in store._queues)
         assert lacking == (60 if waits else 0)
+
+
+async def test_nobody_is_told_before_the_disk_has_it(tmp_path: Path, open_store: OpenStore) -> None:
+    """A sync that began before the message came says nothing about it."""
+    store = open_store(small_config(tmp_path, flush_disk_type="SYNC_FLUSH"))
+    told: list[tuple[str, bool]] = []
+    first = store.put_message(message()).size_bytes
+    store._log.sync()
+    second = first + store.put_message(message()).size_bytes
+    store.when_flushed(second, lambda flushed: told.append(("second", flushed)))
+    store.when_flushed(first, lambda flushed: told.append(("first", flushed)))
+    store._log_flusher._complete()
+    assert told == [("first", True)]
+    store._log.sync()
+    store._log_flusher._complete()
+    assert told == [("first", True), ("second", True)]

@@ -79,3 +79,13 @@ def test_properties_too_long_for_their_length_end_the_log(small: MessageStoreCon
     path.write_bytes(data)
     again = open_store(small)
     assert (again.max_physical_offset, len(read_all(again, "T"))) == (end, 1)
+
+
+def test_what_was_only_prepared_gets_no_place_by_a_crash(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    store = open_store(small)
+    for sys_flag in (0, 4, 0, 12, 8):
+        store.put_message(message(b"%d" % sys_flag, sys_flag=sys_flag, keys="k"))
+    crash(store)
+    again = open_store(small)
+    found = [record.decode_record(raw) for raw in read_all(again, "T")]
+    assert [(each.body, each.queue_offset) for each in found] == [(b"0", 0), (b"0", 1), (b"8", 2)]

@@ -47,7 +47,10 @@ def filled(request: pytest.FixtureRequest, small: MessageStoreConfig, open_store
     """Seven log files, two queues of two files each."""
     store = open_store(small)
     fill(store)
-    store.close() if request.param == "stopped" else crash(store)
+    if request.param == "stopped":
+        store.close()
+    else:
+        crash(store)
     return small
 
 
@@ -87,7 +90,13 @@ def without_topic_of_several(root: Path) -> None:
     shutil.rmtree(queue_file(root, 1, 0).parent)
 
 
-@pytest.mark.parametrize("spoil", [without_first, without_last, without_one_queue, without_topic_of_several])
+def without_all_queues(root: Path) -> None:
+    shutil.rmtree(root / "consumequeue")
+
+
+@pytest.mark.parametrize(
+    "spoil", [without_first, without_last, without_one_queue, without_topic_of_several, without_all_queues]
+)
 def test_queue_files_that_are_gone_are_made_anew(
     filled: MessageStoreConfig, open_store: OpenStore, spoil: Spoil
 ) -> None:
@@ -96,6 +105,27 @@ def test_queue_files_that_are_gone_are_made_anew(
     assert numbers_of(store) == list(range(COUNT))
     assert [store.min_offset("T", queue_id) for queue_id in (0, 1)] == [0, 0]
     assert store.put_message(message(b"next")).queue_offset == COUNT // 2
+
+
+@pytest.mark.parametrize("spoil", [without_first, without_last, without_one_queue, without_all_queues])
+def test_units_that_were_on_disk_before_a_kill_and_are_gone_are_found_by_a_repair(
+    small: MessageStoreConfig, open_store: OpenStore, spoil: Spoil
+) -> None:
+    """A start reads what came behind the last sync; it sees for itself only that no queue is left."""
+    store = open_store(small)
+    fill(store)
+    store._queue_flusher._sync(store._log.store_timestamp, store._log.position)
+    crash(store)
+    spoil(small.root)
+    if spoil is not without_all_queues:
+        with StoreFolder(small.root) as folder:
+            assert verify_store(folder).findings.worst is Level.ERROR
+        plan, _kept, result = repair_store(
+            small.root, lambda is_ours: StoreFolder(small.root, is_ours=is_ours), RepairWish()
+        )
+        assert plan.queues == [("T", 0)]
+        assert result.findings.worst <= Level.WARNING  # the abort marker
+    assert numbers_of(open_store(small)) == list(range(COUNT))
 
 
 def test_a_queue_file_missing_in_the_middle_is_made_anew(small: MessageStoreConfig, open_store: OpenStore) -> None:
