@@ -10,8 +10,8 @@ which brokers that don't know it pass over:
     RequestStamp = <ms since the epoch>.<random id of the connection>.<number of the request on it>.<request code>
 
 A GantryMQ broker refuses a stamp that is too old, whose number it has seen on that connection, that comes over another
-connection, that stands on another request code (appliance/acl/replay.py), or that hides under another field's name: what
-is signed begins with access key and stamp, so its place tells. Each broker remembers on its own what it has seen.
+connection, that stands on another request code (appliance/acl/replay.py), or that hides under another name: what is
+signed begins with access key and stamp, so its place tells. Each broker remembers on its own what it has seen.
 """
 
 from __future__ import annotations
