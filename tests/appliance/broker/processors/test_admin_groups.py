@@ -34,10 +34,12 @@ async def test_a_group_is_set_listed_and_deleted_with_its_offsets(tmp_path: Path
         one = await tool.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "G"})
         assert SubscriptionGroupConfig.from_json(one.body).retry_max_times == 5
         tool.broker.offsets.commit("G", "T", 0, 7)
+        tool.broker.stats.inc_group_get("G", "T", 1, 1)
         for flag, left in ((None, 7), ("removeOffset", -1)):
             fields = {"groupName": "G"} | ({flag: "true"} if flag else {})
             assert (await tool.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields)).code == ResponseCode.SUCCESS
             assert tool.broker.offsets.query("G", "T", 0) == left
+            assert tool.broker.stats.get("GROUP_GET_NUMS", "T@G") is None
         gone = await tool.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "G"})
         assert gone.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import (
@@ -35,6 +37,27 @@ async def test_offsets_are_listed_corrected_and_cloned(tmp_path: Path) -> None:
         clone = {"srcGroup": "slow", "destGroup": "copy", "topic": "", "offline": "true"}
         assert (await tool.ask(RequestCode.CLONE_GROUP_OFFSET, clone)).code == ResponseCode.SUCCESS
         assert tool.broker.offsets.offsets("T", "copy") == {0: 3, 1: 9}
+
+
+async def test_offsets_of_messages_that_are_deleted_correct_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T")
+        for group, offset in (("G", 9), ("gone", 3), ("slow", 5)):
+            tool.broker.offsets.commit(group, "T", 0, offset)
+        monkeypatch.setattr(tool.broker.store, "min_offset", lambda topic, queue_id: 5)
+        answer = await tool.ask(RequestCode.QUERY_CORRECTION_OFFSET, {"topic": "T", "compareGroup": "G"})
+        assert fastjson.loads(answer.body)["correctionOffsets"] == {"0": 5}
+
+
+async def test_a_reset_is_about_the_queues_that_are_written(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T", readQueueNums="3", writeQueueNums="1")
+        tool.broker.offsets.commit("G", "T", 0, 0)
+        async with tool.consumer("G", "T"):
+            answer = await tool.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, RESET)
+            assert set(ResetOffsetBody.from_json(answer.body).offset_table) == {QUEUE_0}
 
 
 async def test_a_reset_is_pushed_to_every_consumer_in_the_form_all_clients_read(tmp_path: Path) -> None:

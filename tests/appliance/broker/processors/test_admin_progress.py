@@ -6,6 +6,8 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import (
@@ -40,6 +42,39 @@ async def test_consume_stats_of_a_group_and_of_the_broker(tmp_path: Path) -> Non
         assert next(row["G"] for row in ordered["consumeStatsList"] if "G" in row) == []
         nobody = await tool.ask(RequestCode.GET_CONSUME_STATS, {"consumerGroup": "nobody"})
         assert nobody.body == b'{"consumeTps":0.0,"offsetTable":{}}'
+
+
+async def test_the_last_time_of_a_group_is_that_of_the_last_message_it_consumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.create_topic("T", 1)
+        for _ in range(3):
+            await tool.send("T", b"x")
+        tool.broker.offsets.commit("G", "T", 0, 2)
+        monkeypatch.setattr(tool.broker.store_times, "at", lambda topic, queue_id, offset: 1000 + offset)
+        answer = await tool.ask(RequestCode.GET_CONSUME_STATS, {"consumerGroup": "G", "topic": "T"})
+        assert ConsumeStats.from_json(answer.body).offset_table[QUEUE_0].last_timestamp == 1001
+
+
+async def test_a_groups_pace_is_that_of_the_last_minute_in_all_its_topics(tmp_path: Path) -> None:
+    async with tool_at(tmp_path) as tool:
+        await tool.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SubscriptionGroupConfig("G").to_json())
+        for topic, count in (("T", 50), ("U", 30)):
+            await tool.create_topic(topic, 1)
+            tool.broker.offsets.commit("G", topic, 0, 0)
+            tool.broker.stats.inc_group_get("G", topic, count, 1)
+        tool.broker.stats.sample(time.time())  # a young item is dated back ten seconds
+
+        async def pace(**fields: str) -> float:
+            answer = await tool.ask(RequestCode.GET_CONSUME_STATS, {"consumerGroup": "G"} | fields)
+            return ConsumeStats.from_json(answer.body).consume_tps
+
+        one, both = await pace(topic="T"), await pace()
+        assert 0 < one <= 5 and one < both <= 8
+        whole = fastjson.loads((await tool.ask(RequestCode.GET_BROKER_CONSUME_STATS, {"isOrder": "false"})).body)
+        rows = next(row["G"] for row in whole["consumeStatsList"] if "G" in row)
+        assert all(0 < row["consumeTps"] <= 5 for row in rows) and len(rows) == 2
 
 
 async def test_a_topic_an_online_group_no_longer_subscribes_to_is_left_out(tmp_path: Path) -> None:
