@@ -94,7 +94,8 @@ class Meter:
         self.times_us: Counter[int] = Counter()
         self._start_ns = time.perf_counter_ns()
         self._warm_ns = self._start_ns + int(spec.warm_s * 1e9)
-        self._end_ns = self._warm_ns + int(spec.measure_s * 1e9)
+        self._measure_ns = int(spec.measure_s * 1e9)
+        self._end_ns = self._warm_ns + self._measure_ns
         self._messages_max = spec.messages_max or sys.maxsize
         self.messages = 0
         self._from: tuple[int, int, float] | None = None  # when, messages, cpu at the end of the warm-up
@@ -121,10 +122,12 @@ class Meter:
             return False
         if self._from is None and now_ns >= self._warm_ns:
             self._from = (now_ns, self.messages, time.process_time())
+            self._end_ns = now_ns + self._measure_ns  # a busy machine may have slept through all that was planned
         if now_ns < self._end_ns and self.messages < self._messages_max:
             return True
         self._to = (now_ns, self.messages, time.process_time())
-        self._from = self._from or (self._start_ns, 0, 0.0)
+        if self._from is None or self._from[0] == now_ns:
+            self._from = (self._start_ns, 0, 0.0)
         return False
 
     def result(self) -> LoadResult:

@@ -8,12 +8,28 @@ from collections import Counter
 
 import pytest
 
-from appliance.bench.load import run_send
+from appliance.bench.load import Meter, run_send
 from appliance.bench.null_server import PULLED
 from appliance.bench.run import null_server, run_load
 from appliance.bench.spec import LoadSpec, percentile_of_counts
 from gantrymq.errors import GantryError
 from gantrymq.remoting.protocol import RemotingProtocol
+
+
+def test_a_load_that_was_not_scheduled_for_longer_than_planned_measures_all_the_same() -> None:
+    meter = Meter(LoadSpec(kind="send", address="", topic="T", warm_s=0.1, measure_s=0.2))
+    late = meter._start_ns + 5_000_000_000
+    assert meter.goes_on(late), "the measured part begins when the machine gets to it"
+    meter.messages = 10
+    assert not meter.goes_on(late + 200_000_000)
+    assert meter.result().rate == pytest.approx(50)
+
+
+def test_a_load_that_has_all_its_messages_at_its_first_look_counts_from_the_start() -> None:
+    meter = Meter(LoadSpec(kind="send", address="", topic="T", warm_s=0.1, messages_max=10))
+    meter.messages = 10
+    assert not meter.goes_on(meter._start_ns + 2_000_000_000)
+    assert meter.result().rate == pytest.approx(5)
 
 
 @pytest.mark.parametrize(
