@@ -8,16 +8,18 @@ from pathlib import Path
 import orjson
 import pytest
 
+from appliance.bench import store_report
 from appliance.bench.gantry import GantryPeer
 from appliance.bench.maven import ToolError
 from appliance.bench.store_peer import Load, apache_command, measure_store, our_command, render_peers
-from appliance.bench.store_report import StoreBench
+from appliance.bench.store_report import CONTROL, StoreBench
 from appliance.cli import bench
 from gantrymq.errors import ConfigError
 from tests.conftest import require_tool
 
 
-def test_stages_stalls_and_starts_are_measured_and_told(tmp_path: Path) -> None:
+def test_stages_stalls_and_starts_are_measured_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_report, "QUIET_S", 0.0)
     said: list[str] = []
     sizes = {"count": 400, "total_bytes": 2 << 20, "stall_bytes": 2 << 20, "stall_rate": 50_000_000}
     text, figures = StoreBench(tmp_path, said.append, **sizes).run({"gantry": GantryPeer}, {"gantry": our_command})
@@ -27,6 +29,10 @@ def test_stages_stalls_and_starts_are_measured_and_told(tmp_path: Path) -> None:
     assert whats == ["killed while writing", "killed at rest", "stopped"]
     assert all(found["turns"] > 10 and found["longest"] is not None for found in figures["stalls"].values())
     assert orjson.loads(orjson.dumps(figures))["peers"]["gantry"].startswith("GantryMQ")
+    for found in figures["stalls"].values():
+        assert found["long_cpu_turns"] <= found["turns"] and found["taken"]["stolen_s"] >= 0
+        assert found["long_turns"] <= found["long_wall_turns"]
+    assert CONTROL in figures["stalls"] or any("no control" in line for line in said)
     assert said
     assert not list(tmp_path.iterdir())
 
