@@ -11,11 +11,11 @@ import pytest
 from appliance.config import NamesrvConfig
 from appliance.namesrv import kv_config, route_info
 from appliance.namesrv.controller import NamesrvController
-from gantrymq.remoting.bodies import ClusterInfo, RegisterBrokerBody, TopicRouteData
+from gantrymq.remoting.bodies import ClusterInfo, DataVersion, RegisterBrokerBody, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.registration import compress_registration
-from tests.appliance.peer import connected, registration
+from tests.appliance.peer import VERSION_1, connected, registration
 
 
 @pytest.fixture
@@ -45,6 +45,32 @@ async def test_a_registered_topic_has_a_route_with_quoted_ids(config: NamesrvCon
         )
         info = ClusterInfo.from_json((await client.ask(RequestCode.GET_BROKER_CLUSTER_INFO)).body)
         assert info.cluster_addr_table == {"DefaultCluster": ["broker-a"]}
+
+
+async def test_a_broker_is_told_whether_it_must_register(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
+        fields, _ = registration("10.0.0.1:10911")
+        known, newer = VERSION_1.to_json(), DataVersion(VERSION_1.timestamp, VERSION_1.counter + 1).to_json()
+        unknown = await broker.ask(RequestCode.QUERY_DATA_VERSION, fields, known)
+        assert (unknown.ext_fields, unknown.body) == ({"changed": "true"}, b"")
+        await broker.register("10.0.0.1:10911")
+        for offered, changed in ((known, "false"), (newer, "true")):
+            answer = await broker.ask(RequestCode.QUERY_DATA_VERSION, fields, offered)
+            assert (answer.ext_fields, answer.body) == ({"changed": changed}, known)
+
+
+async def test_taking_and_giving_write_permission_tells_how_many_topics_it_was(config: NamesrvConfig) -> None:
+    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
+        await broker.register("10.0.0.1:10911", topics=("T", "U"))
+
+        async def perms() -> list[int]:
+            answers = [await broker.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}) for topic in ("T", "U")]
+            return [TopicRouteData.from_json(answer.body).queue_datas[0].perm for answer in answers]
+
+        wiped = await broker.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+        assert (wiped.ext_fields, await perms()) == ({"wipeTopicCount": "2"}, [4, 4])
+        added = await broker.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+        assert (added.ext_fields, await perms()) == ({"addTopicCount": "2"}, [6, 6])
 
 
 async def test_a_binary_request_gets_a_binary_answer(config: NamesrvConfig) -> None:

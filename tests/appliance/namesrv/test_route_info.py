@@ -200,6 +200,8 @@ def test_topic_lists_by_cluster_and_by_unit_flags() -> None:
     assert routes.unit_topics(has=FLAG_UNIT) == ["flag1", "flag3"]
     assert routes.unit_topics(has=FLAG_UNIT_SUB) == ["flag3", "flag2"]
     assert routes.unit_topics(has=FLAG_UNIT_SUB, has_not=FLAG_UNIT) == ["flag2"]
+    register(routes, OTHER, TopicConfig("flag0", topic_sys_flag=both), version=V2)
+    assert "flag0" not in routes.unit_topics(has=FLAG_UNIT)  # one broker's word counts: the first one's
 
 
 def test_system_topics_are_clusters_and_brokers_with_somebody_to_ask() -> None:
