@@ -84,6 +84,10 @@ class ConsumeQueueTable:
         """Return the queue, made when new. The topic must be storable."""
         slot = self.slot(topic)
         assert slot is not None
+        return self.of(slot, queue_id)
+
+    def of(self, slot: TopicSlot, queue_id: int) -> ConsumeQueue:
+        """Return a queue of the topic's, made when new."""
         return slot.queues.get(queue_id) or self.make(slot, queue_id)
 
     def make(self, slot: TopicSlot, queue_id: int) -> ConsumeQueue:
@@ -92,7 +96,7 @@ class ConsumeQueueTable:
         if self._has_ext:
             ext_folder = self._ext_folder / slot.topic / str(queue_id)
             queue.ext = ConsumeQueueExt(ext_folder, self._ext_bytes, self._descriptors)
-        slot.queues[queue_id] = queue
+        slot.add(queue)
         return queue
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
@@ -112,7 +116,7 @@ class ConsumeQueueTable:
     def remove_queue(self, queue: ConsumeQueue) -> list[Path]:
         """Forget one queue; return its folders for the caller to delete."""
         slot = self.slots[queue.topic]
-        del slot.queues[queue.queue_id]
+        slot.drop(queue)
         if not slot.queues:
             del self.slots[queue.topic]
             slot.is_gone = True

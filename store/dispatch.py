@@ -63,7 +63,7 @@ class Dispatcher:
         if slot is None:
             return
         if recovery.has_queue_unit(sys_flag):
-            queue = slot.queues.get(queue_id) or self._queues.make(slot, queue_id)
+            queue = self._queues.of(slot, queue_id)
             if physical_offset + size_bytes > queue.max_physical_offset:
                 if index < queue.next_index:  # the queue was deleted and began anew
                     queue.cut(index)

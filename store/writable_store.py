@@ -82,7 +82,8 @@ class WritableStore(ReadableStore):
         queue = None
         queue_offset = 0
         if sys_flag & TRANSACTION_MASK not in TRANSACTION_HIDDEN:
-            queue = slot.queues.get(message.queue_id) or self._queues.make(slot, message.queue_id)
+            queue_id, first = message.queue_id, slot.first
+            queue = first[queue_id] if 0 <= queue_id < len(first) else self._queues.of(slot, queue_id)
             queue_offset = queue.next_index
         started = self._monotonic()
         timestamp = int(self._clock() * 1000)
@@ -175,7 +176,7 @@ class WritableStore(ReadableStore):
         log = self._log
         started = self._monotonic()
         timestamp = int(self._clock() * 1000)
-        queue = slot.queues.get(batch.queue_id) or self._queues.make(slot, batch.queue_id)
+        queue = self._queues.of(slot, batch.queue_id)
         first_position, first_offset = log.position, queue.next_index
         built = build_batch(self._tags_codes, slot, batch, first_offset, first_position, timestamp)
         if built is None:
