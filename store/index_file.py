@@ -14,6 +14,7 @@ import mmap
 import os
 import struct
 from array import array
+from operator import itemgetter
 from pathlib import Path
 
 from store import file_bytes
@@ -137,8 +138,9 @@ class IndexFile:
         mapping, slots, first = self._map, self.slots, count
         seconds = seconds_of_ms = -1
         fields: list[int] = []
-        for key_hash, physical_offset, timestamp_ms in run:
-            slot_at = HEADER_BYTES + 4 * (key_hash % slots)
+        places = [HEADER_BYTES + 4 * (entry[0] % slots) for entry in run]
+        itemgetter(*places)(mapping)  # these cache misses overlap; in the loop each would be waited for
+        for (key_hash, physical_offset, timestamp_ms), slot_at in zip(run, places, strict=True):
             (previous,) = _unpack_slot(mapping, slot_at)
             if previous <= 0 or previous >= count:
                 previous = 0
