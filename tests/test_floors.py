@@ -30,6 +30,7 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.data_folder",
     "appliance.errors",
     "appliance.garbage",
+    "appliance.heap",
     "appliance.ignored_settings",
     "appliance.java_time",
     "appliance.live_config",
@@ -87,7 +88,11 @@ ROOMS = {
     "appliance.bench.store_report": Room(("gantrymq", "appliance.bench", *SHARED)),
     "appliance.bench.disk_marks": Room(()),
     "appliance.bench.store_stages": Room(("gantrymq", "store", "appliance.bench.disk_marks", *SHARED)),
-    "appliance.bench.store_stalls": Room(("gantrymq", "store", "appliance.bench.disk_marks", *SHARED)),
+    "appliance.bench.disk_load": Room(("store",)),
+    "appliance.bench.machine_load": Room(()),
+    "appliance.bench.store_stalls": Room(
+        ("gantrymq", "store", "appliance.bench.disk_marks", "appliance.bench.machine_load", *SHARED)
+    ),
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "psutil", "uvloop")),
     "appliance.cli.preflight": Room(("gantrymq.errors", "store.config", "store.disk_space", "appliance"), ("psutil",)),
     "appliance.cli.store": Room(("gantrymq", "store", "appliance"), ("orjson",)),
