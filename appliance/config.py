@@ -169,7 +169,9 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     filter_clean_ms: int = setting(
         86_400_000, rocketmq="filterDataCleanTimeSpan", doc="after which the filter of a group that left is dropped, ms"
     )
-    slave_read_enable: bool = setting(False, rocketmq="slaveReadEnable", doc="let slow readers read from a slave")
+    slave_read_enable: bool = setting(
+        False, rocketmq="slaveReadEnable", doc="suggest a slave to a group that reads what memory no longer holds"
+    )
     start_accept_send_timestamp: int = setting(
         0, rocketmq="startAcceptSendRequestTimeStamp", doc="refuse sends before this time, ms"
     )
