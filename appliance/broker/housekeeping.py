@@ -34,12 +34,12 @@ class ClientHousekeeping:
             tasks.create_task(self._consumers.run(), name="consumer notices")
             while True:
                 await asyncio.sleep(SCAN_INTERVAL_S)
-                self.scan()
+                await self.scan()
 
-    def scan(self) -> None:
+    async def scan(self) -> None:
         """One look at everybody's last heartbeat."""
         now = self._clock()
         self._producers.scan_expired(now)
         self._consumers.scan_expired(now)
         if self._locks is not None:
-            self._locks.drop_expired()
+            await self._locks.drop_expired()

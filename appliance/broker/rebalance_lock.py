@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from appliance.remoting.log_limit import LogLimit
+from appliance.slices import Slices
 from gantrymq.message.model import MessageQueue
 
 logger = logging.getLogger(__name__)
 
 LOCK_LIFE_S = 60.0
-LOCKS_MAX = 1_000_000  # of all groups; a client may name queues that don't exist
+LOCKS_MAX = 1_000_000  # of all groups; as in RocketMQ a client may name groups and queues that don't exist
+LOCKS_OF_A_HOST_MAX = 250_000  # so that one host does not keep the others from locking
+LOCKS_A_SLICE = 1024
 
 
 class QueueLock(NamedTuple):
-    """client_id holds the queue until `expires_at` on the manager's clock."""
+    """client_id, on a host, holds the queue until `expires_at` on the manager's clock."""
 
     client_id: str
     expires_at: float
+    host: str
 
 
 class RebalanceLockManager:
@@ -35,44 +41,68 @@ class RebalanceLockManager:
         *,
         life_s: float = LOCK_LIFE_S,
         locks_max: int = LOCKS_MAX,
+        locks_of_a_host_max: int = LOCKS_OF_A_HOST_MAX,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._life_s = life_s
         self._locks_max = locks_max
+        self._locks_of_a_host_max = locks_of_a_host_max
         self._count = 0
+        self._of_hosts: Counter[str] = Counter()
+        self._log_limit = LogLimit()
         self._clock = clock
         self._locks: dict[str, dict[MessageQueue, QueueLock]] = {}
 
-    def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-        """Lock or renew the queues for the client; return those it holds now."""
+    def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue], *, host: str = "") -> list[MessageQueue]:
+        """Lock or renew the queues for the client, which is on a host; return those it holds now."""
         now = self._clock()
         locks = self._locks.setdefault(group, {})
         held: list[MessageQueue] = []
         for queue in queues:
             lock = locks.get(queue)
-            if lock is None:
-                if self._count >= self._locks_max:
-                    continue
-                self._count += 1
-            elif lock.client_id != client_id:
-                if lock.expires_at > now:
-                    continue
-                logger.warning(
-                    "queue lock expired, another client has it now",
-                    extra={
-                        "event": "queue_lock_expired",
-                        "group": group,
-                        "topic": queue.topic,
-                        "queue_id": queue.queue_id,
-                        "before": lock.client_id,
-                        "now": client_id,
-                    },
-                )
-            locks[queue] = QueueLock(client_id, now + self._life_s)
+            if lock is not None and lock.client_id != client_id and lock.expires_at > now:
+                continue
+            if not self._has_room(lock, host):
+                continue
+            if lock is not None:
+                self._leave(lock)
+                if lock.client_id != client_id:
+                    self._tell_expired(group, queue, lock.client_id, client_id, host)
+            self._count += 1
+            self._of_hosts[host] += 1
+            locks[queue] = QueueLock(client_id, now + self._life_s, host)
             held.append(queue)
         if not locks:
             del self._locks[group]
         return held
+
+    def _has_room(self, before: QueueLock | None, host: str) -> bool:
+        """Whether a lock of the host may take the place of the one before, or a place of its own."""
+        if before is not None and before.host == host:
+            return True
+        if self._of_hosts[host] >= self._locks_of_a_host_max:
+            return False
+        return before is not None or self._count < self._locks_max
+
+    def _leave(self, lock: QueueLock) -> None:
+        self._count -= 1
+        self._of_hosts[lock.host] -= 1
+        if not self._of_hosts[lock.host]:
+            del self._of_hosts[lock.host]
+
+    def _tell_expired(self, group: str, queue: MessageQueue, before: str, now: str, host: str) -> None:
+        if self._log_limit.allows("queue_lock_expired", host):
+            logger.warning(
+                "queue lock expired, another client has it now",
+                extra={
+                    "event": "queue_lock_expired",
+                    "group": group,
+                    "topic": queue.topic,
+                    "queue_id": queue.queue_id,
+                    "before": before,
+                    "now": now,
+                },
+            )
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
         """Release those of the queues that the client holds."""
@@ -83,7 +113,7 @@ class RebalanceLockManager:
             lock = locks.get(queue)
             if lock is not None and lock.client_id == client_id:
                 del locks[queue]
-                self._count -= 1
+                self._leave(lock)
         if not locks:
             del self._locks[group]
 
@@ -92,12 +122,18 @@ class RebalanceLockManager:
         lock = self._locks.get(group, {}).get(queue)
         return lock.client_id if lock is not None and lock.expires_at > self._clock() else None
 
-    def drop_expired(self) -> None:
+    async def drop_expired(self) -> None:
         """Forget locks nobody renewed: called now and then, so that clients which vanished leave nothing behind."""
-        now = self._clock()
-        for group, locks in list(self._locks.items()):
-            for queue in [queue for queue, lock in locks.items() if lock.expires_at <= now]:
+        slices = Slices(LOCKS_A_SLICE)
+        for group in list(self._locks):
+            await slices.step()
+            for queue in list(self._locks.get(group, ())):
+                await slices.step()
+                locks = self._locks.get(group, {})
+                lock = locks.get(queue)
+                if lock is None or lock.expires_at > self._clock():
+                    continue
                 del locks[queue]
-                self._count -= 1
-            if not locks:
-                del self._locks[group]
+                self._leave(lock)
+                if not locks:
+                    del self._locks[group]

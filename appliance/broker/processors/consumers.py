@@ -1,4 +1,4 @@
-"""What consumers ask for between pulls: offsets (14, 15), the members of their group (38), queue locks (41, 42).
+"""What consumers ask for between pulls: offsets (14, 15), the members of their group (38). Queue locks: queue_locks.py.
 
 These come several times a second from every consumer, so each handler is one table look-up and one answer.
 """
@@ -12,8 +12,6 @@ from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
 from appliance.remoting.lanes import Route
-from appliance.remoting.request_body import read_body
-from gantrymq.remoting.bodies import LockBatchRequest, LockBatchResponse
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -71,24 +69,8 @@ def get_consumer_list(
     return request.reply(body=info.id_list())
 
 
-def lock_queues(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """Lock queues for one client of a group; the answer lists those it holds."""
-    wanted = read_body(LockBatchRequest, request.body)
-    held = context.locks.lock(wanted.consumer_group, wanted.client_id, wanted.mq_set)
-    return request.reply(body=LockBatchResponse(held).to_json())
-
-
-def unlock_queues(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """Release those of the queues that the client holds."""
-    released = read_body(LockBatchRequest, request.body)
-    context.locks.unlock(released.consumer_group, released.client_id, released.mq_set)
-    return request.reply()
-
-
 HANDLERS: dict[int, Route] = {
     RequestCode.QUERY_CONSUMER_OFFSET: Route(query_consumer_offset, "consumer"),
     RequestCode.UPDATE_CONSUMER_OFFSET: Route(update_consumer_offset, "consumer"),
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: Route(get_consumer_list, "consumer"),
-    RequestCode.LOCK_BATCH_MQ: Route(lock_queues, "consumer"),
-    RequestCode.UNLOCK_BATCH_MQ: Route(unlock_queues, "consumer"),
 }

@@ -29,7 +29,7 @@ def producers(clock: Clock) -> ProducerManager:
     return ProducerManager(clock=clock)
 
 
-def test_members_silent_for_two_minutes_are_dropped_and_the_others_told(
+async def test_members_silent_for_two_minutes_are_dropped_and_the_others_told(
     consumers: ConsumerManager, producers: ProducerManager, clock: Clock
 ) -> None:
     silent, lively = member(1), member(2)
@@ -42,10 +42,10 @@ def test_members_silent_for_two_minutes_are_dropped_and_the_others_told(
     join(consumers, lively, "c1")
     producers.register("p", lively, "c1", "GO", 317)
     clock.now = 120
-    housekeeping.scan()
+    await housekeeping.scan()
     assert (silent.is_closing, lively.is_closing) == (False, False)
     clock.now = 121
-    housekeeping.scan()
+    await housekeeping.scan()
     assert (silent.is_closing, lively.is_closing) == (True, False)
     assert consumers.groups["g"].client_ids() == ["c1"]
     assert [member.client_id for member in producers.channels("p")] == ["c1"]
@@ -69,11 +69,11 @@ async def test_a_thousand_consumers_starting_together_are_told_a_few_times_each(
     await asyncio.gather(housekeeping, return_exceptions=True)
 
 
-def test_housekeeping_forgets_expired_locks(
+async def test_housekeeping_forgets_expired_locks(
     consumers: ConsumerManager, producers: ProducerManager, clock: Clock
 ) -> None:
     locks = RebalanceLockManager(clock=clock)
     locks.lock("g", "c1", [MessageQueue("t", "b", 0)])
     clock.now = 61
-    ClientHousekeeping(producers, consumers, locks, clock=clock).scan()
+    await ClientHousekeeping(producers, consumers, locks, clock=clock).scan()
     assert locks._locks == {}

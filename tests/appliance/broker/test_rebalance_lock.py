@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from appliance.broker import rebalance_lock
 from appliance.broker.rebalance_lock import RebalanceLockManager
 from gantrymq.message.model import MessageQueue
 
@@ -59,17 +62,17 @@ def test_a_lock_lives_sixty_seconds_after_it_was_last_renewed(locks: RebalanceLo
     assert locks.lock("g", "two", [A]) == [A]
 
 
-def test_forgotten_locks_leave_nothing_behind(locks: RebalanceLockManager, clock: Clock) -> None:
+async def test_forgotten_locks_leave_nothing_behind(locks: RebalanceLockManager, clock: Clock) -> None:
     locks.lock("g", "one", [A, B])
     clock.now = 30
     locks.lock("h", "two", [A])
     clock.now = 60
-    locks.drop_expired()
+    await locks.drop_expired()
     assert locks.holder("h", A) == "two"
     assert list(locks._locks) == ["h"]
 
 
-def test_locks_are_bounded_and_free_places_are_used_again(clock: Clock) -> None:
+async def test_locks_are_bounded_and_free_places_are_used_again(clock: Clock) -> None:
     locks = RebalanceLockManager(locks_max=3, clock=clock)
     many = [MessageQueue("t", "b", queue_id) for queue_id in range(5)]
     assert locks.lock("g", "c1", many) == many[:3]
@@ -77,7 +80,7 @@ def test_locks_are_bounded_and_free_places_are_used_again(clock: Clock) -> None:
     locks.unlock("g", "c1", many[:1])
     assert locks.lock("h", "c2", many) == many[:1]
     clock.now += 61
-    locks.drop_expired()
+    await locks.drop_expired()
     assert locks.lock("h", "c2", many) == many[:3]
     assert locks._locks.keys() == {"h"}
 
@@ -89,3 +92,53 @@ def test_a_lock_that_changes_hands_by_expiry_is_told(clock: Clock, caplog: pytes
     clock.now += 6
     assert locks.lock("g", "c2", queue) == queue
     assert [(record.before, record.now) for record in caplog.records] == [("c1", "c2")]  # type: ignore[attr-defined]
+
+
+async def test_one_host_leaves_room_for_the_others(clock: Clock) -> None:
+    locks = RebalanceLockManager(locks_max=5, locks_of_a_host_max=3, clock=clock)
+    many = [MessageQueue("t", "b", queue_id) for queue_id in range(6)]
+    assert locks.lock("g", "c1", many, host="one") == many[:3]
+    assert locks.lock("h", "c2", many, host="one") == [], "another name does not help"
+    assert locks.lock("g", "c1", many[:3], host="one") == many[:3], "who has its share keeps it"
+    assert locks.lock("h", "c3", many, host="two") == many[:2], "five in all"
+    clock.now += 61
+    assert locks.lock("h", "c4", many[:2], host="one") == [], "its own old ones are not forgotten yet"
+    assert locks.lock("g", "c5", many[:3], host="two") == many[:1], "and one more is all that two may have"
+    await locks.drop_expired()
+    assert locks.holder("g", many[0]) == "c5"
+    assert locks._of_hosts == {"two": 1}
+    locks.unlock("g", "c5", many)
+    assert (locks._count, locks._of_hosts, locks._locks) == (0, {}, {})
+
+
+def test_a_client_that_moved_is_counted_where_it_is(clock: Clock) -> None:
+    locks = RebalanceLockManager(locks_of_a_host_max=1, clock=clock)
+    assert locks.lock("g", "c", [A], host="one") == [A]
+    assert locks.lock("g", "c", [A], host="two") == [A]
+    assert locks.lock("g", "c", [B], host="two") == []
+    assert locks.lock("g", "c", [B], host="one") == [B]
+
+
+async def test_forgetting_lets_others_run_and_spares_what_is_renewed_meanwhile(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebalance_lock, "LOCKS_A_SLICE", 4)
+    locks = RebalanceLockManager(clock=clock)
+    many = [MessageQueue("t", "b", queue_id) for queue_id in range(40)]
+    locks.lock("g", "c", many)
+    clock.now = 61
+    dropping = asyncio.ensure_future(locks.drop_expired())
+    await asyncio.sleep(0)
+    assert 0 < len(locks._locks["g"]) < 40
+    locks.lock("g", "c", many[-1:])
+    await dropping
+    assert list(locks._locks["g"]) == many[-1:]
+
+
+def test_of_locks_that_change_hands_a_few_are_told(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    locks = RebalanceLockManager(clock=clock)
+    many = [MessageQueue("t", "b", queue_id) for queue_id in range(100)]
+    locks.lock("g", "c1", many)
+    clock.now = 61
+    assert locks.lock("g", "c2", many) == many
+    assert len(caplog.records) == 20

@@ -1,4 +1,4 @@
-"""Offsets, lists of consumers and queue locks, as clients ask for them."""
+"""Offsets and lists of consumers, as clients ask for them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import pytest
 
 from appliance.broker import hot_data
 from appliance.broker.controller import BrokerController
-from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.bodies import ConsumerData, LockBatchRequest, LockBatchResponse
+from gantrymq.remoting.bodies import ConsumerData
 from store.results import StoreMessage
 from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask, unopened_broker
 from tests.appliance.broker.recording import RecordingConnection
 
-QUERY, UPDATE, LIST, LOCK, UNLOCK = 14, 15, 38, 41, 42
+QUERY, UPDATE, LIST = 14, 15, 38
 PLACE = {"consumerGroup": "g", "topic": "t", "queueId": 0}
 
 
@@ -89,18 +88,3 @@ def test_the_members_of_a_group_are_listed(broker: BrokerController) -> None:
     answer = ask(broker, LIST, {"consumerGroup": "g"})
     assert answer.code == 0
     assert json.loads(answer.body) == {"consumerIdList": ["c1", "c2"]}
-
-
-def test_queues_are_locked_for_one_client_until_it_lets_go(broker: BrokerController) -> None:
-    queues = [MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-a", 1)]
-
-    def lock(client: str, wanted: list[MessageQueue]) -> list[MessageQueue]:
-        answer = ask(broker, LOCK, body=LockBatchRequest("g", client, wanted).to_json())
-        assert answer.code == 0
-        return LockBatchResponse.from_json(answer.body).lock_ok_mq_set
-
-    assert lock("c1", queues[:1]) == queues[:1]
-    assert lock("c2", queues) == queues[1:]
-    assert ask(broker, UNLOCK, body=LockBatchRequest("g", "c1", queues).to_json()).code == 0
-    assert lock("c2", queues) == queues
-    assert lock("c1", queues) == []
