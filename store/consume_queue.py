@@ -353,9 +353,14 @@ class ConsumeQueue:
         self.min_index = max(low, floor)
 
     def raise_min(self, index: int) -> None:
-        """Let no unit before `index` be read any more, until the queue is loaded again."""
+        """Let no unit before `index` be read any more, until that is taken back or the queue is loaded again."""
         self.floor_index = max(self.floor_index, min(index, self.next_index))
         self.min_index = max(self.min_index, self.floor_index)
+
+    def forget_raised_min(self, min_physical_offset: int) -> None:
+        """Let all units be read whose messages the commit log still has."""
+        self.floor_index = 0
+        self.correct_min(min_physical_offset)
 
     def expired_files(self, min_physical_offset: int) -> list[int]:
         """Return the bases of leading files, never the last, whose messages are all gone from the commit log."""

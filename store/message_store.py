@@ -193,10 +193,16 @@ class MessageStore(WritableStore):
         self._discard.folders(self._queues.remove_topic(topic), self._executor)
 
     def raise_min_offset(self, topic: str, queue_id: int, offset: int) -> None:
-        """Let no message before a queue offset be read any more, until the store is loaded again."""
+        """Let no message before a queue offset be read, until that is taken back or the store is loaded again."""
         queue = self._queues.find(topic, queue_id)
         if queue is not None:
             queue.raise_min(offset)
+
+    def forget_raised_min_offset(self, topic: str, queue_id: int) -> None:
+        """Let all messages of the queue be read that the log still has."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is not None:
+            queue.forget_raised_min(self._log.min_offset)
 
     def ask_before_delete(self, ask: Callable[[int], Awaitable[bool]]) -> None:
         """Have `ask` say, each time, whether the log below a physical offset may go."""

@@ -8,15 +8,18 @@ Two attributes of a topic, set with it by 17 or 18 and kept in topics.json:
 Messages of all topics share the commit log, so nothing is deleted earlier on disk: the queue's min offset advances,
 which every reader respects, and who is behind it is moved as usual (OFFSET_TOO_SMALL). By key or id a message can be
 found until its log file goes. The log's own retention (fileReservedTime) is the upper limit.
+
+A clock that is ahead for less than an hour hides nothing; what one has hidden for longer can be read again once it was
+set back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 
+from appliance.broker.steady_clock import SteadyClock
 from appliance.broker.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
 from gantrymq.remoting.bodies import TopicConfig
@@ -33,7 +36,7 @@ NUMBER_DIGITS_MAX = 18
 
 
 class TopicRetention:
-    """Advances min offsets: `apply` once before anybody reads, then run(). clock: seconds since the epoch."""
+    """Advances min offsets: `apply` once before anybody reads, then run()."""
 
     def __init__(
         self,
@@ -41,12 +44,13 @@ class TopicRetention:
         topics: TopicConfigManager,
         *,
         interval_s: Callable[[], float],
-        clock: Callable[[], float] = time.time,
+        clock: SteadyClock | None = None,
     ) -> None:
         self._store = store
         self._topics = topics
         self._interval_s = interval_s
-        self._clock = clock
+        self._clock = clock or SteadyClock()
+        self._steps_back = 0  # of the clock, when messages were hidden last
         self.expired = 0  # messages since the start
 
     async def run(self) -> None:
@@ -56,19 +60,24 @@ class TopicRetention:
 
     async def apply(self) -> None:
         """Look at each queue whose topic has a retention of its own."""
+        now_ms = int(self._clock.now() * 1000)
+        was_ahead, self._steps_back = self._clock.steps_back != self._steps_back, self._clock.steps_back
         for config in [config for config in self._topics.configs.values() if config.attributes]:
             keep_ms, keep_messages = _limit(config, RETENTION_MS), _limit(config, RETENTION_MESSAGES)
             if keep_ms is None and keep_messages is None:
                 continue
             for queue_id in self._store.queue_ids(config.topic_name):
-                await self._apply(config.topic_name, queue_id, keep_ms, keep_messages)
+                if was_ahead and keep_ms is not None:
+                    self._store.forget_raised_min_offset(config.topic_name, queue_id)
+                since_ms = now_ms - keep_ms if keep_ms is not None else None
+                await self._apply(config.topic_name, queue_id, since_ms, keep_messages)
                 await asyncio.sleep(0)
 
-    async def _apply(self, topic: str, queue_id: int, keep_ms: int | None, keep_messages: int | None) -> None:
+    async def _apply(self, topic: str, queue_id: int, since_ms: int | None, keep_messages: int | None) -> None:
         low, high = self._store.min_offset(topic, queue_id), self._store.max_offset(topic, queue_id)
         first = low
-        if keep_ms is not None:
-            first = await self._first_since(topic, queue_id, low, high, int(self._clock() * 1000) - keep_ms)
+        if since_ms is not None:
+            first = await self._first_since(topic, queue_id, low, high, since_ms)
         if keep_messages is not None:
             first = max(first, high - keep_messages)
         if first > low:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.broker.steady_clock import SteadyClock
 from appliance.broker.topic_config import TopicConfigManager
 from appliance.broker.topic_retention import TopicRetention, merged_attributes, read_attributes
 from appliance.config import BrokerConfig
@@ -25,11 +26,16 @@ HOST = encode_host("127.0.0.1", 10911)
 
 
 class Clock:
+    """now: the time as it is. ahead_s: how wrong the clock is."""
+
     def __init__(self) -> None:
-        self.now = 1_800_000_000.0
+        self.now, self.ahead_s = 1_800_000_000.0, 0.0
 
     def __call__(self) -> float:
-        return self.now
+        return self.now + self.ahead_s
+
+    def steady(self) -> SteadyClock:
+        return SteadyClock(clock=self, uptime=lambda: self.now)
 
 
 class Kept:
@@ -44,7 +50,7 @@ class Kept:
         self.store = MessageStore(MessageStoreConfig(root=self.root / "store", **SMALL_STORE), clock=self.clock)
         self.store.load()
         self.store.start()
-        self.retention = TopicRetention(self.store, self.topics, interval_s=lambda: 10, clock=self.clock)
+        self.retention = TopicRetention(self.store, self.topics, interval_s=lambda: 10, clock=self.clock.steady())
 
     def topic(self, name: str, **attributes: str) -> None:
         chosen = {key.replace("_", "."): value for key, value in attributes.items()}
@@ -130,6 +136,42 @@ async def test_after_a_restart_the_first_look_hides_them_again(kept: Kept) -> No
     assert kept.store.min_offset("orders", 0) == 0
     await kept.retention.apply()
     assert kept.store.min_offset("orders", 0) == 19
+
+
+async def test_a_clock_that_was_ahead_for_a_while_hides_nothing(kept: Kept) -> None:
+    kept.topic("orders", retention_ms="10000000")
+    kept.send("orders", 5)
+    kept.clock.ahead_s = 86_400
+    for _ in range(3):
+        await kept.retention.apply()
+        kept.clock.now += 1000
+    assert kept.store.min_offset("orders", 0) == 0
+    kept.clock.ahead_s = 0
+    kept.clock.now += 7000
+    await kept.retention.apply()
+    assert kept.store.min_offset("orders", 0) == 4, "what is older by the right time goes as ever"
+
+
+@pytest.mark.parametrize("messages_max", [None, "2"])
+async def test_what_was_hidden_while_the_clock_was_ahead_can_be_read_again(
+    kept: Kept, messages_max: str | None
+) -> None:
+    kept.topic("orders", retention_ms="100000000", **({"retention_messages": messages_max} if messages_max else {}))
+    kept.topic("few", retention_messages="1")
+    kept.send("orders", 5)
+    kept.send("few", 3)
+    kept.clock.ahead_s = 2e8
+    for _ in range(2):
+        await kept.retention.apply()
+        kept.clock.now += 3600
+    await kept.retention.apply()
+    assert kept.store.min_offset("orders", 0) == 5, "a clock that stays ahead is believed"
+    kept.clock.ahead_s = 0
+    for _ in range(2):
+        await kept.retention.apply()
+        assert kept.store.min_offset("orders", 0) == (3 if messages_max else 0)
+        assert kept.store.min_offset("few", 0) == 2
+    assert kept.store.get_message("g", "orders", 0, 3, 32, None).message_count == 2
 
 
 async def test_tools_set_it_see_it_and_take_it_back(tmp_path: Path) -> None:
