@@ -16,6 +16,8 @@ import pytest
 
 import tests.machine  # noqa: F401  # before any test, whether Django's settings were first or not
 
+PRESSURE_PERCENT_MAX = 15.0  # of the time that somebody had to wait
+
 
 def missing(what: str, reason: str) -> None:
     """Skip this test aloud because `what` is missing; in CI fail instead. Does not return."""
@@ -27,7 +29,26 @@ def missing(what: str, reason: str) -> None:
 
 def time_limit(seconds: float) -> float:
     """`seconds`, and six times as many while the machine is busy with other things: then a clock proves little."""
-    return seconds if os.getloadavg()[0] <= 1.5 * (os.cpu_count() or 1) else seconds * 6
+    return seconds * 6 if is_busy() else seconds
+
+
+def is_busy() -> bool:
+    """Whether who wants a core or the disk has to wait for it: the load of a minute, and the kernel's pressure of 10 s.
+
+    The first alone is too slow: processes that come in bursts are over before it has noticed.
+    """
+    if os.getloadavg()[0] > 0.75 * (os.cpu_count() or 1):
+        return True
+    return any(_pressure(what) > PRESSURE_PERCENT_MAX for what in ("cpu", "io"))
+
+
+def _pressure(what: str) -> float:
+    """Percent of the last ten seconds in which somebody waited; 0 where the kernel does not tell."""
+    try:
+        text = Path("/proc/pressure", what).read_text(encoding="ascii")
+    except OSError:  # also a kernel that was started without it
+        return 0.0
+    return float(text.partition("avg10=")[2].partition(" ")[0] or 0)
 
 
 def require_tool(name: str, reason: str) -> Path:

@@ -34,7 +34,7 @@ class Peer:
         return self._told.popleft() if self._told else await self._next()
 
     async def _next(self) -> RemotingCommand:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             size_bytes = int.from_bytes(await self._reader.readexactly(4), "big")
             return RemotingCommand.decode(await self._reader.readexactly(size_bytes))
 

@@ -70,7 +70,7 @@ def test_a_core_that_others_have_is_run_delay(clocks: Clocks) -> None:
         clocks.start()
         deadline = time.monotonic() + 60
         delayed = 0.0
-        while delayed < 4 * LONG_S and time.monotonic() < deadline:
+        while delayed < 40 * LONG_S and time.monotonic() < deadline:
             sum(range(50_000))
             delayed = clocks._run_delay() - clocks._delay_s
         turn = long_turn(clocks)
@@ -78,8 +78,9 @@ def test_a_core_that_others_have_is_run_delay(clocks: Clocks) -> None:
         stop.set()
         thread.join()
         os.sched_setaffinity(0, cores)
-    assert turn.delay_s >= 4 * LONG_S, turn
-    assert turn.wall_s - turn.own_s >= turn.delay_s * 0.9
+    assert turn.delay_s >= 40 * LONG_S, turn
+    # Not nearly all of it: the clocks are read one after the other, and in between the core may be gone as well.
+    assert turn.wall_s - turn.own_s >= 20 * LONG_S, turn
 
 
 def test_pages_that_are_mapped_are_counted(clocks: Clocks) -> None:
@@ -113,11 +114,11 @@ def test_settling_waits_while_memory_is_handed_back_and_no_longer_than_told(monk
         return machine_load.Taken(0.0, seen[-1])
 
     monkeypatch.setattr(machine_load, "taken", taken)
-    machine_load.settle(0.01, 60)
+    machine_load.settle(0.1, 60)
     assert seen[:3] == [5, 6, 7] and seen.count(7) >= 2
     endless = iter(range(1, 1_000_000))
     monkeypatch.setattr(machine_load, "taken", lambda: machine_load.Taken(0.0, next(endless)))
-    machine_load.settle(0.01, 0.05)
+    machine_load.settle(0.1, 0.5)
     assert next(endless) > 2
 
 

@@ -71,7 +71,7 @@ async def test_every_way_to_send_stores_what_was_sent(peer: Peer, name: str) -> 
         batch = await producer.send_batch([Message(name, b"b0", tags="x"), Message(name, b"b1", keys="k")], queue=third)
         await producer.send_oneway(Message(name, b"oneway"), queue=third)
         found: list[MessageExt] = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(found) < 6:
                 found, *_ = await admin.pull_messages(peer.broker_address, name, 3, 0, 32)
         assert [message.body for message in found] == [b"explicit", b"selected", large, b"b0", b"b1", b"oneway"]

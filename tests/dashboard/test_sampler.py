@@ -170,7 +170,7 @@ async def test_it_runs_until_cancelled_and_counts_what_is_stored(gateway: Gatewa
     await gateway.send(Message("counted", b"x"))
     board = Board()
     running = asyncio.create_task(Sampler(gateway, keep=board).run())
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(60):
         while board.snapshot is None or board.snapshot.stored is None or len(board.points) < 3:
             await asyncio.sleep(0.1)
     assert board.snapshot.stored.messages >= 1

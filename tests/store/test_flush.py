@@ -27,7 +27,7 @@ async def running(store: MessageStore) -> AsyncIterator[None]:
 async def flushed(store: MessageStore, end_offset: int) -> bool:
     future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
     store.when_flushed(end_offset, future.set_result)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return await future
 
 
@@ -88,7 +88,7 @@ async def test_queues_reach_their_files_by_themselves(tmp_path: Path, open_store
     async with running(store):
         for _ in range(150):  # more than one file of 100 units
             store.put_message(message())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(list((tmp_path / "consumequeue" / "T" / "0").glob("*"))) < 2:
                 await asyncio.sleep(0.01)
         for _ in range(5):
@@ -106,7 +106,7 @@ async def test_async_flush_follows_by_itself(tmp_path: Path, open_store: OpenSto
     store = open_store(small_config(tmp_path, flush_interval_ms=10))
     async with running(store):
         store.put_message(message(bytes(20000)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while store.flushed_offset < store.max_physical_offset:
                 await asyncio.sleep(0.01)
 

@@ -234,7 +234,7 @@ async def test_a_pull_that_waits_ends_with_its_addresss_freedom(tmp_path: Path) 
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():
             await asyncio.sleep(0.01)
 

@@ -89,7 +89,7 @@ async def test_commits_are_written_each_interval_and_at_the_end(tmp_path: Path) 
     offsets = manager(tmp_path, flush_consumer_offset_interval_ms=20)
     task = asyncio.create_task(offsets.run())
     offsets.commit("g", "t", 0, 1)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not (tmp_path / "consumerOffset.json").exists():
             await asyncio.sleep(0.01)
     offsets.commit("g", "t", 0, 2)

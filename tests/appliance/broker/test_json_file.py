@@ -194,9 +194,9 @@ async def test_who_waits_for_the_disk_is_told_when_it_refuses_and_the_write_is_t
     task = asyncio.create_task(writer.run())
     writer.changed()
     with pytest.raises(StateFileError):
-        await asyncio.wait_for(writer.saved(), 5)
+        await asyncio.wait_for(writer.saved(), 30)
     obstacle.unlink()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not writer.is_saved:
             await asyncio.sleep(0.01)
     assert file.load() == {}

@@ -283,7 +283,7 @@ async def test_delivery_is_on_time_and_progress_is_saved(
         await asyncio.sleep(0.3)
         sent = time.time()
         send(store, b"m")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not (tmp_path / "delayOffset.json").exists():
                 await asyncio.sleep(0.02)
     ((queue_id, topic, size, at),) = delivered

@@ -88,6 +88,6 @@ async def make_topic(peer: Peer) -> None:
 
 
 async def until_held(cluster: ServingCluster) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not cluster.broker.hold.held_count:
             await asyncio.sleep(0.01)

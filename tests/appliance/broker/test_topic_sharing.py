@@ -45,7 +45,7 @@ def create(broker: BrokerController, topic: str) -> None:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < deadline, "it did not come"
         await asyncio.sleep(0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import time
@@ -21,7 +22,7 @@ from tests.appliance.peer import Peer, connected
 from tests.harness import serving
 
 ASK = RemotingCommand.request(RequestCode.GET_BROKER_RUNTIME_INFO)
-PROBE_S_MAX = 3.0  # a busy machine
+PROBE_S_MAX = 10.0  # a busy machine
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ async def probe(peer: Peer) -> None:
 
 
 async def until_closed(reader: asyncio.StreamReader) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await reader.read(65536):
             pass
 
@@ -115,12 +116,12 @@ async def test_a_frame_that_trickles_in_is_given_up(tmp_path: Path, monkeypatch:
 
 
 async def test_frames_that_take_long_but_come_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FRAME_SECONDS_MAX", 0.4)
+    monkeypatch.setattr(limits, "FRAME_SECONDS_MAX", 1.5)
     async with serving(tmp_path) as cluster, connected(cluster.broker.port) as peer:
         frame = ASK.encode()
-        for _ in range(6):  # always in the middle of a frame when somebody looks, never for long
+        for _ in range(7):  # always in the middle of a frame when somebody looks, never for long
             peer.write(frame[:30])
-            await asyncio.sleep(0.15)
+            await asyncio.sleep(0.3)
             peer.write(frame[30:])
             assert (await peer.read()).code == 0
 
@@ -134,19 +135,23 @@ async def test_one_address_can_not_take_all_connections(
         server = cluster.broker.server
         for _ in range(100):
             blocking.append(socket.create_connection(("127.0.0.1", cluster.broker.port)))
-        await asyncio.sleep(0.2)
+        for refused in blocking[29:]:  # `other` has a place too
+            refused.settimeout(30)
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.to_thread(refused.recv, 1) == b""
         assert server.connection_count == 30
         blocking.append(socket.create_connection(("127.0.0.1", cluster.broker.port), source_address=("127.0.0.2", 0)))
-        await asyncio.sleep(0.1)
-        assert server.connection_count == 31, "another address has room"
+        async with asyncio.timeout(30):  # another address has room
+            while server.connection_count != 31:
+                await asyncio.sleep(0.02)
         await probe(other)
         for sock in blocking:
             sock.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while server.connection_count > 1:
                 await asyncio.sleep(0.02)
-    refused = [record for record in caplog.records if getattr(record, "event", "") == "too_many_connections"]
-    assert 0 < len(refused) <= LINES_MAX
+    lines = [record for record in caplog.records if getattr(record, "event", "") == "too_many_connections"]
+    assert 0 < len(lines) <= LINES_MAX
 
 
 async def test_incomplete_frames_of_all_together_are_bounded(
@@ -165,7 +170,7 @@ async def test_incomplete_frames_of_all_together_are_bounded(
         assert 2 <= server.connection_count <= 6
         for _, writer in streams:
             writer.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while server.held_bytes or server.connection_count > 1:
                 await asyncio.sleep(0.02)
 

@@ -73,7 +73,7 @@ class Peer:
 
     async def receive(self) -> RemotingCommand | None:
         """The next command, None when the server closed."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while (command := self._protocol.next_command()) is None:
                 data = await self.reader.read(65536)
                 if not data:

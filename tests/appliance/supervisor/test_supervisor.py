@@ -59,7 +59,7 @@ async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Task[None]]:
             await task
 
 
-async def until(condition, timeout_s: float = 10.0) -> None:
+async def until(condition, timeout_s: float = 30.0) -> None:
     async with asyncio.timeout(timeout_s):
         while not condition():
             await asyncio.sleep(0.01)
@@ -162,6 +162,6 @@ def test_a_process_ends_with_its_parent_even_when_the_parent_is_killed(tmp_path:
         assert parent.stdout is not None
         child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
-    _, alive = psutil.wait_procs([child], timeout=5)
+    _, alive = psutil.wait_procs([child], timeout=30)
     assert not alive
     assert (tmp_path / "journal").read_text().splitlines() == ["start orphan", "stop orphan"]

@@ -43,7 +43,7 @@ class Consumer:
 
     async def told(self) -> None:
         """Wait for the next notice."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self.noticed.wait()
         self.noticed.clear()
 

@@ -18,7 +18,7 @@ from tests.harness import LocalCluster, ServingCluster, serving
 QUEUE = 0
 
 
-async def until(is_so: Callable[[], bool | Awaitable[bool]], seconds: float = 15.0) -> None:
+async def until(is_so: Callable[[], bool | Awaitable[bool]], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while True:
         answer = is_so()
