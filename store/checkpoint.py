@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from store import file_bytes
-from store.errors import StoreLocked
+from store.errors import StoreDamaged, StoreLocked
 
 CHECKPOINT_BYTES = 4096
 _STAMPS = struct.Struct(">qqq")
 SAFETY_MS = 3000  # RocketMQ's allowance for clocks and order of flushes
 SYNCED_AT = 512  # RocketMQ 4.9 has 24 bytes in use, 5.x twice as many
-_SYNCED = struct.Struct(">qqqqq")
+_SYNCED = struct.Struct(">qqqqqq")
 _SEAL = struct.Struct(">I")
 
 
@@ -36,6 +36,7 @@ class Synced(NamedTuple):
     index_end: int = 0  # where the last message starts that the index had then
     closed_at: int = -1  # the log's end, after a clean stop; all of it was synced, so the next start may say so
     units: int = -1  # so many units all queues had together then; -1: they were not counted
+    queue_files: int = -1  # ConsumeQueueTable.files_below(end_offset); -1: they were not counted
 
     @property
     def log_end(self) -> int:
@@ -57,7 +58,7 @@ class Checkpoint:
         self.synced = NOT_SYNCED
 
     def load(self) -> None:
-        """Read the timestamps; a missing or short file reads as zeros, which means recover everything."""
+        """Read the timestamps; a missing or short file reads as zeros, which means recover everything. StoreDamaged."""
         try:
             with self.path.open("rb") as file:
                 head = file.read(_STAMPS.size)
@@ -65,6 +66,8 @@ class Checkpoint:
                 ours = file.read(_SYNCED.size + _SEAL.size)
         except FileNotFoundError:
             return
+        except IsADirectoryError as exc:
+            raise _is_a_folder(self.path) from exc
         if len(head) == _STAMPS.size:
             self.physic_ms, self.logics_ms, self.index_ms = (max(stamp, 0) for stamp in _STAMPS.unpack(head))
         if len(ours) == _SYNCED.size + _SEAL.size and _SEAL.unpack_from(ours, _SYNCED.size)[0] == _seal(head, ours):
@@ -98,6 +101,9 @@ class AbortMarker:
         self._path = path
 
     def exists(self) -> bool:
+        """StoreDamaged when it is a folder: it could not be taken away at the stop."""
+        if self._path.is_dir():
+            raise _is_a_folder(self._path)
         return self._path.exists()
 
     def create(self) -> None:
@@ -117,11 +123,14 @@ class StoreLock:
         self._fd = -1
 
     def acquire(self) -> None:
-        """Take the lock. StoreLocked when another process has it."""
+        """Take the lock. StoreLocked when another process has it, StoreDamaged when it is a folder."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if self._path in _held:  # record locks don't exclude their own process
             raise StoreLocked(str(self._path))
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except IsADirectoryError as exc:
+            raise _is_a_folder(self._path) from exc
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
         except OSError as exc:
@@ -141,6 +150,10 @@ class StoreLock:
 def is_held_here(path: Path) -> bool:
     """Say if this process holds the lock. Who asks must not open the file then: closing it would end the lock."""
     return path.absolute() in _held
+
+
+def _is_a_folder(path: Path) -> StoreDamaged:
+    return StoreDamaged(str(path), "is a folder, and has to be a file: move it away; it is made anew")
 
 
 _held: set[Path] = set()

@@ -135,6 +135,10 @@ class ConsumeQueue:
         """So many units the files have. One of several files may be missing."""
         return sum(min(base + self.file_units, self.written_index) - base for base in self.bases)
 
+    def files_made(self, index: int) -> int:
+        """So many files it takes to come to the unit before `index`, those included that have expired."""
+        return -(-index // self.file_units)
+
     def path_of(self, base: int) -> Path:
         return Path(self._path_text(base))
 

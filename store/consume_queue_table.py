@@ -10,7 +10,7 @@ from pathlib import Path
 
 from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.config import MessageStoreConfig
-from store.consume_queue import ConsumeQueue
+from store.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
 from store.consume_queue_ext import ConsumeQueueExt
 from store.descriptors import DescriptorCache
 from store.topic_slot import TopicSlot, is_storable
@@ -38,6 +38,9 @@ class ConsumeQueueTable:
         self._ext_bytes = config.consume_queue_ext_file_bytes
         self._ext_enable = config.consume_queue_ext_enable
         self._has_ext = self._ext_enable or self._ext_folder.is_dir()  # what is there is read, enabled or not
+        self.has_lost_queues = False  # some were removed since files_below was last asked
+        self._files_made = 0  # by all queues, those included that have expired: retention does not change it
+        self._new_files: list[tuple[int, ConsumeQueue]] = []  # with the first message's physical offset
         self._warm: dict[ConsumeQueue, None] = {}  # those with written units in memory, oldest first
 
     @property
@@ -123,6 +126,31 @@ class ConsumeQueueTable:
         self._forget(queue)
         return [queue.folder, *([queue.ext.folder] if queue.ext is not None else [])]
 
+    # -- counting files -------------------------------------------------------------------------------------------
+
+    def count_files(self) -> None:
+        """Count anew, after the files were looked at or changed by a start."""
+        self._files_made = sum(queue.files_made(queue.written_index) for queue in self if queue.bases)
+        self._new_files = []
+
+    def files_below(self, physical_end: int) -> int:
+        """So many files have all queues come to with their messages below this offset, which only grows.
+
+        A start that finds fewer has lost some. It is counted as files come into being: the queues may be many.
+        """
+        self.has_lost_queues = False
+        self._new_files = [each for each in self._new_files if each[0] >= physical_end and self._is_live(each[1])]
+        return self._files_made - len(self._new_files)
+
+    def _count_new_files(self, queue: ConsumeQueue, index: int, data: bytes) -> None:
+        """The queue is about to be told that its files have these units from `index` on."""
+        made = queue.files_made(index) if queue.bases else 0
+        for number in range(made, queue.files_made(index + len(data) // UNIT_BYTES) if data else 0):
+            at = max(number * queue.file_units - index, 0) * UNIT_BYTES
+            physical_offset, size_bytes, _code = UNIT.unpack_from(data, at)
+            self._files_made += 1
+            self._new_files.append((0 if size_bytes == FILLER_SIZE else physical_offset, queue))
+
     # -- flushing ------------------------------------------------------------------------------------------------
 
     def take_jobs(self, count_max: int | None = None) -> list[WriteJob]:
@@ -146,6 +174,7 @@ class ConsumeQueueTable:
                 continue
             if queue.ext is not None:
                 queue.ext.written()
+            self._count_new_files(queue, index, data)
             queue.written(index + len(data) // UNIT_BYTES, keep)
             if keep:
                 self._warm.pop(queue, None)
@@ -169,6 +198,9 @@ class ConsumeQueueTable:
         return self.find(queue.topic, queue.queue_id) is queue
 
     def _forget(self, queue: ConsumeQueue) -> None:
+        if queue.bases:
+            self._files_made -= queue.files_made(queue.written_index)
+            self.has_lost_queues = True
         queue.forget_files(list(queue.bases))
         if queue.ext is not None:
             queue.ext.close()

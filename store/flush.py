@@ -192,6 +192,7 @@ class QueueFlusher:
             due = time.monotonic() - self._last_write >= WRITE_MANY_INTERVAL_S
             due |= self._log.position - self._written_to >= WRITE_MANY_BYTES
             due |= self._stats.put_times - self._puts_written >= WRITE_MANY_UNITS
+            due |= self._queues.has_lost_queues  # what was counted must not be missed by the next start
             if len(self._queues.dirty) > MANY_DIRTY and not due:
                 continue
             self._puts_written = self._stats.put_times
@@ -206,7 +207,8 @@ class QueueFlusher:
                     self._written(jobs, await _to_its_end(writing))
                 jobs = []
                 lags = self._unsynced or self._checkpoint.synced.end_offset < self._log.flushed_offset
-                if lags and time.monotonic() - self._last_sync >= SYNC_QUEUES_INTERVAL_S:
+                is_due = lags and time.monotonic() - self._last_sync >= SYNC_QUEUES_INTERVAL_S
+                if is_due or self._queues.has_lost_queues:
                     await loop.run_in_executor(self._executor, self._sync, stamp, end)
             except OSError as exc:
                 self._queues.jobs_failed(jobs)
@@ -248,6 +250,11 @@ class QueueFlusher:
         A closed store says nothing: who makes it look crashed by hand wants it to be read anew.
         """
         paths, self._unsynced = self._unsynced, set()
+        synced_end = min(end, self._log.flushed_offset) if closed_at < 0 else 0
+        if self._queues.has_lost_queues:  # perhaps that with the newest message
+            ends = (queue.max_physical_offset for queue in self._queues)
+            self._queue_end = min(self._queue_end, max(ends, default=0))
+        queue_files = self._queues.files_below(synced_end) if closed_at < 0 else -1
         try:
             _sync_files(paths)
             index_end = self._index.last_update[1]
@@ -259,9 +266,8 @@ class QueueFlusher:
         checkpoint = self._checkpoint
         checkpoint.logics_ms = max(checkpoint.logics_ms, stamp)
         checkpoint.index_ms = max(checkpoint.index_ms, index_stamp)
-        synced_end = min(end, self._log.flushed_offset) if closed_at < 0 else 0
         units = sum(queue.unit_count for queue in self._queues) if closed_at >= 0 else -1
-        checkpoint.synced = Synced(synced_end, self._queue_end, index_end, closed_at, units)
+        checkpoint.synced = Synced(synced_end, self._queue_end, index_end, closed_at, units, queue_files)
         checkpoint.save()
 
 

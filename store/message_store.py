@@ -117,10 +117,14 @@ class MessageStore(WritableStore):
         if not self._loaded:
             raise StoreNotRunning("load() comes before start()")
         self._start_threads()
+        self._queues.count_files()
         if self._checkpoint.synced.closed_at == self._log.position == self._dispatcher.dispatched:
             ends = (queue.max_physical_offset for queue in self._queues)
             self._checkpoint.synced = Synced(
-                self._dispatcher.dispatched, max(ends, default=0), self._index.last_update[1]
+                self._dispatcher.dispatched,
+                max(ends, default=0),
+                self._index.last_update[1],
+                queue_files=self._queues.files_below(self._dispatcher.dispatched),
             )
         self._dispatcher.catch_up()
         self._dispatcher.put_pending()
@@ -147,6 +151,7 @@ class MessageStore(WritableStore):
             return
         was_serving, self._loaded = self._state.serving, False
         self._state.serve(False)
+        self._mender.tell_left_out(at_end=True)
         self._executor.shutdown()  # a flush that outlived run(): two at once would close one descriptor twice
         try:
             if was_serving:
@@ -269,4 +274,5 @@ class MessageStore(WritableStore):
     async def _sample(self) -> None:
         while True:
             self.stats.sample(self._clock())
+            self._mender.tell_left_out()
             await asyncio.sleep(1)

@@ -53,6 +53,8 @@ def recover(
     if index.enabled and log.queue.files:
         index.expect(checkpoint.synced.index_end)
     synced = _synced_offset(log, queues, index, checkpoint)
+    known = checkpoint.synced
+    is_short = known.queue_files >= 0 and _queue_end(queues) < known.queue_end
     torn = {}
     for queue in queues:  # units below what was synced need no proof
         if queue.is_torn or (queue.max_physical_offset > synced and _cut_to_provable_end(queue, log)):
@@ -61,11 +63,11 @@ def recover(
         index.check()
         start = _clean_start(log, queues, check_crc)
         end = find_end(log, start, check_crc=check_crc)
-        dispatched = min(end, max((queue.max_physical_offset for queue in queues), default=0))
+        dispatched = min(end, _queue_end(queues))
         if -1 < checkpoint.synced.units != sum(queue.unit_count for queue in queues):
-            torn |= _lost_units(log, queues)
+            torn |= _lost_units(log, queues, end)
     else:
-        start = synced or _crash_start(log, checkpoint)
+        start = synced or _crash_start(log, checkpoint, is_first=not any(queue.next_index for queue in queues))
         if not synced and checkpoint.synced != NOT_SYNCED:
             checkpoint.synced = (
                 NOT_SYNCED  # what is made anew below is not on disk yet: a power cut must not find a seal
@@ -79,6 +81,11 @@ def recover(
             queue.rewind(start)
         kept = {queue: queue.next_index for queue in queues}
         lacking = {queue for queue in torn if queue.max_physical_offset < start}
+        made = sum(queue.files_made(index) for queue, index in kept.items() if queue.bases)
+        if is_short or (synced and made < known.queue_files):
+            lost = _lost_units(log, queues, start)
+            kept |= lost
+            lacking |= lost.keys()
         progress = Progress(str(log.queue.folder), _filled_end(log) - start, bound_memory)
         end = find_end(log, start, check_crc=check_crc, on_record=dispatch, progress=progress)
         dispatched = end
@@ -132,8 +139,8 @@ def _refuse_without_files(log: CommitLog, queues: ConsumeQueueTable, checkpoint:
         )
 
 
-def _lost_units(log: CommitLog, queues: ConsumeQueueTable) -> dict[ConsumeQueue, int]:
-    """Files of queues are missing since the store was closed: read the log to see what they should have.
+def _lost_units(log: CommitLog, queues: ConsumeQueueTable, below: int) -> dict[ConsumeQueue, int]:
+    """Files of queues are missing since they were counted: read the log to see what they should have below an offset.
 
     Return the index from which each such queue has to be made anew. A topic without any queue was removed by somebody.
     """
@@ -143,7 +150,7 @@ def _lost_units(log: CommitLog, queues: ConsumeQueueTable) -> dict[ConsumeQueue,
     in_log: dict[tuple[bytes, int], tuple[int, int]] = {}  # first and last index of the queue's present life
 
     def note(fields: ScannedRecord, position: int) -> None:
-        if has_queue_unit(fields.sys_flag):
+        if position < below and has_queue_unit(fields.sys_flag):
             key, index = (fields.topic, fields.queue_id), fields.queue_offset
             first, last = in_log.get(key, (index, -1))
             in_log[key] = (first if index > last else index, index)
@@ -252,9 +259,14 @@ def _synced_offset(log: CommitLog, queues: ConsumeQueueTable, index: IndexServic
     synced = checkpoint.synced
     if synced.end_offset <= max(log.min_offset, 0) or log.queue.find(synced.end_offset - 1) is None:
         return 0
-    if max((queue.max_physical_offset for queue in queues), default=0) < synced.queue_end:
+    if _queue_end(queues) < synced.queue_end:
         return 0
     return synced.end_offset if index.last_update[1] >= synced.index_end else 0
+
+
+def _queue_end(queues: ConsumeQueueTable) -> int:
+    """Return where the last message ends that any queue has."""
+    return max((queue.max_physical_offset for queue in queues), default=0)
 
 
 def _filled_end(log: CommitLog) -> int:
@@ -266,11 +278,14 @@ def _filled_end(log: CommitLog) -> int:
     return 0
 
 
-def _crash_start(log: CommitLog, checkpoint: Checkpoint) -> int:
-    """After a crash: the newest file whose first message was surely flushed, in log and queues; else the oldest."""
+def _crash_start(log: CommitLog, checkpoint: Checkpoint, *, is_first: bool) -> int:
+    """After a crash: the newest file whose first message was surely flushed, in log and queues; else the oldest.
+
+    With `is_first` the oldest anyhow: no queue has anything.
+    """
     bound_ms = checkpoint.recovery_bound_ms()
     files = log.queue.files
-    for file in reversed(files):
+    for file in reversed(files if not is_first else []):
         for position, fields in records_of(file, 0, check_crc=False):
             if 0 < fields.store_timestamp <= bound_ms:
                 return position

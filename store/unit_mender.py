@@ -25,6 +25,7 @@ from store.commit_log import CommitLog
 from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.consume_queue import FILLER, FILLER_SIZE, UNIT, ConsumeQueue
 from store.consume_queue_table import ConsumeQueueTable
+from store.line_limit import LineLimit
 from store.log_scan import next_record, whole_size
 from store.tags_codes import TagsCodes
 
@@ -68,6 +69,7 @@ class UnitMender:
         self._queues = queues
         self._tags_codes = tags_codes
         self._executor = executor
+        self._lines = LineLimit()
         self._lost: OrderedDict[tuple[ConsumeQueue, int], None] = OrderedDict()
         self._walks: OrderedDict[tuple[ConsumeQueue, int], Future[Found]] = OrderedDict()
 
@@ -97,6 +99,17 @@ class UnitMender:
             if (queue, each) in self._lost:
                 units[(each - index) * UNIT_BYTES : (each - index + 1) * UNIT_BYTES] = FILLER
         return bytes(units)
+
+    def tell_left_out(self, *, at_end: bool = False) -> None:
+        """Say how many lines about messages lost and units repaired were not written; ask now and then."""
+        for event, count in self._lines.left_out(at_end=at_end).items():
+            logger.warning(
+                "damage in many places: not every one has its line",
+                extra={"event": "lines_left_out", "of": event, "count": count, "all_since_start": self._total(event)},
+            )
+
+    def _total(self, event: str) -> int:
+        return self.lost if event == "message_lost" else self.repaired
 
     def _is_sound(self, queue: ConsumeQueue, index: int, unit: tuple[int, int, int]) -> bool:
         physical_offset, size_bytes, _tags_code = unit
@@ -185,6 +198,8 @@ class UnitMender:
         with path.open("r+b") as file:
             file_bytes.write_all(file.fileno(), unit, position)
         self.repaired += 1
+        if not self._lines.allows("unit_repaired"):
+            return
         logger.warning(
             "consume queue unit made anew from the log",
             extra={
@@ -203,6 +218,8 @@ class UnitMender:
             self._lost.popitem(last=False)
         self._lost[queue, index] = None
         self.lost += 1
+        if not self._lines.allows("message_lost"):
+            return
         unit = queue.unit_at(index)
         file = self._log.queue.find(unit.physical_offset) if unit is not None and unit.size_bytes > 0 else None
         logger.error(

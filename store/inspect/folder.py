@@ -108,7 +108,7 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
         for topic_folder in sorted(top.iterdir()) if top.is_dir() else ():
             for folder in sorted(topic_folder.iterdir()) if topic_folder.is_dir() else ():
                 if folder.name.isdecimal() and folder.is_dir():
-                    queue = QueueReader(folder, topic_folder.name, int(folder.name), self.reader)
+                    queue = QueueReader(folder, topic_folder.name, int(folder.name), self.reader, self.findings)
                     queues[queue.topic, queue.queue_id] = queue
                 else:
                     self.findings.add(Level.WARNING, "stray_file", folder, -1, "is no queue's folder")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from store.inspect.folder import LOG_DIGITS, StoreFolder
 from store.inspect.log_reader import LogBreak
 
 MISSING_MAX = 4096  # more between two files: the second is no file of this log
+MISSING_FEW = 16  # more, and the second does not begin with a record of its place: it is none either
 
 
 class LostFile(NamedTuple):
@@ -50,6 +52,19 @@ def lost_files(files: Sequence[NumberedFile]) -> list[LostFile]:
             found.append(LostFile(file.path, file.base, file.size))
         end = file.base + size
     return found
+
+
+def foreign_file(folder: StoreFolder) -> str:
+    """Name a file so far behind the others that it hardly belongs to this log; "" when there is none."""
+    files = folder.log.files
+    size = usual_size(files)
+    for before, file in pairwise(files):
+        missing = (file.base - before.base) // size - 1 if size else 0
+        if missing > MISSING_MAX or (
+            missing > MISSING_FEW and isinstance(folder.log.record_at(file.base, check_crc=False), str)
+        ):
+            return f"{file.path} stands {missing} files behind {before.path.name}"
+    return ""
 
 
 def put_blank_files(folder: StoreFolder, kept: CutFolder) -> None:

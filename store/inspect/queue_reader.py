@@ -10,6 +10,7 @@ from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.consume_queue import FILLER_SIZE, UNIT
 from store.descriptors import DescriptorCache
 from store.inspect.files import NumberedFile, first_data, numbered_files
+from store.inspect.findings import Findings
 
 NAME_DIGITS = 20
 SCAN_UNITS = 4096
@@ -38,11 +39,13 @@ class QueueReader:
     __slots__ = ("_block", "_block_end", "_block_start", "_reader", "block_units", "file_units", "files", "folder",
                  "queue_id", "topic")  # fmt: skip
 
-    def __init__(self, folder: Path, topic: str, queue_id: int, reader: DescriptorCache) -> None:
+    def __init__(
+        self, folder: Path, topic: str, queue_id: int, reader: DescriptorCache, findings: Findings | None = None
+    ) -> None:
         self.folder = folder
         self.topic = topic
         self.queue_id = queue_id
-        self.files: list[NumberedFile] = numbered_files([folder], NAME_DIGITS)
+        self.files: list[NumberedFile] = numbered_files([folder], NAME_DIGITS, findings)
         self.file_units = self.files[0].size // UNIT_BYTES if self.files else 0
         self.block_units = 256
         self._reader = reader

@@ -21,7 +21,7 @@ from store.inspect.check import missing_end
 from store.inspect.files import last_data, usual_size
 from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.log_reader import BreakKind, LogBreak
-from store.inspect.lost_files import lost_files, put_blank_files, skip_to_next_file
+from store.inspect.lost_files import foreign_file, lost_files, put_blank_files, skip_to_next_file
 from store.inspect.rebuild import rebuild_index, rebuild_queues
 from store.inspect.verify import Progress, VerifyResult, verify_store
 
@@ -83,6 +83,11 @@ def plan_repair(folder: StoreFolder, result: VerifyResult, wish: RepairWish | No
         raise StoreLocked(str(folder.root / "lock"))
     wish = wish or RepairWish()
     plan = RepairPlan()
+    if foreign := foreign_file(folder):
+        plan.refusal = (
+            f"{foreign} and is hardly a file of this log: move it away, or put back what is missing, then ask again"
+        )
+        return plan
     lost = [each.text(usual_size(folder.log.files)) for each in lost_files(folder.log.files)] or missing_end(folder)
     if lost and not wish.skip_lost:
         more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""

@@ -25,7 +25,7 @@ def test_a_start_believes_the_older_stamp_less_three_seconds(
 def test_all_numbers_come_back(tmp_path: Path) -> None:
     written = Checkpoint(tmp_path / "checkpoint")
     written.physic_ms, written.logics_ms, written.index_ms = 1, 2, 3
-    written.synced = Synced(4, 5, 6, 7, 8)
+    written.synced = Synced(4, 5, 6, 7, 8, 9)
     written.save()
     data = (tmp_path / "checkpoint").read_bytes()
     assert (len(data), data[:24]) == (4096, b"".join(each.to_bytes(8, "big") for each in (1, 2, 3)))
@@ -34,12 +34,12 @@ def test_all_numbers_come_back(tmp_path: Path) -> None:
     assert (read.physic_ms, read.logics_ms, read.index_ms, read.synced) == (1, 2, 3, written.synced)
 
 
-@pytest.mark.parametrize("at", [0, 7, 16, 512, 520, 551, 552, 555])
+@pytest.mark.parametrize("at", [0, 7, 16, 512, 520, 559, 560, 563])
 def test_our_numbers_count_beside_the_stamps_they_were_written_with(tmp_path: Path, at: int) -> None:
     """RocketMQ writes its stamps and leaves the rest: then the rest is of another time."""
     path = tmp_path / "checkpoint"
     written = Checkpoint(path)
-    written.synced = Synced(4, 5, 6, 7, 8)
+    written.synced = Synced(4, 5, 6, 7, 8, 9)
     written.save()
     data = bytearray(path.read_bytes())
     data[at] ^= 1

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from store import MessageStore, MessageStoreConfig, StoreDamaged
+from store.consume_queue_table import write_jobs
 from store.inspect.check import check_store
 from store.inspect.findings import Level
 from store.inspect.folder import StoreFolder
@@ -107,25 +108,161 @@ def test_queue_files_that_are_gone_are_made_anew(
     assert store.put_message(message(b"next")).queue_offset == COUNT // 2
 
 
-@pytest.mark.parametrize("spoil", [without_first, without_last, without_one_queue, without_all_queues])
-def test_units_that_were_on_disk_before_a_kill_and_are_gone_are_found_by_a_repair(
-    small: MessageStoreConfig, open_store: OpenStore, spoil: Spoil
-) -> None:
-    """A start reads what came behind the last sync; it sees for itself only that no queue is left."""
-    store = open_store(small)
-    fill(store)
+def killed_after_sync(store: MessageStore, more: int = 0) -> None:
+    """All is on disk and counted; what is put afterwards is in the log only."""
+    store._log_flusher.finish()
+    store._queue_flusher.finish()
     store._queue_flusher._sync(store._log.store_timestamp, store._log.position)
+    put(store, range(COUNT, COUNT + more))
+    store._log_flusher.finish()
     crash(store)
+
+
+@pytest.mark.parametrize("more", [0, 1, 2])
+@pytest.mark.parametrize("last_of", [0, 1])
+@pytest.mark.parametrize("spoil", [without_last, without_one_queue, without_all_queues])
+def test_units_that_were_on_disk_before_a_kill_and_are_gone_are_made_anew(
+    small: MessageStoreConfig, open_store: OpenStore, spoil: Spoil, last_of: int, more: int
+) -> None:
+    """A start reads what came behind the last sync, and counts the files of what came before."""
+    store = open_store(small)
+    put(store, range(COUNT))
+    store.put_message(message(b"%06d" % 999_999, topic="Other", queue_id=last_of))
+    killed_after_sync(store, more)
     spoil(small.root)
-    if spoil is not without_all_queues:
-        with StoreFolder(small.root) as folder:
-            assert verify_store(folder).findings.worst is Level.ERROR
-        plan, _kept, result = repair_store(
-            small.root, lambda is_ours: StoreFolder(small.root, is_ours=is_ours), RepairWish()
-        )
-        assert plan.queues == [("T", 0)]
-        assert result.findings.worst <= Level.WARNING  # the abort marker
+    again = open_store(small)
+    assert numbers_of(again) == list(range(COUNT + more))
+    assert again.put_message(message(b"next")).queue_offset == COUNT // 2 + (more > 0)
+
+
+def test_the_queue_with_the_newest_message_is_missed_too(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    store = open_store(small)
+    put(store, range(COUNT))
+    killed_after_sync(store)
+    shutil.rmtree(queue_file(small.root, 1, 0).parent)
     assert numbers_of(open_store(small)) == list(range(COUNT))
+
+
+def test_a_first_file_gone_after_a_kill_is_found_by_a_repair(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    """To a start it looks expired."""
+    store = open_store(small)
+    put(store, range(COUNT))
+    killed_after_sync(store)
+    without_first(small.root)
+    with StoreFolder(small.root) as folder:
+        assert verify_store(folder).findings.worst is Level.ERROR
+    plan, _kept, result = repair_store(
+        small.root, lambda is_ours: StoreFolder(small.root, is_ours=is_ours), RepairWish()
+    )
+    assert plan.queues == [("T", 0)]
+    assert result.findings.worst <= Level.WARNING  # the abort marker
+    assert numbers_of(open_store(small)) == list(range(COUNT))
+
+
+def missed(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if getattr(record, "event", "") == "units_missing"]
+
+
+def test_no_file_is_missed_that_expired_or_was_not_synced_or_went_with_its_topic(
+    small: MessageStoreConfig, open_store: OpenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log would be read from end to end for nothing."""
+    store = open_store(small)
+    put(store, range(COUNT))
+    for number in range(120):
+        store.put_message(message(b"%06d" % number, topic="Other"))
+    store.put_message(message(b"gone soon", topic="Gone"))
+    store._log_flusher.finish()
+    store._queue_flusher.finish()
+    store.delete_topic("Gone")
+    synced = store._log.position
+    for is_synced in (True, False):  # files more each time, those of the first for messages that are not synced
+        for number in range(120):
+            store.put_message(message(b"%06d" % number, topic="Other", queue_id=1 - is_synced))
+        jobs = store._queue_flusher._take_jobs()
+        store._queue_flusher._written(jobs, write_jobs(jobs))
+        if is_synced:
+            store._queue_flusher._sync(store._log.store_timestamp, synced)
+    store._log_flusher.finish()
+    for path in queue_file(small.root, 0, 0), queue_file(small.root, 1, 0):
+        path.unlink()  # as retention does
+    crash(store)
+    shutil.rmtree(small.root / "consumequeue" / "Other" / "1")
+    again = open_store(small)
+    assert missed(caplog) == []
+    assert (again.max_offset("Other", 0), again.max_offset("Other", 1)) == (240, 120)
+    crash(again)
+    assert open_store(small).max_offset("T", 0) == COUNT // 2
+    assert missed(caplog) == []
+
+
+def test_nothing_is_missed_after_the_newest_topic_was_deleted(
+    small: MessageStoreConfig, open_store: OpenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store(small)
+    put(store, range(COUNT))
+    for _ in range(150):
+        store.put_message(message(b"newest", topic="Gone"))
+    store._log_flusher.finish()
+    store._queue_flusher.finish()
+    store._queue_flusher._sync(store._log.store_timestamp, store._log.position)
+    store.delete_topic("Gone")
+    assert store._queues.has_lost_queues  # the flusher's next round comes at once
+    killed_after_sync(store)
+    assert numbers_of(open_store(small)) == list(range(COUNT))
+    assert missed(caplog) == []
+
+
+def test_files_are_counted_as_they_come_and_go(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    """The running count is what a look at all queues gives."""
+    store = open_store(small)
+    table = store._queues
+    for step in range(12):
+        for number in range(step * 30):
+            store.put_message(message(b"x", topic=f"T{number % (step + 1)}", queue_id=step % 3))
+        if step % 4 == 3:
+            store.delete_topic(f"T{step - 1}")
+        store._queue_flusher.finish()
+        counted = table.files_below(store._log.position)
+        table.count_files()
+        assert counted == table.files_below(store._log.position) > 0 or step == 0
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "abort", "lock"])
+def test_a_folder_where_a_file_has_to_be_is_named(
+    stopped: MessageStoreConfig, open_store: OpenStore, name: str
+) -> None:
+    path = stopped.root / name
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    with pytest.raises(StoreDamaged, match=f"{name}: is a folder.*move it away"):
+        open_store(stopped)
+    path.rmdir()
+    assert numbers_of(open_store(stopped)) == list(range(COUNT))
+
+
+def test_a_file_far_behind_the_others_is_no_reason_to_fill_all_between(
+    stopped: MessageStoreConfig, open_store: OpenStore
+) -> None:
+    """Somebody put it there: thousands of blank files would be made, and the log go on behind them."""
+    root = stopped.root
+    for number in (100, 10_000):
+        foreign = log_file(root, number)
+        shutil.copyfile(log_file(root, 0), foreign)
+        before = sorted(path.name for path in (root / "commitlog").iterdir())
+        with pytest.raises(RepairRefused, match=rf"{foreign.name} stands {number - 7} files behind .*: move it away"):
+            repair_store(root, lambda is_ours: StoreFolder(root, is_ours=is_ours), SKIP_LOST)
+        assert sorted(path.name for path in (root / "commitlog").iterdir()) == before
+        foreign.unlink()
+    assert numbers_of(open_store(stopped)) == list(range(COUNT))
+
+
+def test_a_look_names_what_does_not_belong_into_a_queues_folder(stopped: MessageStoreConfig) -> None:
+    stray = queue_file(stopped.root, 0, 0).with_name("notes.txt")
+    stray.touch()
+    with StoreFolder(stopped.root) as folder:
+        found = [finding for finding in check_store(folder).findings if finding.code == "stray_file"]
+    assert [finding.path for finding in found] == [str(stray)]
 
 
 def test_a_queue_file_missing_in_the_middle_is_made_anew(small: MessageStoreConfig, open_store: OpenStore) -> None:

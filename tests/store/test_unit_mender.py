@@ -12,6 +12,7 @@ from gantrymq.message import properties as names
 from gantrymq.message import record
 from store import GetMessageStatus, MessageStore, MessageStoreConfig, unit_mender
 from store.consume_queue_table import write_jobs
+from store.line_limit import LINES_MAX, WINDOW_S, LineLimit
 from store.queue_scan import UNIT
 from tests.store.conftest import OpenStore, crash, message, small_config
 
@@ -153,3 +154,40 @@ def test_where_the_log_has_to_be_walked_far_a_thread_does_it_and_readers_wait(
     while store.get_message("g", "T", 0, 150, 32).status is GetMessageStatus.OFFSET_FOUND_NULL:
         pass
     assert numbers(store) == list(range(COUNT))
+
+
+def test_a_file_with_much_damage_fills_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Some messages are named, then their number."""
+    config = written(tmp_path / "store")
+    store = opened(config)
+    (first, *_others, last) = store.consume_queue_units("T", 0, 40, 50)
+    store.close()
+    path = sorted((config.root / "commitlog").iterdir())[0]
+    with path.open("r+b") as file:
+        file.seek(first.physical_offset)
+        file.write(bytes(last.physical_offset - first.physical_offset))
+    lost = 49
+    store = opened(config)
+    assert numbers(store, "one by one") == [number for number in range(COUNT) if not 40 <= number < 40 + lost]
+    store.close()
+    events = [getattr(record, "event", "") for record in caplog.records]
+    assert events.count("message_lost") == LINES_MAX
+    (rest,) = [record for record in caplog.records if getattr(record, "event", "") == "lines_left_out"]
+    assert (rest.__dict__["of"], rest.__dict__["count"]) == ("message_lost", lost - LINES_MAX)
+    assert rest.__dict__["all_since_start"] == lost
+
+
+def test_lines_are_counted_by_kind_and_window() -> None:
+    now = [100.0]
+    lines = LineLimit(clock=lambda: now[0])
+    assert [lines.allows("a") for _ in range(LINES_MAX + 2)] == [True] * LINES_MAX + [False] * 2
+    assert lines.allows("b")
+    now[0] += WINDOW_S - 0.1
+    assert lines.left_out() == {}
+    now[0] += 0.1
+    assert lines.left_out() == {"a": 2}
+    assert lines.left_out() == {}
+    assert lines.allows("a")
+    assert [lines.allows("a") for _ in range(LINES_MAX)].count(False) == 1
+    assert lines.left_out() == {}
+    assert lines.left_out(at_end=True) == {"a": 1}
