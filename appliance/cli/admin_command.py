@@ -71,8 +71,8 @@ def add_command(parser: argparse.ArgumentParser, command: Command) -> None:
     command.arguments(parser)
     if command.changes:
         parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
-        if command.loses:
-            parser.add_argument("-y", "--yes", action="store_true", help="don't ask")
+        does_ask = "don't ask" if command.loses else "this never asks: taken so that all that changes something take it"
+        parser.add_argument("-y", "--yes", action="store_true", help=does_ask)
     parser.usage = parser.format_usage().removeprefix("usage: ").rstrip()  # of its own options: the others are long
     add_common(parser)
     parser.set_defaults(command=command)

@@ -102,7 +102,7 @@ def test_a_setting_is_changed_after_a_look_at_it(peer: Peer, gantry: Gantry) -> 
     assert planned.rows[1] == [peer.broker_name, "fileReservedTime", before["fileReservedTime"], "437"]
     assert planned.out.endswith("nothing was changed (--dry-run)\n")
     assert gantry("config", "get", "fileReservedTime", "--json").json[peer.broker_name] == before
-    assert gantry("config", "set", "fileReservedTime=437", "-b", peer.broker_name).code == 0
+    assert gantry("config", "set", "fileReservedTime=437", "-b", peer.broker_name, "--yes").code == 0
     assert gantry("config", "get", "fileReservedTime").rows[1][2] == "437"
     assert gantry("config", "get", "--of-namesrv", "listenPort").code == 0
 
