@@ -30,8 +30,12 @@ Wanted = TagFilter | ContentFilter | None
 
 EXPRESSION_CHARS_MAX = 32_768  # as of SQL conditions
 CACHED_CHARS_MAX = 512  # of an expression that is kept parsed: four thousand of them take less than 64 MiB
+JAVA_BLANKS = "".join(map(chr, range(0x21)))  # what String.trim takes off
 RECORDS_MAX = 256  # looked into by one read, then the loop is somebody else's; the client comes again at once
 COMPARISONS_MAX = 100_000  # made by one read: some 3 ms
+
+
+_PARSE_FAILED = "parse the consumer's subscription failed"
 
 
 def is_by_tag(expression_type: str | None) -> bool:
@@ -44,28 +48,36 @@ def filter_of(subscription: SubscriptionData) -> TagFilter | None:
         return None  # a class of the client's own filters, behind the broker
     if subscription.code_set:
         return frozenset(subscription.code_set)
-    return parse_tags(subscription.sub_string)  # clients that send the expression only
+    try:
+        return parse_tags(subscription.sub_string)  # clients that send the expression only
+    except BrokerError:
+        return frozenset()  # a heartbeat brought it: nobody is told, and as in RocketMQ nothing matches
 
 
 def parse_tags(expression: str) -> TagFilter | None:
-    """`TagA || TagB` to hash codes; None for everything ("" and "*"). BrokerError when it is too long."""
+    """`TagA || TagB` to hash codes, as RocketMQ's FilterAPI: None for everything ("" and "*", not " * ").
+
+    Blanks between bars are no tags: with nothing else, nothing is wanted. BrokerError when it is only bars, or too
+    long.
+    """
     if len(expression) <= CACHED_CHARS_MAX:
         return _parsed(expression)
     if len(expression) > EXPRESSION_CHARS_MAX:
         raise BrokerError(
             ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-            f"parse the consumer's subscription failed: an expression has at most {EXPRESSION_CHARS_MAX} characters, "
-            f"this one {len(expression)}",
+            f"{_PARSE_FAILED}: an expression has at most {EXPRESSION_CHARS_MAX} characters, this one {len(expression)}",
         )
     return _parsed.__wrapped__(expression)
 
 
 @functools.lru_cache(maxsize=4096)
 def _parsed(expression: str) -> TagFilter | None:
-    tags = [tag.strip() for tag in expression.split("||")]
-    tags = [tag for tag in tags if tag]
-    if not tags or tags == [SUB_ALL]:
+    if expression in ("", SUB_ALL):
         return None
+    parts = expression.split("||")
+    if not any(parts):  # Java's split leaves nothing of it
+        raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"{_PARSE_FAILED}: it names no tag")
+    tags = filter(None, (part.strip(JAVA_BLANKS) for part in parts))
     return frozenset(map(string_hash_code, tags))
 
 
