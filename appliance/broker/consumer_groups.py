@@ -73,7 +73,11 @@ class ConsumerGroupInfo:
         self._id_list = None
 
     def join(self, member: ClientChannel) -> bool:
-        """Add or refresh a member. Returns whether it is new."""
+        """Add or refresh a member. Returns whether its connection is new.
+
+        One that says another id takes its own place, and as in RocketMQ nobody is told: it would be a way to have a
+        whole group told at each heartbeat.
+        """
         known = self.channels.get(member.connection)
         self._count(known, member)
         if known is not None and known.client_id == member.client_id:
@@ -81,7 +85,7 @@ class ConsumerGroupInfo:
             return False
         self.channels[member.connection] = member
         self._members_changed()
-        return True
+        return known is None
 
     def _count(self, before: ClientChannel | None, after: ClientChannel | None) -> None:
         """Have one member's wish counted instead of another's."""

@@ -41,6 +41,20 @@ def test_a_heartbeat_that_says_nothing_new_tells_nobody(consumers: ConsumerManag
     assert subscription.sub_version == 2
 
 
+def test_a_connection_that_says_another_id_takes_its_place_and_tells_nobody(consumers: ConsumerManager) -> None:
+    one, two = member(1), member(2)
+    join(consumers, one, "c1")
+    join(consumers, two, "c2")
+    consumers.push_notices()
+    join(consumers, one, "c3")
+    assert consumers.push_notices() == 0
+    assert consumers.groups["g"].client_ids() == ["c3", "c2"]
+    assert orjson.loads(consumers.groups["g"].id_list()) == {"consumerIdList": ["c3", "c2"]}
+    consumers.connection_closed(one)
+    assert consumers.groups["g"].client_ids() == ["c2"]
+    assert consumers.group_count(one) == 0
+
+
 def test_an_older_subscription_does_not_replace_a_newer_one(consumers: ConsumerManager) -> None:
     join(consumers, member(1), "c1", consumer(version=5))
     join(consumers, member(2), "c2", consumer(version=4))
