@@ -288,9 +288,11 @@ class StoreReader:
         return record.decode_record(data) if data is not None else None
 
     def query_message(self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
-        """Return records by key. Up to three rounds, each reaching further back, until one finds something."""
-        stamp, physical_offset = self._index.last_update
-        result = QueryMessageResult([], stamp, physical_offset)
+        """Return records by key. Up to three rounds, each reaching further back, until one finds something.
+
+        As in RocketMQ the index says how far it has come only where it has an entry for the key.
+        """
+        result = QueryMessageResult()
         slot = self._queues.slot(topic)
         if slot is None:
             return result
@@ -299,6 +301,7 @@ class StoreReader:
             offsets = sorted(set(self._index.find(slot, key, limit, begin_ms, end_ms)))
             if not offsets:
                 break
+            result.index_last_update_timestamp, result.index_last_update_physical_offset = self._index.last_update
             for offset in offsets:
                 data = self._log.read_record(offset)
                 if data is not None:

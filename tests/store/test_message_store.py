@@ -261,7 +261,8 @@ def test_messages_are_found_by_key_and_unique_key(store: MessageStore, clock: Fa
     assert len(store.query_message("T", "all", 1000, 0, 1 << 62).buffers) == 64
     assert store.query_message("Other", "k7", 32, 0, 1 << 62).buffers == []
     result = store.query_message("T", "k400", 32, int((clock.now - 10) * 1000), 1 << 62)
-    assert result.buffers == []
+    assert (result.buffers, result.index_last_update_timestamp) == ([], 0)
+    result = store.query_message("T", "k499", 32, 0, 1 << 62)
     assert result.index_last_update_timestamp == int(clock.now * 1000)
 
 

@@ -26,7 +26,11 @@ def query_message(broker: BrokerController, connection: ServerConnection, reques
     """
     fields = request.ext_fields
     if len(fields["key"]) > PROPERTIES_BYTES_MAX:  # no message has it: not worth working out its hash
-        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND)
+        return request.reply(
+            ResponseCode.QUERY_NOT_FOUND,
+            _NOT_FOUND,
+            {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"},
+        )
     is_unique = fields.get("_UNIQUE_KEY_QUERY", "").lower() == "true"
     found = broker.store.query_message(
         fields["topic"],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.record import decode_record, decode_records
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -61,9 +63,12 @@ async def test_a_topic_of_the_same_hash_shows_none_of_its_messages(tmp_path: Pat
             assert [message.topic for message in decode_records(answer.body)] == [topic]
 
 
-async def test_an_unknown_key_is_not_found_but_the_index_is_described(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("topic", "key"), [("T", "no"), ("T", "k" * 40_000), ("U", "k")])
+async def test_without_a_hit_the_index_says_nothing_of_itself(tmp_path: Path, topic: str, key: str) -> None:
     async with tool_at(tmp_path) as tool:
-        answer = await tool.ask(RequestCode.QUERY_MESSAGE, {"topic": "T", "key": "k", "maxNum": "2"} | FOREVER)
+        await tool.create_topic("T")
+        await tool.send("T", b"x", KEYS="k")
+        answer = await tool.ask(RequestCode.QUERY_MESSAGE, {"topic": topic, "key": key, "maxNum": "2"} | FOREVER)
         assert answer.code == ResponseCode.QUERY_NOT_FOUND
         assert answer.remark == "can not find message, maybe time range not correct"
         assert answer.ext_fields == {"indexLastUpdatePhyoffset": "0", "indexLastUpdateTimestamp": "0"}
