@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import re
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,10 @@ class Scene:
         self.values["half_offset"] = str(decode_offset_message_id(half)[2])
         namesrv = self.cluster.namesrv
         namesrv.kv_config.put("NS", "K", "V")
+        deadline = time.monotonic() + ANSWER_S_MAX
+        while namesrv.routes.pickup_topic_route(TOPIC) is None:  # brokers tell it of new topics in their own time
+            assert time.monotonic() < deadline, f"no route of {TOPIC}; registered: {broker.outer_api.registered}"
+            await asyncio.sleep(0.01)
 
     async def send(self, peer: Peer, *pairs: str) -> str:
         properties = encode_properties(dict(zip(pairs[::2], pairs[1::2], strict=True)))
