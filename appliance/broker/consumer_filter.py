@@ -19,7 +19,7 @@ import orjson
 
 from appliance.broker.bloom import BloomFilter, mask_of
 from appliance.broker.filter import SQL92, SqlFilter, is_by_tag
-from appliance.broker.json_file import Document, JsonFile, SavedTable, StateFileError, StateWriter, member_text
+from appliance.broker.json_file import Document, JsonFile, SavedTable, StateWriter, member_text
 from appliance.broker.sql_filter import Condition, SqlError, compile_condition
 from appliance.config import BrokerConfig
 from gantrymq.errors import MessageRejected
@@ -233,23 +233,14 @@ class ConsumerFilterManager(SavedTable):
 
     def load(self) -> None:
         """Read consumerFilter.json, a real broker's included. Raises StateFileError."""
-        document = self._file.load()
-        if document is None:
+        entries = self._file.load_as(_entries, "a table of consumer filters")
+        if entries is None:
             return
-        try:
-            entries = [
-                entry
-                for by_group in (document.get("filterDataByTopic") or {}).values()
-                for entry in ((by_group or {}).get("groupFilterData") or {}).values()
-                if entry
-            ]
-            if all(self._is_of_this_bloom_filter(entry) for entry in entries):
-                for entry in entries:
-                    self._load(entry)
-            else:  # the bits of messages stored so far mean something else
-                logger.warning("filters dropped: bloom filter changed", extra={"event": "filters_dropped"})
-        except (AttributeError, KeyError, TypeError, ValueError) as exc:
-            raise StateFileError(self._file.path, f"is not a table of consumer filters: {exc!r}") from exc
+        if all(self._is_of_this_bloom_filter(entry) for entry in entries):
+            for entry in entries:
+                self._load(entry)
+        else:  # the bits of messages stored so far mean something else
+            logger.warning("filters dropped: bloom filter changed", extra={"event": "filters_dropped"})
 
     def _is_of_this_bloom_filter(self, entry: dict[str, Any]) -> bool:
         bits = entry.get("bloomFilterData") or {}
@@ -299,3 +290,19 @@ def compiled(expression_type: str | None, text: str) -> Condition:
     if not text.isprintable() and any("\ud800" <= character <= "\udfff" for character in text):
         raise SqlError("half a character, which no file can hold", 1)
     return compile_condition(text)
+
+
+def _entries(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the filters of a file. What is missing or of another kind raises what Python raises."""
+    entries = [
+        entry
+        for by_group in (document.get("filterDataByTopic") or {}).values()
+        for entry in ((by_group or {}).get("groupFilterData") or {}).values()
+        if entry
+    ]
+    for entry in entries:
+        _ = entry["topic"], entry["consumerGroup"], entry["expression"], entry["expressionType"]
+        _ = int(entry["bornTime"]), int(entry.get("deadTime") or 0), int(entry["clientVersion"])
+        bits = entry.get("bloomFilterData") or {}
+        _ = int(bits.get("bitNum", 0)), list(bits.get("bitPos") or ())
+    return entries

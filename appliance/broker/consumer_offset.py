@@ -12,14 +12,13 @@ from appliance.broker.json_file import (
     Document,
     JsonFile,
     SavedTable,
-    StateFileError,
     StateWriter,
     document_body,
     member_text,
 )
 from appliance.config import BrokerConfig
 from appliance.slices import in_slices
-from gantrymq.errors import BodyError, MessageRejected
+from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import ConsumerOffsetTable
 
@@ -53,13 +52,9 @@ class ConsumerOffsetManager(SavedTable):
 
     def load(self) -> None:
         """Read consumerOffset.json, a real broker's included. Raises StateFileError."""
-        document = self._file.load()
-        if document is None:
+        stored = self._file.load_as(ConsumerOffsetTable.from_dict, "a table of consumer offsets")
+        if stored is None:
             return
-        try:
-            stored = ConsumerOffsetTable.from_dict(document)
-        except BodyError as exc:
-            raise StateFileError(self._file.path, f"is not a table of consumer offsets: {exc}") from exc
         for key, queues in stored.offset_table.items():
             topic, separator, group = key.partition(SEPARATOR)
             if separator:

@@ -1,9 +1,9 @@
 """A JSON state file: replaced atomically, the text before it kept as `.bak`, written off the loop.
 
 RocketMQ's rule (ConfigManager): write `<file>.tmp`, copy the old text to `<file>.bak`, put the new text in place; a
-reader that can't use the file takes the `.bak`. Here the temporary file is synced and renamed, so the file itself is
-never absent. Reading accepts fastjson's bare integer keys, because a real broker wrote them; writing is plain JSON,
-one entry a line.
+reader that can't use the file takes the `.bak`. Here it says so, and keeps the file as `.damaged`. The temporary file
+is synced and renamed, so the file itself is never absent. Reading accepts fastjson's bare integer keys, because a real
+broker wrote them; writing is plain JSON, one entry a line.
 
 `JsonFile` is the file, `StateWriter` decides when it is written: changes are coalesced, what is written is settled on
 the loop (the caller keeps its entries rendered, so a `Document` takes a list of them), and a thread joins them and
@@ -13,13 +13,14 @@ waits for the disk.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -28,6 +29,8 @@ from gantrymq.errors import BodyError, GantryError
 from gantrymq.remoting import fastjson
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 RETRY_DELAY_S = 5.0  # a disk that refused a write is asked again after this
 ENTRIES_A_PART = 512  # of a text: joined at a time, well below a millisecond
@@ -88,24 +91,49 @@ class JsonFile:
 
     def load(self) -> dict[str, Any] | None:
         """Return the document, None when there is none yet. Raises StateFileError when only damaged text is left."""
-        try:
-            document = _read(self.path)
-        except StateFileError as exc:
-            self._is_main_sound = False
-            return self._load_backup_instead_of(exc)
-        return document if document is not None else _read(self._backup)
+        return self.load_as(dict, "a JSON object")
 
-    def _load_backup_instead_of(self, damage: StateFileError) -> dict[str, Any]:
-        document = _read(self._backup)
-        if document is None:
-            raise StateFileError(
-                self.path, f"{damage.reason}, and there is no {self._backup.name}: repair it or move it away"
+    def load_as(self, parse: Callable[[dict[str, Any]], T], what: str) -> T | None:
+        """Return what `parse` makes of the document, None when there is none yet.
+
+        What parse refuses (BodyError, or what a wrong shape raises) is damage as well: the backup is asked then, and
+        the damaged file is kept as `.damaged` when it is replaced. Raises StateFileError when both are of no use.
+        """
+        try:
+            found = _read_as(self.path, parse, what)
+            reason = "" if found is not None else "is empty" if self.path.exists() else "is missing"
+        except StateFileError as exc:
+            found, reason = None, exc.reason
+        if not reason:
+            return found
+        self._is_main_sound = False
+        found = self._load_backup(parse, what, reason)
+        if found is not None:
+            logger.warning(
+                "state file can't be used, its backup is",
+                extra={
+                    "event": "state_file_damaged",
+                    "path": str(self.path),
+                    "reason": reason,
+                    "backup": str(self._backup),
+                },
             )
-        logger.warning(
-            "state file is damaged, its backup is used",
-            extra={"event": "state_file_damaged", "path": str(self.path), "reason": damage.reason},
-        )
-        return document
+        elif reason == "is empty":
+            logger.warning(
+                "state file is empty and has no backup: begun anew",
+                extra={"event": "state_file_empty", "path": str(self.path), "backup": str(self._backup)},
+            )
+        elif reason != "is missing":
+            raise StateFileError(self.path, f"{reason}, and there is no {self._backup.name}: repair it or move it away")
+        return found
+
+    def _load_backup(self, parse: Callable[[dict[str, Any]], T], what: str, reason: str) -> T | None:
+        try:
+            return _read_as(self._backup, parse, what)
+        except StateFileError as exc:
+            raise StateFileError(
+                self.path, f"{reason}, and {self._backup.name} {exc.reason}: repair one of them or move both away"
+            ) from exc
 
     def write(self, text: Text, version: int) -> None:
         """Replace the file. A text older than the one already written is dropped. Raises StateFileError."""
@@ -125,7 +153,10 @@ class JsonFile:
             file.writelines([text] if isinstance(text, bytes) else text)
             file.flush()
             os.fsync(file.fileno())
-        if self._is_main_sound and self.path.exists():
+        if not self._is_main_sound:
+            with contextlib.suppress(FileNotFoundError):
+                self.path.replace(self.path.with_name(self.path.name + ".damaged"))
+        elif self.path.exists():
             half = self._backup.with_name(self._backup.name + ".tmp")
             shutil.copyfile(self.path, half)
             half.replace(self._backup)
@@ -151,6 +182,16 @@ def _read(path: Path) -> dict[str, Any] | None:
     if not isinstance(document, dict):
         raise StateFileError(path, "is damaged (not a JSON object)")
     return document
+
+
+def _read_as(path: Path, parse: Callable[[dict[str, Any]], T], what: str) -> T | None:
+    document = _read(path)
+    if document is None:
+        return None
+    try:
+        return parse(document)
+    except (BodyError, AttributeError, LookupError, TypeError, ValueError) as exc:
+        raise StateFileError(path, f"is not {what}: {exc!r}") from exc
 
 
 def _sync_folder(folder: Path) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from appliance.broker.json_file import JsonFile, StateFileError, document_text, member_text
 from appliance.broker.topic_config import TopicConfigManager
-from gantrymq.errors import BodyError, RecordError
+from gantrymq.errors import RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.record import split_record
@@ -84,13 +84,10 @@ class ScheduleMessageService:
 
     def load(self) -> None:
         """Read delayOffset.json. Raises StateFileError."""
-        document = self._file.load()
-        if document is None:
+        stored = self._file.load_as(DelayOffsetTable.from_dict, "a table of delay offsets")
+        if stored is None:
             return
-        try:
-            self.offsets = DelayOffsetTable.from_dict(document).offset_table
-        except BodyError as exc:
-            raise StateFileError(self._file.path, f"is not a table of delay offsets: {exc}") from exc
+        self.offsets = stored.offset_table
         self._saved = dict(self.offsets)
 
     def persist(self) -> None:

@@ -16,14 +16,13 @@ from appliance.broker.json_file import (
     Document,
     JsonFile,
     SavedTable,
-    StateFileError,
     StateWriter,
     document_body,
     member_text,
 )
 from appliance.config import BrokerConfig
 from appliance.remoting.log_limit import LogLimit
-from gantrymq.errors import BodyError, MessageRejected
+from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper
 
@@ -61,14 +60,10 @@ class SubscriptionGroupManager(SavedTable):
 
     def load(self) -> None:
         """Read subscriptionGroup.json: its groups are added to the built-in ones. Raises StateFileError."""
-        document = self._file.load()
-        if document is None:
+        stored = self._file.load_as(SubscriptionGroupWrapper.from_dict, "a table of groups")
+        if stored is None:
             self._touch()
             return
-        try:
-            stored = SubscriptionGroupWrapper.from_dict(document)
-        except BodyError as exc:
-            raise StateFileError(self._file.path, f"is not a table of groups: {exc}") from exc
         self.data_version = stored.data_version
         for group, config in stored.subscription_group_table.items():
             self._keep(dataclasses.replace(config, group_name=group))

@@ -17,14 +17,13 @@ from appliance.broker.json_file import (
     Document,
     JsonFile,
     SavedTable,
-    StateFileError,
     StateWriter,
     document_body,
     member_text,
 )
 from appliance.config import BrokerConfig
 from appliance.remoting.log_limit import LogLimit
-from gantrymq.errors import BodyError, MessageRejected
+from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import (
     PERM_INHERIT,
@@ -72,14 +71,10 @@ class TopicConfigManager(SavedTable):
 
     def load(self) -> None:
         """Read topics.json: its topics are added to the built-in ones and win over them. Raises StateFileError."""
-        document = self._file.load()
-        if document is None:
+        stored = self._file.load_as(TopicConfigSerializeWrapper.from_dict, "a topic table")
+        if stored is None:
             self._touch()
             return
-        try:
-            stored = TopicConfigSerializeWrapper.from_dict(document)
-        except BodyError as exc:
-            raise StateFileError(self._file.path, f"is not a topic table: {exc}") from exc
         self.data_version = stored.data_version
         missing = self.configs.keys() - stored.topic_config_table.keys()
         for topic, config in stored.topic_config_table.items():

@@ -8,9 +8,9 @@ since the file was written are delivered again after a crash.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from appliance.broker.json_file import JsonFile, StateFileError
+from appliance.broker.json_file import JsonFile
 
 
 class Progress(NamedTuple):
@@ -33,16 +33,19 @@ class ProgressFile:
 
     def load(self) -> Progress:
         """Return what the file says, the beginning when there is none. StateFileError."""
-        document = self._file.load()
-        if document is None:
-            return Progress()
-        values = [document.get(name, 0) for name in ("indexed", "seen", "deliveredMs")]
-        if not all(isinstance(value, int) and value >= 0 for value in values):
-            raise StateFileError(self._file.path, "is no progress of the timer: remove it, and all is delivered again")
-        return Progress(*values)
+        return self._file.load_as(_progress, "progress of the timer (without the file all is delivered again)") or (
+            Progress()
+        )
 
     def write(self, progress: Progress) -> None:
         """Replace the file durably. StateFileError."""
         self._writes += 1
         text = f'{{"indexed":{progress.indexed},"seen":{progress.seen},"deliveredMs":{progress.delivered_ms}}}\n'
         self._file.write(text.encode(), self._writes)
+
+
+def _progress(document: dict[str, Any]) -> Progress:
+    values = [document.get(name, 0) for name in ("indexed", "seen", "deliveredMs")]
+    if not all(isinstance(value, int) and value >= 0 for value in values):
+        raise ValueError("a number is missing or below zero")
+    return Progress(*values)

@@ -202,3 +202,36 @@ async def test_who_waits_for_the_disk_is_told_when_it_refuses_and_the_write_is_t
     assert file.load() == {}
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{torn", b'{"a":"no number"}'])
+def test_a_file_that_cannot_be_used_is_kept_aside_when_it_is_replaced(
+    file: JsonFile, damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    file.write(b'{"a":1}', 1)
+    file.write(b'{"a":2}', 2)
+    file.path.write_bytes(damage)
+    reopened = JsonFile(file.path)
+    assert reopened.load_as(lambda document: int(document["a"]), "a number") == 1
+    (warning,) = [record for record in caplog.records if getattr(record, "event", "") == "state_file_damaged"]
+    assert warning.__dict__["path"] == str(file.path)
+    assert warning.__dict__["backup"] == f"{file.path}.bak"
+    reopened.write(b'{"a":3}', 3)
+    assert {path.name: path.read_bytes() for path in file.path.parent.iterdir()} == {
+        "state.json": b'{"a":3}',
+        "state.json.bak": b'{"a":1}',
+        "state.json.damaged": damage,
+    }
+
+
+def test_an_empty_file_without_backup_is_told(file: JsonFile, caplog: pytest.LogCaptureFixture) -> None:
+    file.write(b"", 1)
+    assert JsonFile(file.path).load() is None
+    assert [getattr(record, "event", "") for record in caplog.records] == ["state_file_empty"]
+
+
+def test_a_wrong_shape_of_both_is_an_error_that_names_both(file: JsonFile) -> None:
+    file.write(b'{"a":[]}', 1)
+    file.write(b'{"b":2}', 2)
+    with pytest.raises(StateFileError, match=r"state\.json: is not a number.*state\.json\.bak is not a number"):
+        JsonFile(file.path).load_as(lambda document: int(document["a"]), "a number")
