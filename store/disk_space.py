@@ -6,7 +6,6 @@ too, and what cleaning takes away has to count. Disk blocks that the store only 
 
 from __future__ import annotations
 
-import math
 import os
 from collections import deque
 from collections.abc import Iterable
@@ -31,7 +30,7 @@ class DiskSpace(NamedTuple):
     @property
     def ratio(self) -> float:
         """RocketMQ's figure: hundredths, rounded up."""
-        return math.ceil(100 * self.used_bytes / self.total_bytes) / 100 if self.total_bytes else 0.0
+        return -(-100 * self.used_bytes // self.total_bytes) / 100 if self.total_bytes else 0.0
 
 
 def disk_space(path: Path) -> DiskSpace:

@@ -75,3 +75,12 @@ def test_a_disk_that_does_not_answer_has_no_ratio(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "statvfs", stale)
     assert disk_ratio(tmp_path) == -1.0
+
+
+@pytest.mark.parametrize(
+    ("used", "total", "ratio"),
+    [(0, 100, 0.0), (1, 100, 0.01), (1, 101, 0.01), (90, 100, 0.9), (901, 1000, 0.91), (90 << 60, 100 << 60, 0.9),
+     ((90 << 60) + 1, 100 << 60, 0.91), (100, 100, 1.0), (5, 0, 0.0)],
+)  # fmt: skip
+def test_a_ratio_is_rounded_up_to_hundredths_as_in_rocketmq(used: int, total: int, ratio: float) -> None:
+    assert DiskSpace(used, total).ratio == ratio

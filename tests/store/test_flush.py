@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from store import MessageStore, PutMessageStatus, RunningFlags, flush
-from tests.store.conftest import OpenStore, crash, message, small_config
+from store.index_file import IndexFile
+from tests.store.conftest import FakeClock, OpenStore, crash, message, small_config
 
 
 @contextlib.asynccontextmanager
@@ -144,3 +146,66 @@ async def test_nobody_is_told_before_the_disk_has_it(tmp_path: Path, open_store:
     store._log.sync()
     store._log_flusher._complete()
     assert told == [("first", True), ("second", True)]
+
+
+async def test_who_waits_for_the_disk_longest_is_told_first_and_the_others_when_their_time_is_over(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock is the test's: the flusher's timer is called by hand."""
+    now = [1000.0]
+    monkeypatch.setattr(flush, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    store = open_store(small_config(tmp_path, sync_flush_timeout_ms=5000))
+    flusher = store._log_flusher
+    end = store.put_message(message()).size_bytes
+    told: list[tuple[str, bool]] = []
+    for name, waits_from in (("first", 1000.0), ("second", 1000.0), ("third", 1002.0)):
+        now[0] = waits_from
+        store.when_flushed(end, lambda done, name=name: told.append((name, done)))  # type: ignore[misc]
+    now[0] = 1004.9
+    flusher._expire()
+    assert told == []
+    now[0] = 1005.0
+    flusher._expire()
+    assert told == [("first", False), ("second", False)]
+    assert flusher._timer is not None
+    assert 0 < flusher._timer.when() - asyncio.get_running_loop().time() <= 2.0
+    now[0] = 1006.9
+    flusher._expire()
+    assert len(told) == 2
+    now[0] = 1007.0
+    flusher._expire()
+    assert told[2:] == [("third", False)]
+    assert flusher._timer is None
+
+
+async def test_the_disk_having_all_up_to_a_messages_end_is_enough(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path))
+    put = store.put_message(message())
+    end = put.physical_offset + put.size_bytes
+    told: list[tuple[int, bool]] = []
+    for offset in (end, end + 1):
+        store.when_flushed(offset, lambda done, offset=offset: told.append((offset, done)))  # type: ignore[misc]
+    store._log_flusher.finish()
+    assert told == [(end, True)]
+
+
+def test_the_index_is_said_to_be_on_disk_up_to_what_it_had_before_it_was_synced(
+    tmp_path: Path, open_store: OpenStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(small_config(tmp_path))
+    first = store.put_message(message(keys="a"))
+    store._dispatcher.put_pending()
+    sync = IndexFile.sync
+
+    def sync_while_one_comes(file: IndexFile) -> None:
+        sync(file)
+        clock.now += 10
+        store.put_message(message(keys="b"))
+        store._dispatcher.put_pending()
+
+    monkeypatch.setattr(IndexFile, "sync", sync_while_one_comes)
+    store._queue_flusher._sync(first.store_timestamp, store._log.position)
+    monkeypatch.undo()
+    assert store._index.last_update[0] == first.store_timestamp + 10_000
+    assert store._checkpoint.index_ms == first.store_timestamp
+    assert store._checkpoint.synced.index_end == first.physical_offset

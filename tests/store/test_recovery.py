@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gantrymq.message import record
-from store import MessageStore, MessageStoreConfig, StoreDamaged, StoreLocked
+from store import MessageStore, MessageStoreConfig, RunningFlags, StoreDamaged, StoreLocked
+from store.log_cut import ends_with_blank
 from tests.store.conftest import FakeClock, OpenStore, crash, message, read_all, small_config
 
 
@@ -304,3 +305,48 @@ def test_the_shapes_of_small_files(tmp_path: Path, open_store: OpenStore) -> Non
         "lock": 4,
     }
     assert (tmp_path / "lock").read_bytes() == b"lock"
+
+
+@pytest.mark.parametrize(
+    ("flag", "is_clean"),
+    [(flag, flag in (RunningFlags(0), RunningFlags.DISK_FULL)) for flag in (RunningFlags(0), *RunningFlags)],
+)
+def test_a_stop_is_clean_unless_something_failed(
+    small: MessageStoreConfig, open_store: OpenStore, flag: RunningFlags, is_clean: bool
+) -> None:
+    """A full disk is no failure: all that was accepted is there."""
+    store = open_store(small)
+    store.put_message(message())
+    store.set_flag(flag, True)
+    store.close()
+    assert (small.root / "abort").exists() == (not is_clean)
+
+
+def test_a_store_that_was_loaded_and_never_started_leaves_the_mark_of_a_crash(
+    small: MessageStoreConfig, open_store: OpenStore
+) -> None:
+    crash(open_store(small))
+    looked_at = MessageStore(small)
+    looked_at.load()
+    looked_at.close()
+    assert (small.root / "abort").exists()
+
+
+@pytest.mark.parametrize("change", [-8, -1, 1, 8, 65536])
+def test_a_file_ends_with_a_blank_record_up_to_its_very_end(
+    small: MessageStoreConfig, open_store: OpenStore, change: int
+) -> None:
+    """One of another length is none: what follows was not written behind it."""
+    store = open_store(small)
+    while store._log.position < small.commit_log_file_bytes:
+        store.put_message(message(bytes(1000)))
+    first = store._log.queue.files[0]
+    last = max(unit.physical_offset + unit.size_bytes for unit in store.consume_queue_units("T", 0, 0, 70)
+               if unit.physical_offset < first.end)  # fmt: skip
+    size, magic = record.BLANK.unpack_from(first.view, last)
+    assert (size, magic) == (first.end - last, record.BLANK_MAGIC)
+    assert ends_with_blank(first, last)
+    assert first.map is not None
+    record.BLANK.pack_into(first.map, last, size + change, magic)
+    assert not ends_with_blank(first, last)
+    record.BLANK.pack_into(first.map, last, size, magic)

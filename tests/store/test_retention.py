@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from gantrymq.errors import ConfigError
+from gantrymq.message.topics import SCHEDULE_TOPIC
 from store import MessageStore, MessageStoreConfig, RunningFlags, retention
+from store.commit_log import CommitLog
 from store.disk_space import disk_ratio
 from store.mapped_file import MappedFile
 from tests.any_disk import ROCKETMQS_MARKS
@@ -283,3 +285,24 @@ async def test_a_deleted_topics_files_are_gone_at_once_and_it_may_come_back(
 def test_an_hour_that_does_not_exist_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="deleteWhen"):
         small_config(tmp_path, delete_when=text)
+
+
+async def test_a_queue_goes_when_its_last_message_ends_where_the_log_begins_now(
+    tmp_path: Path, open_store: OpenStore
+) -> None:
+    """Not a message earlier; a queue that never had one, and those of delayed messages, stay."""
+    store = open_store(small_config(tmp_path))
+    for topic in ("Old", "Older", SCHEDULE_TOPIC):
+        store.put_message(message(topic=topic))
+    store._queues.queue("Empty", 0)
+    slot = {topic: store._queues.find(topic, 0) for topic in ("Old", "Older", "Empty", SCHEDULE_TOPIC)}
+    end = slot["Old"].max_physical_offset  # type: ignore[union-attr]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CommitLog, "min_offset", end - 1)
+        assert await store.clean_expired_queues() == 0
+        patch.setattr(CommitLog, "min_offset", end)
+        assert await store.clean_expired_queues() == 1
+        assert store.topics() >= {"Older", SCHEDULE_TOPIC} and "Old" not in store.topics()
+        patch.setattr(CommitLog, "min_offset", store._log.position)
+        assert await store.clean_expired_queues() == 1
+        assert store._queues.find("Empty", 0) is not None and store._queues.find(SCHEDULE_TOPIC, 0) is not None

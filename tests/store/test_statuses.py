@@ -10,6 +10,7 @@ import pytest
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from store import GetMessageStatus, MessageStore, PutMessageStatus, RunningFlags, StoreBatch, StoreMessage, file_bytes
+from store.running_state import RunningState
 from tests.store.conftest import HOST, FakeClock, OpenStore, message, small_config
 
 
@@ -176,3 +177,21 @@ def test_a_cold_read_is_bounded_in_bytes(tmp_path: Path, open_store: OpenStore) 
         store.put_message(message(bytes(900)))
     store._reader._hot_bytes = 0
     assert store.get_message("g", "T", 0, 0, 32).message_count == 2
+
+
+@pytest.mark.parametrize(
+    ("append_s", "busy_s"), [(0.9, 0.0), (1.0, 0.0), (1.25, 0.25), (1.75, 0.75), (2.0, 1.0), (2.5, 1.0), (30.0, 1.0)]
+)
+def test_senders_are_sent_away_for_what_an_append_took_too_long_but_not_beyond_the_limit(
+    append_s: float, busy_s: float
+) -> None:
+    """They stood in the sockets while it lasted: who waited half a minute need not wait another."""
+    now = [100.0]
+    state = RunningState(1000, lambda: now[0])
+    state.serve(True)
+    state.note_append(append_s)
+    assert (state.refusal is PutMessageStatus.OS_PAGE_CACHE_BUSY) == (busy_s > 0)
+    now[0] += busy_s - 0.125
+    assert (state.still_refusing() is not None) == (busy_s > 0)
+    now[0] += 0.125
+    assert state.still_refusing() is None
