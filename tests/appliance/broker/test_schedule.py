@@ -307,3 +307,42 @@ async def test_a_backlog_does_not_hold_up_the_loop(
                 await asyncio.sleep(0)
                 most = max(most, sum(schedule.offsets.values()) - before)
     assert 0 < most <= 3 * LEVEL_SHARE, "others have their turn after each slice"
+
+
+class Ticking:
+    """A clock of slices that goes on at each look, so that a slice has time for one level only."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 0.002
+        return self.now
+
+
+def test_a_level_with_much_to_deliver_keeps_no_other_waiting(
+    store: MessageStore, schedule: ScheduleMessageService, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5 * LEVEL_SHARE):
+        send(store, b"%d" % number, level=1)
+    for level in (2, 3):
+        send(store, b"level %d" % level, level=level)
+    clock.advance(60)
+    monkeypatch.setattr("appliance.broker.schedule.time", Ticking())
+    for _ in range(3):
+        assert schedule.deliver_slice() == 0
+    assert schedule.offsets == {1: LEVEL_SHARE, 2: 1, 3: 1}, "each level had a turn"
+
+
+def test_each_slice_begins_with_another_level(
+    store: MessageStore, schedule: ScheduleMessageService, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("appliance.broker.schedule.SLICE_SECONDS_MAX", 60.0)
+    for level in (1, 2, 3):
+        for _ in range(3 * LEVEL_SHARE):
+            send(store, b"%d" % level, level=level)
+    clock.advance(60)
+    while schedule.deliver_slice() == 0:
+        pass
+    bodies = [message.body for message in arrived(store)]
+    assert bodies[::LEVEL_SHARE] == [b"1", b"2", b"3", b"2", b"3", b"1", b"3", b"1", b"2"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from appliance.remoting.log_limit import LogLimit
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.remoting.codes import RequestCode
@@ -82,6 +83,23 @@ async def test_unknown_gets_no_answer_and_changes_nothing(tmp_path: Path) -> Non
         assert broker.transactions.figures.left_open == 1
         assert broker.transactions.pending == 1
         assert stored(broker, OP) == []
+
+
+async def test_of_transactions_left_open_all_are_counted_and_a_few_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("appliance.broker.processors.transaction._log_limit", LogLimit(clock=lambda: 0.0))
+    caplog.set_level("INFO", "appliance.broker.processors.transaction")
+    async with transactions_at(tmp_path) as (broker, producer):
+        half = await producer.prepare(b"pay")
+        for _ in range(50):
+            producer.peer.write(
+                RemotingCommand.request(RequestCode.END_TRANSACTION, end_fields(half, UNKNOWN)).encode()
+            )
+        await producer.hello()
+        assert broker.transactions.figures.left_open == 50
+    told = [record for record in caplog.records if record.__dict__.get("event") == "transaction_left_open"]
+    assert len(told) == 20
 
 
 async def test_the_second_end_of_a_transaction_is_answered_and_stores_nothing(tmp_path: Path) -> None:
