@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from store import MessageStore
+from store.index_file import IndexFile
 from tests.store.conftest import FakeClock, OpenStore, message, small_config
 
 STEP_S = 0.7
@@ -73,3 +74,32 @@ def test_a_message_with_two_keys_has_both_when_a_file_ends_between_them(store: M
         at = time_of(store, number)
         assert found(store, f"k{number}", at, at) == [number]
         assert number in found(store, "all", at, at)
+
+
+@pytest.mark.parametrize("limit", [1, 5, 30])
+def test_a_query_returns_the_newest_and_no_more_than_asked_for_from_all_files_together(
+    store: MessageStore, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever number of entries the newest file has of them; files behind the last that counts are not read."""
+    looked_at: list[IndexFile] = []
+    find = IndexFile.find
+
+    def noted(file: IndexFile, *facts: int) -> list[int]:
+        looked_at.append(file)
+        return find(file, *facts)
+
+    monkeypatch.setattr(IndexFile, "find", noted)
+    for last in (COUNT - 1, 203, 402):  # near files' ends and beginnings
+        looked_at.clear()
+        offsets = store._index.find(store._queues.slots["T"], "all", limit, 0, time_of(store, last))
+        units = store.consume_queue_units("T", 0, 0, COUNT) or []
+        places = {unit.physical_offset: number for number, unit in enumerate(units)}
+        for start in range(len(units), COUNT, 100):
+            more = store.consume_queue_units("T", 0, start, 100)
+            places |= {unit.physical_offset: start + number for number, unit in enumerate(more)}
+        assert len(offsets) == limit
+        numbers = [places[offset] for offset in offsets]
+        assert numbers == sorted(numbers, reverse=True)
+        assert last <= numbers[0] <= last + 1  # the index knows whole seconds
+        oldest = looked_at[-1]
+        assert oldest.begin_offset <= offsets[-1] <= oldest.end_offset
