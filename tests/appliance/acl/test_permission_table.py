@@ -152,6 +152,31 @@ async def test_an_account_with_topic_and_group_gets_all_but_administration(broke
     assert let_in == FOR_WHO_HAS_THE_TOPIC_OR_GROUP | FOR_ANY_ACCOUNT
 
 
+HALVES_OF_AN_ACCOUNT = """\
+accounts:
+- {accessKey: may_send, secretKey: secretOfOne, topicPerms: [ "TopicX=PUB" ], groupPerms: [ "GroupX=SUB" ]}
+- {accessKey: may_read, secretKey: secretOfOne, topicPerms: [ "TopicX=SUB" ], groupPerms: [ "GroupX=SUB" ]}
+- {accessKey: no_group, secretKey: secretOfOne, topicPerms: [ "TopicX=PUB|SUB" ]}
+- {accessKey: no_topic, secretKey: secretOfOne, groupPerms: [ "GroupX=SUB" ]}
+- {accessKey: rightKey1, secretKey: rightSecret1, topicPerms: [ "TopicX=PUB" ]}
+"""
+SENDS = {10, 37, 310, 320, 324, 325, 370}
+READS = {11, 12, 14, 15, 29, 30, 31, 32, 33, 34, 36, 41, 42, 46, 208, 223, 303, 321, 345, 361}
+LOOKS = {202, 300, 351}  # either will do
+OF_A_GROUP = {11, 14, 15, 34, 35, 36, 38, 41, 42, 46, 203, 208, 223, 303, 307, 321, 343, 345, 352, 361}
+REFUSED = {"may_send": READS, "may_read": SENDS, "no_group": OF_A_GROUP, "no_topic": SENDS | READS | LOOKS}
+
+
+@pytest.mark.parametrize("half", REFUSED)
+async def test_half_of_what_a_code_needs_is_not_enough(tmp_path: Path, half: str) -> None:
+    """Sending without reading, reading without sending, a topic without the group, a group without the topic."""
+    async with guarded(tmp_path, HALVES_OF_AN_ACCOUNT) as cluster, signed_peer(cluster.broker.port) as peer:
+        broker = Guarded(cluster, peer, await sent(peer, RIGHT, "TopicX"))
+        account = Credentials(half, "secretOfOne")
+        refused = {code for code in ALL if not broker.is_let_in(code, account, Client())}
+    assert refused - FOR_ADMINS == REFUSED[half]
+
+
 async def test_an_administrator_gets_everything(broker: Guarded) -> None:
     assert [code for code in ALL if not broker.is_let_in(code, ADMIN, Client())] == []
 
