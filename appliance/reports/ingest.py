@@ -118,7 +118,7 @@ def _run_stream(
     spark.dataSource.register(StoreDataSource)
     query = (
         spark.readStream.format(FORMAT)
-        .option("commitLog", ",".join(str(folder) for folder in log.folders))
+        .option("commitLog", json.dumps([str(folder) for folder in log.folders]))
         .option("startOffset", str(writer.end))
         .option("maxBytesPerBatch", str(max_bytes_per_batch))
         .load()
@@ -174,7 +174,7 @@ class _BatchWriter:
             .write.mode("overwrite")
             .option("compression", "zstd")
             .partitionBy("date")
-            .parquet(staging.as_uri())
+            .parquet(f"file://{staging.absolute()}")  # as it is: Hadoop takes %20 for part of the name
         )
         added, last_offset = move_in_place(staging, self._lake.path, begin, end)
         mark = self._lake.last_mark() if last_offset is None else self._log.mark_at(last_offset)

@@ -4,10 +4,11 @@
     spark.readStream.format("rocketmq_store").option("path", …).option("startOffset", n)
         .option("maxBytesPerBatch", n).load()
 
-`commitLog` names the commit-log folders, comma-separated, when they are not `<path>/commitlog`. A stream offset is
-one number, the physical offset behind the last record: commit logs only grow, so it says everything. A partition is
-one commit-log file or the asked part of it, because only file starts are record boundaries that need no walk. For the
-same reason a batch is cut behind whole files; only the last batch of a run ends where the log ends.
+`commitLog` names the commit-log folders, comma-separated, when they are not `<path>/commitlog`; where names have commas
+of their own, a JSON list. A stream offset is one number, the physical offset behind the last record: commit logs only
+grow, so it says everything. A partition is one commit-log file or the asked part of it, because only file starts are
+record boundaries that need no walk. For the same reason a batch is cut behind whole files; only the last batch of a run
+ends where the log ends.
 
 This module runs in Spark's Python workers too: the checkout must be on their PYTHONPATH, with numpy and pyarrow
 installed.
@@ -15,6 +16,7 @@ installed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, MutableMapping, Sequence
 from pathlib import Path
 
@@ -73,8 +75,11 @@ def commit_log_of(options: MutableMapping[str, str]) -> CommitLogFiles:
     """The commit log that the options name."""
     if "namesrv" in options:
         raise ReportError("reading through the pull protocol (option `namesrv`) is not built yet; give `path`")
-    folders = options.get("commitLog") or str(Path(options["path"]) / "commitlog")
-    return CommitLogFiles([Path(folder.strip()) for folder in folders.split(",")])
+    text = options.get("commitLog")
+    if not text:
+        return CommitLogFiles([Path(options["path"]) / "commitlog"])
+    names = json.loads(text) if text.startswith("[") else text.split(",")
+    return CommitLogFiles([Path(name.strip()) for name in names])
 
 
 def partitions_of(log: CommitLogFiles, begin: int, end: int) -> list[LogPartition]:

@@ -16,7 +16,7 @@ from tests.appliance.reports.stores import HOUR_MS, NOON, Record, unpack_golden,
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def run_ingest(spark: SparkSession, log: Path, lake: Lake, work: Path, **options: Any) -> Any:
@@ -72,6 +72,19 @@ def test_each_record_is_taken_exactly_once_over_several_runs_and_batches(
     assert lake.checkpoint() == end
     assert not list(work.iterdir())
     assert not list((lake.path / "_staging").iterdir())
+
+
+def test_a_folder_may_have_any_name(spark: SparkSession, tmp_path: Path, work: Path) -> None:
+    from appliance.reports.source import FORMAT, StoreDataSource
+
+    folder = tmp_path / "100%20, zwölf"
+    *offsets, _ = write_log(folder / "commitlog", [Record()] * 3)
+    lake = Lake(folder / "lake" / "broker-a")
+    assert run_ingest(spark, folder / "commitlog", lake, work).rows == 3
+    assert offsets_in(lake) == offsets
+    assert [path.name for path in tmp_path.iterdir() if path != work] == [folder.name]
+    spark.dataSource.register(StoreDataSource)
+    assert spark.read.format(FORMAT).option("path", str(folder)).load().count() == 3
 
 
 @pytest.mark.parametrize("name", ["clean_broker", "rolled_preblank", "ipv6_delay"])
