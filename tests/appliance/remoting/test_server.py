@@ -167,6 +167,19 @@ async def test_the_server_may_ask_its_client() -> None:
         assert (answer.opaque, answer.remark) == (question.opaque, "here I am")
 
 
+async def test_a_client_that_answers_nothing_is_not_asked_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("appliance.remoting.connection.INVOKES_MAX", 1)
+    async with connected() as (peer, _, _):
+        pushed = await peer.ask(RemotingCommand.request(ASK_BACK))
+        assert pushed is not None and not pushed.is_response
+        second = RemotingCommand.request(ASK_BACK)
+        refused = await peer.ask(second)
+        assert refused is not None and refused.is_response
+        assert refused.opaque == second.opaque and refused.code != 0
+        answer = await peer.ask(pushed.reply(0, "here I am"))
+        assert answer is not None and answer.remark == "here I am", "the first is still awaited"
+
+
 @pytest.mark.parametrize(
     "frame",
     [
