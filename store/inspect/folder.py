@@ -66,7 +66,7 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
         self.index_files = index_files
         self._indexes = [IndexReader(file, self.index_shape, self.reader) for file in index_files if self.index_shape]
         self.queues = self._find_queues()
-        self.log = LogReader(self._find_log_files(), self.reader)
+        self.log = self._open_log()
 
     @property
     def state(self) -> StoreState:
@@ -85,13 +85,16 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
     def look_at_log_again(self) -> None:
         """A live log has grown since: take in the files that the queues, read meanwhile, may name."""
         if self.state is StoreState.LIVE:
-            self.log = LogReader(self._find_log_files(), self.reader)
+            self.log = self._open_log()
 
     def extension_of(self, queue: QueueReader) -> ExtReader:
         return ExtReader(self.root / "consumequeue_ext" / queue.topic / str(queue.queue_id), self.reader)
 
     def __exit__(self, *_exc: object) -> None:
         self.reader.close()
+
+    def _open_log(self) -> LogReader:
+        return LogReader(self._find_log_files(), self.reader, is_live=self.state is StoreState.LIVE)
 
     def _find_log_files(self) -> list[NumberedFile]:
         """The log's files; one that a crash left without length at the end counts as not made."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,8 @@ from store.inspect.files import NumberedFile, data_chunks, first_data
 
 WINDOW_BYTES = 1 << 20
 HEAD_BYTES = record.RECORD_BYTES_MIN
+LOOK_AGAIN_S = 0.05
+LOOKS_AGAIN_MAX = 40  # in all: a live log with much damage is not waited for at each place
 _MAGIC = record.MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
 
 IsRepeated = Callable[[record.RecordFields], bool]
@@ -61,11 +64,16 @@ class LogBreak(NamedTuple):
 
 
 class LogReader:
-    """All files of a commit log. Reads in windows of 1 MiB, larger only for larger records."""
+    """All files of a commit log. Reads in windows of 1 MiB, larger only for larger records.
 
-    def __init__(self, files: list[NumberedFile], reader: DescriptorCache) -> None:
+    A live log's writer may have been stopped in the middle of a copy, and the C library copies the first bytes of a run
+    of records last. So what looks like damage there is looked at again for a while.
+    """
+
+    def __init__(self, files: list[NumberedFile], reader: DescriptorCache, *, is_live: bool = False) -> None:
         self.files = files
         self._reader = reader
+        self._looks_again = LOOKS_AGAIN_MAX if is_live else 0
 
     @property
     def min_offset(self) -> int:
@@ -114,9 +122,8 @@ class LogReader:
                 index, position = index + 1, 0
                 continue
             broken = self._judge(index, position, last_ms, reason, is_repeated)
-            again = next(self._scan(file, position, check_crc=check_crc, window=HEAD_BYTES), None)
-            if not isinstance(again, str):
-                continue  # a live log: written between the two looks
+            if self._is_whole_by_now(file, position, broken.kind, check_crc=check_crc):
+                continue
             yield broken
             if broken.kind is not BreakKind.DAMAGE:
                 return
@@ -126,6 +133,17 @@ class LogReader:
         if self.files:
             last = self.files[-1]
             yield LogBreak(BreakKind.END, last.path, last.size, last.end, "", -1)
+
+    def _is_whole_by_now(self, file: NumberedFile, position: int, kind: BreakKind, *, check_crc: bool) -> bool:
+        """Whether a record was written there between two looks."""
+        while True:
+            again = next(self._scan(file, position, check_crc=check_crc, window=HEAD_BYTES), None)
+            if not isinstance(again, str):
+                return True
+            if kind is not BreakKind.DAMAGE or not self._looks_again:
+                return False
+            self._looks_again -= 1
+            time.sleep(LOOK_AGAIN_S)
 
     def has_begun(self, file: NumberedFile) -> bool:
         return any(self._reader.read(file.path, record.BLANK.size, 0))
