@@ -37,12 +37,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and timers between rounds
-TURN_SECONDS_MAX = 0.002  # of one lane, looked at each fourth request: there are requests that cost as much as hundreds
+TURN_SECONDS_MAX = 0.002  # of one lane: there are requests that cost as much as hundreds
+COSTLY_BODY_BYTES = 64 * 1024  # the clock is looked at each fourth request, and behind each with a larger body
 SHARE = 64  # requests of one lane before the next lane has its turn
 BACKLOG_WANTED = 1024  # queued requests from which on connections are parked: some 10 ms of sends
 BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # the same for their bodies: large ones take longer
 READ_SHARE = 4  # requests that a connection may always bring when its turn comes, and when it was not parked
 REMARK_CHARS_MAX = 2048
+SMALL_BODY_BYTES = 2 * 1024  # not refused because others' large bodies fill the lane: a heartbeat, say
 QUEUED_BYTES_MAX = 64 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
 QUEUED_MESSAGES_BYTES_MAX = 256 * 1024 * 1024  # where they are messages
 
@@ -130,13 +132,16 @@ class Lanes:
         self._parked: deque[ServerConnection] = deque()  # have more requests at hand than were wanted
         self._dirty: list[ServerConnection] = []  # have answers to write at the end of the round
         self._is_scheduled = False
+        self._is_round_over = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def submit(self, lane: Lane, connection: ServerConnection, request: RemotingCommand, route: Route) -> None:
         """Queue a request, or refuse it when its lane is full. The caller wakes the lanes when it has submitted all."""
         queue = lane.queue
-        if len(queue) + lane.running >= lane.capacity or lane.queued_bytes >= lane.queued_bytes_max:
+        if len(queue) + lane.running >= lane.capacity or (
+            lane.queued_bytes >= lane.queued_bytes_max and len(request.body) > SMALL_BODY_BYTES
+        ):
             lane.rejected += 1
             self._refuse(connection, request, "[OVERLOAD]system busy, start flow control for a while")
             return
@@ -188,7 +193,8 @@ class Lanes:
         now = monotonic()
         deadline = now + ROUND_SECONDS_MAX
         has_more = True
-        while has_more and now < deadline:
+        self._is_round_over = False
+        while has_more and now < deadline and not self._is_round_over:
             has_more = False
             for lane in self._lanes:
                 if lane.queue:
@@ -229,11 +235,13 @@ class Lanes:
         oldest_allowed = now - lane.wait_seconds_max
         popleft, monotonic = queue.popleft, time.monotonic
         deadline = now + TURN_SECONDS_MAX
+        body_bytes = 0
         for number in range(min(size, SHARE)):
-            if number & 3 == 3 and monotonic() > deadline:  # costly ones: the other lanes first
-                return
+            if (number & 3 == 3 or body_bytes > COSTLY_BODY_BYTES) and monotonic() > deadline:
+                return  # the other lanes first
             arrived, connection, request, handler = popleft()
-            lane.queued_bytes -= len(request.body)
+            body_bytes = len(request.body)
+            lane.queued_bytes -= body_bytes
             if arrived < oldest_allowed:
                 lane.expired += 1
                 self._refuse_expired(lane, connection, request, now - arrived)
@@ -248,6 +256,9 @@ class Lanes:
             if not isinstance(answer, bytes):
                 if not isinstance(answer, RemotingCommand):
                     self._follow(lane, connection, request, answer)
+                    if body_bytes > COSTLY_BODY_BYTES:  # what it costs is spent later: all at once if more were begun
+                        self._is_round_over = True
+                        return
                     continue
                 answer = answer.encode()
             if not request.flag & ONEWAY_FLAG:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Any
 
@@ -9,7 +10,15 @@ import pytest
 
 from appliance.remoting import lanes as lanes_module
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lanes import BACKLOG_WANTED, READ_SHARE, LaneLimits, Lanes, Route
+from appliance.remoting.lanes import (
+    BACKLOG_WANTED,
+    COSTLY_BODY_BYTES,
+    READ_SHARE,
+    SMALL_BODY_BYTES,
+    LaneLimits,
+    Lanes,
+    Route,
+)
 from appliance.remoting.server import RemotingServer
 from gantrymq.remoting.command import RemotingCommand
 
@@ -172,6 +181,48 @@ def test_a_lane_of_costly_requests_lets_the_others_in_after_a_few(monkeypatch: p
     while len(served) < 201:
         lanes._round()
     assert lanes.by_name["slow"].size == 0
+
+
+async def test_costly_work_that_is_done_later_is_begun_once_a_round() -> None:
+    """Coroutines run after the round: begun all at once, they would keep the loop for as long as all of them take."""
+    begun: list[int] = []
+    lanes = Lanes(None, {"slow": LaneLimits(1000), "fast": LaneLimits(1000)})
+    lanes.wake = lambda: None  # type: ignore[method-assign]
+    connection = ServerConnection(RemotingServer({}, lanes, host="", port=0))
+    connection.connection_made(Wire())  # type: ignore[arg-type]
+
+    async def costly(_context: object, _connection: object, request: RemotingCommand) -> None:
+        begun.append(request.opaque)
+
+    def fill(name: str, body: bytes) -> None:
+        for _ in range(5):
+            request = RemotingCommand.request(CODE, body=body)
+            lanes.submit(lanes.by_name[name], connection, request, Route(costly, name))
+
+    fill("slow", bytes(COSTLY_BODY_BYTES + 1))
+    fill("fast", b"")
+    for expected in (6, 7, 8, 9, 10):
+        lanes._round()
+        await asyncio.sleep(0)
+        assert len(begun) == expected
+    await lanes.close()
+
+
+def test_others_large_bodies_leave_room_for_small_requests() -> None:
+    lanes = Lanes(None, {"beats": LaneLimits(8, queued_bytes_max=100_000)})
+    lanes.wake = lambda: None  # type: ignore[method-assign]
+    connection = ServerConnection(RemotingServer({}, lanes, host="", port=0))
+    connection.connection_made(Wire())  # type: ignore[arg-type]
+    lane = lanes.by_name["beats"]
+    route = Route(note, "beats")
+    sizes = [90_000, 90_000, 90_000, SMALL_BODY_BYTES + 1, SMALL_BODY_BYTES, 0]
+    for size in sizes:
+        lanes.submit(lane, connection, RemotingCommand.request(CODE, body=bytes(size)), route)
+    assert [len(request.body) for _, _, request, _ in lane.queue] == [90_000, 90_000, SMALL_BODY_BYTES, 0]
+    assert lane.rejected == 2
+    for _ in range(10):
+        lanes.submit(lane, connection, RemotingCommand.request(CODE), route)
+    assert lane.size == 8
 
 
 class Ticks:
