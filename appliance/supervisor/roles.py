@@ -42,7 +42,7 @@ def _namesrv(config: ApplianceConfig) -> ChildSpec:
         "bindAddress": config.bind,
         "listenPort": str(config.namesrv_port),
         "kvConfigPath": str(config.namesrv_folder / "kvConfig.json"),
-        **({"rocketmqHome": str(config.accounts_folder)} if config.accounts else {}),
+        **_namesrv_accounts(config),
         **_tls(config),
     }
     write_managed_properties(path, managed)
@@ -77,6 +77,13 @@ def _accounts(config: ApplianceConfig) -> dict[str, str]:
         "rocketmqHome": str(config.accounts_folder),
         "credentialsFile": str(config.own_account_file),
     }
+
+
+def _namesrv_accounts(config: ApplianceConfig) -> dict[str, str]:
+    """The same for the name server: where there are accounts, programs on this machine sign like everybody else."""
+    if not config.accounts:
+        return {}
+    return {"rocketmqHome": str(config.accounts_folder), "writeAccess": "signed"}
 
 
 def _tls(config: ApplianceConfig) -> dict[str, str]:

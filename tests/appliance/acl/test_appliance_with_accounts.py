@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from appliance.acl.namesrv_access import PROTECTED
 from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt, Producer, PushConsumer
 from gantrymq.errors import GantryError, ResponseError
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.bodies import ClusterInfo, DataVersion, TopicConfig
 from gantrymq.remoting.codes import RequestCode
+from tests.appliance.acl.cluster import is_denied, signed_peer
+from tests.appliance.peer import registration
 from tests.appliance_process import RunningAppliance
 
 PASSWORD = "a-Long-Enough-pass9"
@@ -59,6 +62,55 @@ async def test_strangers_get_nothing_and_the_own_account_everything(gantry: Runn
         assert set(brokers) == {"broker-a", "broker-b"}
         for data in brokers.values():
             assert (await admin.broker_runtime_info(data.broker_addrs[0]))["brokerVersionDesc"]
+
+
+def attack(code: int) -> tuple[dict[str, str], bytes]:
+    """Fields and body that change something where the name server believes them."""
+    if code == RequestCode.REGISTER_BROKER:
+        return registration("10.6.6.6:10911", name="broker-a")
+    if code == RequestCode.QUERY_DATA_VERSION:
+        return dict(registration("10.6.6.6:10911", name="broker-a")[0]), DataVersion().to_json()
+    return {
+        **registration("10.6.6.6:10911", name="broker-a")[0],
+        "topic": "TBW102",
+        "namespace": "ORDER_TOPIC_CONFIG",
+        "key": "TBW102",
+        "value": "rogue:1",
+    }, b"orderMessageEnable=true"
+
+
+@pytest.mark.parametrize("code", sorted(PROTECTED), ids=lambda code: code.name)
+async def test_this_machine_changes_no_route_without_the_right_signature(gantry: RunningAppliance, code: int) -> None:
+    """S34: the name server obeyed whoever came over loopback, accounts or not."""
+    fields, body = attack(code)
+    before = await shown_by(gantry)
+    async with signed_peer(int(gantry.namesrv.rpartition(":")[2])) as peer:
+        for account in (None, Credentials("gantry-appliance", "guessed-secret"), Credentials("nobody123", "guessed")):
+            answer = await peer.ask(account, code, fields, body)
+            assert is_denied(answer), (account, answer)
+    assert await shown_by(gantry) == before
+    assert set(before[0]) == {"broker-a", "broker-b"}
+
+
+async def shown_by(gantry: RunningAppliance) -> tuple[dict[str, object], bytes, int]:
+    """What strangers see of the routes: brokers, a topic's route, the answer about a key."""
+    async with signed_peer(int(gantry.namesrv.rpartition(":")[2])) as peer:
+        cluster = await peer.ask(None, RequestCode.GET_BROKER_CLUSTER_INFO)
+        route = await peer.ask(None, RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "TBW102"})
+        key = await peer.ask(None, RequestCode.GET_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "TBW102"})
+    return dict(ClusterInfo.from_json(cluster.body).broker_addr_table), route.body, key.code
+
+
+async def test_the_own_account_changes_routes(gantry: RunningAppliance) -> None:
+    async with AdminClient(gantry.namesrv, credentials=own_account(gantry)) as admin:
+        fields = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:1"}
+        await admin.call(gantry.namesrv, RequestCode.PUT_KV_CONFIG, fields)
+        assert (await admin.call(gantry.namesrv, RequestCode.GET_KV_CONFIG, fields)).ext_fields["value"] == "broker-a:1"
+        await admin.call(gantry.namesrv, RequestCode.DELETE_KV_CONFIG, fields)
+        wiped = await admin.call(gantry.namesrv, RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-b"})
+        assert int(wiped.ext_fields["wipeTopicCount"])
+        added = await admin.call(gantry.namesrv, RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-b"})
+        assert int(added.ext_fields["addTopicCount"]) == int(wiped.ext_fields["wipeTopicCount"])
 
 
 async def test_an_account_made_at_one_broker_holds_at_all_and_sends_and_consumes(gantry: RunningAppliance) -> None:

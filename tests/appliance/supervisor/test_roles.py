@@ -81,3 +81,16 @@ def test_accounts_are_shared_by_all_workers_and_go_with_the_switch(tmp_path: Pat
     worker_stages(ApplianceConfig(data=tmp_path))
     broker, namesrv = load_broker_config(files[0])[0], load_namesrv_config(files[1])[0]
     assert not broker.acl_enable and broker.rocketmq_home is None and namesrv.rocketmq_home is None
+
+
+def test_with_accounts_this_machine_signs_what_it_tells_the_name_server_also_in_a_folder_that_said_otherwise(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "namesrv" / "namesrv.properties"
+    worker_stages(ApplianceConfig(data=tmp_path))
+    assert load_namesrv_config(path)[0].write_access == "loopback"
+    path.write_text(path.read_text() + "writeAccess=any\n")
+    worker_stages(ApplianceConfig(data=tmp_path, accounts=True))
+    assert load_namesrv_config(path)[0].write_access == "signed"
+    worker_stages(ApplianceConfig(data=tmp_path))
+    assert load_namesrv_config(path)[0].write_access == "loopback"
