@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -179,7 +180,7 @@ class JavaClient:
         java_properties = {**QUICK_JAVA, **java_properties}
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
         command += ["-cp", f"{self._classes}:{class_path(self._jars)}", "Run", program, *map(str, arguments)]
-        yield from _running(f"java {program}", command, self._logs)
+        yield from running(f"java {program}", command, self._logs)
 
     def produce(
         self, namesrv: str, topic: str, count: int, rate: int = 0
@@ -210,7 +211,7 @@ class JavaScriptClient:
     def run(self, program: str, *arguments: object) -> Iterator[ClientProgram]:
         """Run produce or consume while the block runs."""
         command: list[str | Path] = ["node", self._folder / f"{program}.js", *map(str, arguments)]
-        yield from _running(f"node {program}", command, self._logs)
+        yield from running(f"node {program}", command, self._logs)
 
     def produce(
         self, namesrv: str, topic: str, count: int, rate: int = 0
@@ -227,7 +228,7 @@ class JavaScriptClient:
 Client = JavaClient | JavaScriptClient
 
 
-def _running(name: str, command: Sequence[str | Path], logs: Path) -> Iterator[ClientProgram]:
+def running(name: str, command: Sequence[str | Path], logs: Path) -> Iterator[ClientProgram]:
     program = ClientProgram(name, command, logs / f"{name.replace(' ', '-')}-{time.monotonic_ns()}.log", logs)
     try:
         yield program
@@ -241,7 +242,7 @@ def _java_classes(jars: Path, pom: Path, sources: Sequence[Path]) -> Path:
     def build(folder: Path) -> None:
         tool(["javac", "-cp", class_path(jars), "-d", folder, *sources])
 
-    return built(f"interop-java-{_digest([*sources, pom])}", build)
+    return built(f"interop-java-{digest([*sources, pom])}", build)
 
 
 def _npm_folder() -> Path:
@@ -253,7 +254,7 @@ def _npm_folder() -> Path:
             shutil.copy(file, folder)
         tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
 
-    return built(f"interop-javascript-{_digest(files)}", build)
+    return built(f"interop-javascript-{digest(files)}", build)
 
 
 def built(name: str, build: Callable[[Path], None]) -> Path:
@@ -271,13 +272,22 @@ def built(name: str, build: Callable[[Path], None]) -> Path:
     return folder
 
 
-def tool(command: Sequence[str | Path]) -> None:
+def tool(
+    command: Sequence[str | Path], *, cwd: Path | None = None, environment: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Run a build step; environment: what is set beside our own. Raises ToolError with what it said last."""
     done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, **environment},
     )
     if done.returncode != 0:
         raise ToolError(f"{command[0]} failed: {(done.stdout + done.stderr)[-2000:]}")
 
 
-def _digest(files: Sequence[Path]) -> str:
+def digest(files: Sequence[Path]) -> str:
     return hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files)).hexdigest()[:12]

@@ -13,6 +13,7 @@ from appliance.bench.maven import ToolError
 from appliance.bench.peer import Peer
 from tests.conftest import missing, require_tool
 from tests.interop.clients import JavaClient, JavaScriptClient
+from tests.interop.go_client import GoClient
 from tests.interop.mqadmin import MqAdmin
 from tests.interop.mqadmin_session import TOOLS_OF_THE_PEER, MqAdminSession
 from tests.peers.fixtures import make_apache_peer
@@ -82,4 +83,15 @@ def javascript(tmp_path_factory: pytest.TempPathFactory) -> JavaScriptClient:
         return JavaScriptClient(tmp_path_factory.mktemp("javascript"))
     except ToolError as exc:
         missing("the npm client ali-ons", str(exc))
+        raise
+
+
+@pytest.fixture(scope="session")
+def go(tmp_path_factory: pytest.TempPathFactory) -> GoClient:
+    """The official Go client; without Go the test skips aloud, and fails in CI."""
+    require_tool("go", "it builds the official Go client")
+    try:
+        return GoClient(tmp_path_factory.mktemp("go"))
+    except ToolError as exc:
+        missing("the official Go client", str(exc))
         raise

@@ -1,0 +1,42 @@
+"""The official Go client's programs: built once into the cache, run as the other clients' programs are."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.interop.clients import HERE, ClientProgram, built, digest, running, tool
+
+SOURCES = HERE / "go"
+# No C compiler, no other toolchain than the machine's, and the versions that go.sum pins.
+ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+BUILD = ("go", "build", "-mod=readonly", "-buildvcs=false", "-o", "programs", ".")
+
+
+class GoClient:
+    """github.com/apache/rocketmq-client-go/v2, run by the programs in go/."""
+
+    name = "go"
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._folder = _programs_folder()
+
+    @contextlib.contextmanager
+    def run(self, program: str, *arguments: object) -> Iterator[ClientProgram]:
+        """Run burst or another program of main.go's table while the block runs."""
+        yield from running(f"go {program}", [self._folder / "programs", program, *map(str, arguments)], self._logs)
+
+
+def _programs_folder() -> Path:
+    """A folder with the program built from go/, once for each state of it."""
+    files = [*sorted(SOURCES.glob("*.go")), SOURCES / "go.mod", SOURCES / "go.sum"]
+
+    def build(folder: Path) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        tool(BUILD, cwd=folder, environment=ENVIRONMENT)
+
+    return built(f"interop-go-{digest(files)}", build)

@@ -1,0 +1,36 @@
+"""The Go client sends without waiting: it never tries a send again, so that whatever is refused or dropped is seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from appliance.bench import wire
+from appliance.bench.peer import Peer
+from tests.interop.go_client import GoClient
+
+pytestmark = pytest.mark.interop
+
+QUEUES = 4
+BODY_BYTES = 900
+
+
+@pytest.mark.parametrize("count", [200])
+def test_none_of_a_burst_fails_and_every_one_way_message_arrives(cluster: Peer, go: GoClient, count: int) -> None:
+    topic = f"Interop-go-burst-{time.monotonic_ns()}"
+    wire.create_topic(cluster.broker_address, topic, QUEUES)
+
+    def stored() -> int:
+        return sum(wire.max_offsets(cluster.broker_address, topic, QUEUES))
+
+    with go.run("burst", cluster.namesrv_address, topic, count, BODY_BYTES) as program:
+        program.wait_done(120)
+        told: dict[str, Any] = json.loads(program.lines("BURST")[0][0])
+        print(told)
+        for kind in ("asynchronous", "oneway"):
+            assert told[kind] == {"ok": count, "failed": 0, "errors": None}
+        program.wait_for(lambda: stored() >= 2 * count + 1, 60, f"{2 * count + 1} messages")
+    assert stored() == 2 * count + 1  # one looked up the way
