@@ -12,6 +12,7 @@ def main() -> int:
         from appliance.__main__ import main as gantry
 
         return gantry(sys.argv[1:])
+    os.umask(0o077)  # what is made in the data folder is its owner's alone
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     from django.core.management import execute_from_command_line
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -27,12 +28,14 @@ COMMANDS = {
     "install-reports": "install the report stack (Spark, and a Java)",
     "version": "print the version",
 }
+PRIVATE_UMASK = 0o077  # what a process makes is its owner's alone, also where a copy of the data folder lies
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     end_with_parent()
+    os.umask(PRIVATE_UMASK)
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["--version"]:
         given = ["version"]

@@ -45,7 +45,9 @@ class RunningAppliance:
         for name in ApplianceConfig(brokers=self._brokers).broker_names:
             path = self._folder / "brokers" / name / "broker.properties"
             if not path.exists():
-                path.parent.mkdir(parents=True)
+                path.parents[1].mkdir(parents=True, exist_ok=True, mode=0o700)
+                path.parent.mkdir(exist_ok=True, mode=0o700)
+                path.touch(mode=0o600)
                 path.write_text("".join(f"{key}={value}\n" for key, value in PROPERTIES.items()))
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("GANTRY_", "DJANGO_"))}
         started = time.monotonic()
@@ -57,6 +59,7 @@ class RunningAppliance:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            umask=0o022,  # a user's shell has it, whatever an earlier test set here
         )
         threading.Thread(target=self._read, daemon=True).start()
         self._ready.wait(START_TIMEOUT_S)

