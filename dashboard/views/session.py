@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import lockout, units
 from dashboard.access import Permission, principal_of, requires, start_session_clock
+from dashboard.client_address import client_address
 from dashboard.forms import LoginForm
 
 logger = logging.getLogger(__name__)
@@ -67,8 +68,3 @@ def safe_target(request: HttpRequest, target: str) -> str:
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
     return target if is_ours else reverse("overview")
-
-
-def client_address(request: HttpRequest) -> str:
-    """The peer's address. Headers of proxies are not believed: nobody said that there is one."""
-    return request.META.get("REMOTE_ADDR") or "unknown"
