@@ -154,12 +154,12 @@ def first_sentence(remark: str | None) -> str:
 def parse_time(text: str) -> int:
     """Milliseconds since the epoch: "2026-11-21 10:00", "10:30" (today), "2h" (so long ago), "now", or milliseconds.
 
-    -1 for "end", 0 for "begin". ArgumentTypeError tells the forms.
+    -1 for "end" ("last", "latest"), 0 for "begin" ("first", "earliest"). ArgumentTypeError tells the forms.
     """
     word = text.strip().lower()
-    if word in ("end", "latest", "max"):
+    if word in ("end", "last", "latest", "max"):
         return -1
-    if word in ("begin", "earliest", "min"):
+    if word in ("begin", "first", "earliest", "min"):
         return 0
     now = time.time()
     if word == "now":

@@ -1,7 +1,9 @@
 """Message trace: what producers and consumers did with each message, sent as messages to a topic of its own.
 
 Records wait in a bounded queue and are sent in batches: a record is dropped (and counted) rather than that a send or a
-listener waits, and a batch that can't be sent is lost. The broker can switch tracing off for its messages (traceOn).
+listener waits, and a batch that can't be sent is lost. The topic exists where brokers have traceTopicEnable, or where
+topics may be created by their first message; where neither is so, the log says it once. The broker can switch tracing
+off for its messages (traceOn).
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from gantrymq.client.sender import Sender
 from gantrymq.client.sending import pack
 from gantrymq.client.session import ClientSession
 from gantrymq.client.trace_records import ConsumeOutcome, TracedMessageType, TraceKind, TraceRecord, encode_record
-from gantrymq.errors import GantryError
+from gantrymq.errors import GantryError, ResponseError, RouteNotFound
 from gantrymq.message import properties as names
 from gantrymq.message.ids import create_unique_id
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import TRACE_TOPIC
+from gantrymq.remoting.codes import ResponseCode
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +43,7 @@ class TraceDispatcher:
     def __init__(self, session: ClientSession, group: str, *, topic: str = TRACE_TOPIC) -> None:
         self.topic = topic
         self.dropped = 0
+        self._is_topic_missing = False  # and the log has it
         self._waiting: deque[TraceRecord] = deque()
         self._arrived = asyncio.Event()
         self._sender = Sender(session, f"_INNER_TRACE_PRODUCER-{group}", retries=2)
@@ -92,8 +96,20 @@ class TraceDispatcher:
     async def _send(self, batch: Message) -> None:
         try:
             await self._sender.send_anywhere(pack(batch), SEND_TIMEOUT_S)
+            self._is_topic_missing = False
         except GantryError as exc:
+            if _is_of_missing_topic(exc):
+                self._note_missing_topic(exc)
+                return
             logger.warning("trace not sent", extra={"event": "trace_not_sent", "error": str(exc)})
+
+    def _note_missing_topic(self, exc: GantryError) -> None:
+        if not self._is_topic_missing:
+            self._is_topic_missing = True
+            logger.warning(
+                "traces are lost: there is no trace topic; set traceTopicEnable=true at the brokers",
+                extra={"event": "trace_topic_missing", "topic": self.topic, "error": str(exc)},
+            )
 
 
 class SendTracer:
@@ -192,6 +208,12 @@ class ConsumeTracer:
                     outcome=outcome,
                 )
             )
+
+
+def _is_of_missing_topic(failure: GantryError) -> bool:
+    if isinstance(failure, ResponseError):
+        return failure.code == ResponseCode.TOPIC_NOT_EXIST
+    return isinstance(failure, RouteNotFound)
 
 
 def _message_type(message: Message) -> TracedMessageType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +15,11 @@ from gantrymq.client.session import ClientSession
 from gantrymq.client.trace import TraceDispatcher
 from gantrymq.client.trace_records import TraceKind, TraceRecord, decode_records, encode_record
 from gantrymq.errors import GantryError
-from gantrymq.remoting.bodies import HeartbeatData
+from gantrymq.remoting.bodies import HeartbeatData, TopicConfig
 from tests.client.peers import topic_at
 from tests.client.ports import closed_port
 from tests.client.seen import numbers, until
+from tests.harness import serving
 
 # captured from a Java 4.9.4 producer
 FROM_JAVA = (
@@ -123,3 +125,21 @@ def test_a_batch_of_records_fits_into_one_message() -> None:
     assert max(body for body, _ in sizes) < 128_000
     assert max(properties for _, properties in sizes) < 32_767
     assert found == [f"{number:032X}" for number in range(trace.WAITING_MAX)]
+
+
+async def test_where_no_trace_topic_is_the_log_says_so_once_and_sends_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace, "BATCH_WAIT_S", 0.01)
+    async with serving(tmp_path, broker={"auto_create_topic_enable": False}) as cluster:
+        async with AdminClient(cluster.namesrv_address) as admin:
+            await admin.create_topic(cluster.broker_address, TopicConfig("orders", 1, 1))
+        async with Producer(cluster.namesrv_address, group="traced", trace=True) as producer:
+            assert producer._traces is not None
+            for _ in range(3):
+                await producer.send(Message("orders", b"x"))
+                await until(lambda: not producer._traces._waiting)
+        assert cluster.broker.store.max_offset("orders", 0) == 3
+    warnings = [record for record in caplog.records if record.name == trace.__name__]
+    assert [getattr(record, "event", "") for record in warnings] == ["trace_topic_missing"]
+    assert "traceTopicEnable=true" in warnings[0].getMessage()

@@ -41,21 +41,19 @@ TELLS_TRIES_SINCE_VERSION = 121  # V3_4_9: older clients send something else in 
 
 _PUT_OK = PutMessageStatus.PUT_OK
 
+_TOO_LONG = (
+    ResponseCode.MESSAGE_ILLEGAL,
+    "the message is illegal, maybe msg body or properties length not matched. msg body length limit "
+    "{body_bytes_max}B, msg properties length limit 32KB.",
+)
 # What the client is told of a put that did not work (../spec: put status -> response code).
 _REFUSALS = {
     PutMessageStatus.CREATE_MAPED_FILE_FAILED: (
         ResponseCode.SYSTEM_ERROR,
         "create mapped file failed, server is busy or broken.",
     ),
-    PutMessageStatus.MESSAGE_ILLEGAL: (
-        ResponseCode.MESSAGE_ILLEGAL,
-        "the message is illegal, maybe msg body or properties length not matched. msg body length limit "
-        "{body_bytes_max}B, msg properties length limit 32KB.",
-    ),
-    PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: (
-        ResponseCode.MESSAGE_ILLEGAL,
-        "the message is illegal, maybe msg body or properties length not matched.",
-    ),
+    PutMessageStatus.MESSAGE_ILLEGAL: _TOO_LONG,
+    PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: _TOO_LONG,
     PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL: (
         ResponseCode.MESSAGE_ILLEGAL,
         "timer message illegal, the delay time should not be bigger than the max delay {delay_ms_max}ms; or if set del "
@@ -101,7 +99,7 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
         encoded, is_waiting = without_wait(encoded)
         encoded = _with_cluster(encoded, broker.cluster_property)
         if len(encoded) > PROPERTIES_BYTES_MAX:
-            raise BrokerError(*_REFUSALS[PutMessageStatus.PROPERTIES_SIZE_EXCEEDED])
+            raise _refusal(broker, PutMessageResult(PutMessageStatus.PROPERTIES_SIZE_EXCEEDED))
         result = broker.store.put_message(
             StoreMessage(
                 topic,
@@ -243,7 +241,8 @@ def no_such_queue(queue_id: int, config: TopicConfig, connection: ServerConnecti
     """The refusal of a topic that shrank, or can't be written at all: clients try another queue on this code only."""
     return BrokerError(
         ResponseCode.SYSTEM_ERROR,
-        f"request queueId[{queue_id}] is illegal, {config.to_json().decode()} Producer: {connection.remote_text}",
+        f"request queueId[{queue_id}] is illegal, topic[{config.topic_name}] has {config.write_queue_nums} queues to "
+        f"write and {config.read_queue_nums} to read, counted from 0. Producer: {connection.remote_text}",
     )
 
 

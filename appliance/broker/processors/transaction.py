@@ -81,7 +81,8 @@ def half_message(
         raise BrokerError(
             ResponseCode.MESSAGE_ILLEGAL,
             f"the message is illegal, a transactional message's properties take {len(encoded)} bytes, more than "
-            f"{keys.PROPERTIES_BYTES_MAX - halves.RESERVED_PROPERTIES_BYTES}",
+            f"{keys.PROPERTIES_BYTES_MAX - halves.RESERVED_PROPERTIES_BYTES}: msg properties length limit 32KB, "
+            "less what the broker adds",
         )
     message = StoreMessage(
         names.TRANS_HALF_TOPIC,

@@ -33,17 +33,16 @@ OPS_A_READ = 256
 OFFSET_DIGITS_MAX = 20  # of a 64-bit number
 
 _NOT_FOUND = "Find prepared transaction message failed"
+_TOO_LONG = (
+    ResponseCode.MESSAGE_ILLEGAL,
+    "The message is illegal, maybe msg body or properties length not matched. msg body length limit "
+    "{body_bytes_max}B, msg properties length limit 32KB.",
+)
 # What the producer is told of an end that could not be stored (../spec: put status -> response code).
 _REFUSALS = {
     PutMessageStatus.CREATE_MAPED_FILE_FAILED: (ResponseCode.SYSTEM_ERROR, "Create mapped file failed."),
-    PutMessageStatus.MESSAGE_ILLEGAL: (
-        ResponseCode.MESSAGE_ILLEGAL,
-        "The message is illegal, maybe msg body or properties length not matched.",
-    ),
-    PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: (
-        ResponseCode.MESSAGE_ILLEGAL,
-        "The message is illegal, maybe msg body or properties length not matched. msg properties length limit 32KB.",
-    ),
+    PutMessageStatus.MESSAGE_ILLEGAL: _TOO_LONG,
+    PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: _TOO_LONG,
     PutMessageStatus.SERVICE_NOT_AVAILABLE: (ResponseCode.SERVICE_NOT_AVAILABLE, "Service not available now."),
     PutMessageStatus.OS_PAGE_CACHE_BUSY: (
         ResponseCode.SYSTEM_ERROR,
@@ -170,7 +169,7 @@ class TransactionService:
         else:
             result = self._store.put_message(halves.committed(half))
             if result.status is not PutMessageStatus.PUT_OK:
-                raise _refusal(result)
+                raise self._refusal(result)
             self.figures.committed += 1
         for half_offset in (half.queue_offset, *copies):
             if not self._write_op(half_offset):
@@ -186,7 +185,7 @@ class TransactionService:
         for half_offset in (half.queue_offset, *copies):
             result = self._put_op(half_offset)
             if result.status is not PutMessageStatus.PUT_OK:
-                raise _refusal(result)
+                raise self._refusal(result)
         self.figures.rolled_back += 1
         return self._store.max_physical_offset
 
@@ -258,6 +257,6 @@ class TransactionService:
                 found.append(fields)
         return found
 
-
-def _refusal(result: PutMessageResult) -> BrokerError:
-    return BrokerError(*_REFUSALS.get(result.status, _UNKNOWN_REFUSAL))
+    def _refusal(self, result: PutMessageResult) -> BrokerError:
+        code, remark = _REFUSALS.get(result.status, _UNKNOWN_REFUSAL)
+        return BrokerError(code, remark.replace("{body_bytes_max}", str(self._store.config.message_bytes_max)))

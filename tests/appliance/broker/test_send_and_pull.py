@@ -185,9 +185,14 @@ async def test_a_body_above_the_limit_is_refused(tmp_path: Path) -> None:
         assert (await caller.send("orders", b"x" * 1000)).code == 0
 
 
-async def test_a_refused_body_is_told_the_limit(tmp_path: Path) -> None:
+async def test_what_is_too_long_is_told_the_limits(tmp_path: Path) -> None:
     async with calling(tmp_path, store={"message_bytes_max": 1000}) as caller:
-        assert "body length limit 1000B" in ((await caller.send("orders", b"x" * 1001)).remark or "")
+        too_long = "properties length not matched. msg body length limit 1000B, msg properties length limit 32KB."
+        properties = "big\x01" + "x" * 40_000
+        batch = encode_batch([Message("orders", b"x")])
+        for body, changes in ((b"x" * 1001, {}), (b"x", {"i": properties}), (batch, {"i": properties, "m": "true"})):
+            answer = await caller.send("orders", body, **changes)
+            assert (answer.remark or "").endswith(too_long), answer.remark
 
 
 @pytest.mark.parametrize(("queue_id", "code"), [("-1", 1), ("0", 1), ("2", 0)])
@@ -199,7 +204,8 @@ async def test_a_topic_without_write_queues_has_none_to_choose_from(tmp_path: Pa
             body = encode_batch([Message("orders", b"x")]) if batch else b"x"
             answer = await caller.send("orders", body, e=queue_id, m=str(batch).lower())
             assert answer.code == code
-            assert code == 0 or (answer.remark or "").startswith(f"request queueId[{queue_id}] is illegal")
+            expected = f"request queueId[{queue_id}] is illegal, topic[orders] has 0 queues to write and 0 to read, "
+            assert code == 0 or (answer.remark or "").startswith(expected), answer.remark
 
 
 async def test_messages_of_a_topic_with_several_tags_a_message_are_marked(tmp_path: Path) -> None:

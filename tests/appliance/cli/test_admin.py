@@ -240,6 +240,7 @@ def test_a_reset_says_what_it_skips_and_repeats_before_it_does_it(peer: Peer, ga
     consume(peer, topic, 4)
     plan = gantry("reset", topic, topic, "--to", "begin", "--dry-run", "--json").json
     assert (plan["repeats"], plan["skips"], plan["isOnline"]) == (4, 0, None)
+    assert gantry("reset", topic, topic, "--to", "first", "--dry-run", "--json").json == plan
     assert gantry("reset", topic, topic, "--to", "begin").code == 2
     assert gantry("groups", "lag", topic, "-t", topic, "--json").json["lag"] == 0
     done = gantry("reset", topic, topic, "--to", "begin", "--yes")
