@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboard import units
 from dashboard.live.board import BrokerFacts
-from dashboard.live.services import LaneCounts, Services
+from dashboard.live.services import REFUSALS_REMEMBERED_S, LaneCounts, Services
 from dashboard.problems import Level, Problem
 
 TIMER_BEHIND_MS = 5000  # normal is below 100 ms; a busy machine may take a second
@@ -19,6 +19,7 @@ def service_problems(facts: BrokerFacts) -> list[Problem]:
         for problem in (
             _not_saved(facts.name, services),
             _not_registered(facts.name, services),
+            _out_of_files(facts.name, services),
             _refusing(facts),
             _timer(facts.name, services),
             _not_shared(facts.name, services),
@@ -49,6 +50,20 @@ def _not_registered(name: str, services: Services) -> Problem | None:
         f"{name} is not registered with {'any' if known == 0 else 'every'} name server",
         f"{known} of {all_} know it",
         "Clients that ask the others don't find its topics. Look at those name servers and at the broker's log.",
+    )
+
+
+def _out_of_files(name: str, services: Services) -> Problem | None:
+    ago_s = services.out_of_files_s
+    if ago_s is None or ago_s > REFUSALS_REMEMBERED_S:
+        return None
+    return Problem(
+        Level.BAD,
+        f"{name} has too few files left and refuses connections",
+        f"{units.count(services.connections_refused_for_files)} refused since its start, the last {ago_s} s ago; it "
+        f"may have {units.count(services.open_files_max)} files and connections open",
+        "See who opens so many connections, or start with a higher limit: `ulimit -n 65536` (systemd: "
+        "LimitNOFILE=65536). The rest is kept for the store: messages on open connections are safe.",
     )
 
 

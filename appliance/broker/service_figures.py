@@ -7,8 +7,10 @@ lane refused, expired those that waited too long in it (fast failure).
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
+from appliance.remoting.acceptor import files_max
 from appliance.remoting.lanes import Lane
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def service_figures(broker: BrokerController) -> dict[str, str]:
         "nameServersRegistered": f"{known}/{all_}",
         "connections": str(broker.server.connection_count + broker.vip_server.connection_count),
         "connectionsParked": str(broker.lanes.parked_count),  # bring more requests than can be served now
+        **_files(broker),
         "heldPullRequests": str(broker.hold.held_count),
         "consumerFilters": str(len(broker.filters)),  # SQL92 conditions, those of groups that left for a day too
         "tlsMode": broker.config.effective_tls_mode,  # disabled, permissive or enforcing
@@ -48,6 +51,17 @@ def service_figures(broker: BrokerController) -> dict[str, str]:
     for name, prefix in _LANE_PREFIXES.items():
         rows |= _lane(broker.lanes.by_name[name], prefix, is_told=name in _TOLD_BY_ROCKETMQ)
     return rows
+
+
+def _files(broker: BrokerController) -> dict[str, str]:
+    """Connections that were refused because the process has too few files left, and when that last happened."""
+    (count, at), (vip_count, vip_at) = broker.server.refused_for_files, broker.vip_server.refused_for_files
+    last = max((moment for moment in (at, vip_at) if moment is not None), default=None)
+    return {
+        "openFilesMax": str(files_max()),
+        "connectionsRefusedForFiles": str(count + vip_count),
+        "outOfFilesSecondsAgo": "never" if last is None else str(int(time.monotonic() - last)),
+    }
 
 
 def _lane(lane: Lane, prefix: str, *, is_told: bool) -> dict[str, str]:

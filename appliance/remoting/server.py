@@ -17,6 +17,7 @@ from typing import Any
 from appliance.remoting.connection import WRITE_BUFFER_HIGH_BYTES, AccessGate, ServerConnection
 from appliance.remoting.lanes import Lanes, Route
 from appliance.remoting.log_limit import LogLimit
+from appliance.remoting.plain_listener import PlainListener
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
 from appliance.socket_settings import SocketSettings
@@ -61,32 +62,18 @@ class RemotingServer:
         self.held_bytes = 0  # of all connections
         self.log_limit = LogLimit()
         self._tls = tls
-        self._server: asyncio.Server | None = None
-        self._tls_listener: TlsListener | None = None
+        self._listener: PlainListener | TlsListener | None = None
         self._all_gone = asyncio.Event()  # set when the last connection goes
         self.port = port
 
     async def open(self) -> int:
         """Bind and listen; returns the port (useful when 0 was asked for). Raises OSError when it is taken."""
+        make, host, port = lambda: ServerConnection(self), self._host, self._requested_port
         if self._tls is not None:
-            self._tls_listener = TlsListener(
-                lambda: ServerConnection(self),
-                self._tls,
-                host=self._host,
-                port=self._requested_port,
-                backlog=self.sockets.backlog,
-            )
-            self.port = await self._tls_listener.open()
-            return self.port
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: ServerConnection(self),
-            self._host,
-            self._requested_port,
-            backlog=self.sockets.backlog,
-            reuse_address=True,
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
+            self._listener = TlsListener(make, self._tls, host=host, port=port, backlog=self.sockets.backlog)
+        else:
+            self._listener = PlainListener(make, host=host, port=port, backlog=self.sockets.backlog)
+        self.port = await self._listener.open()
         return self.port
 
     async def run(self) -> None:
@@ -111,23 +98,25 @@ class RemotingServer:
     async def close(self) -> None:
         """Stop accepting and close every connection."""
         self._all_gone.clear()
-        if self._tls_listener is not None:
-            await self._tls_listener.close()
-        if self._server is not None:
-            self._server.close()
+        if self._listener is not None:
+            await self._listener.close()
         for connection in list(self._connections):
             connection.close("server stops")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(2):
-                if self._tls_listener is not None and self._connections:
+                if self._connections:
                     await self._all_gone.wait()  # TLS says good-bye both ways
-                if self._server is not None:
-                    await self._server.wait_closed()
-        self._server = self._tls_listener = None
+        self._listener = None
 
     @property
     def connection_count(self) -> int:
         return len(self._connections)
+
+    @property
+    def refused_for_files(self) -> tuple[int, float | None]:
+        """(connections refused because the process had too few files left, monotonic seconds of the last time)."""
+        acceptor = self._listener.acceptor if self._listener is not None else None
+        return (acceptor.refused, acceptor.refused_at) if acceptor is not None else (0, None)
 
     def tune(self, transport: asyncio.Transport) -> None:
         """Give a new connection's socket and write buffer the sizes that the settings ask for."""

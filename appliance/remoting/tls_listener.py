@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import socket
 import ssl
 from collections.abc import Callable
 from typing import cast
 
+from appliance.remoting.acceptor import Acceptor
 from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.tls import ServerTls
 from gantrymq.errors import FrameError
@@ -33,88 +33,34 @@ ARRIVING_MAX = 1024  # connections whose first byte or handshake is awaited
 FIRST_BYTE_SECONDS_MAX = 30.0
 HANDSHAKE_SECONDS_MAX = 10.0
 SHUTDOWN_SECONDS_MAX = 5.0  # waiting for the peer's TLS good-bye
-ACCEPTS_A_TURN = 64
-ACCEPT_PAUSE_S = 1.0  # after the process ran out of descriptors
 REFUSED_FRAME_BYTES_MAX = 64 * 1024  # of a plain request that is only read to be refused
 REFUSAL_SECONDS_MAX = 5.0
 REFUSALS_MAX = 64  # answers to one plain connection
 
-_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
 
 class TlsListener:
-    """Listening sockets of one port. `make_protocol` is called for each connection that may talk."""
+    """One port. `make_protocol` is called for each connection that may talk."""
 
     def __init__(
         self, make_protocol: Callable[[], asyncio.Protocol], tls: ServerTls, *, host: str, port: int, backlog: int
     ) -> None:
         self._make_protocol = make_protocol
         self._tls = tls
-        self._host = host
-        self._port = port
-        self._backlog = backlog
-        self._listening: list[socket.socket] = []
+        self.acceptor = Acceptor(self._arrive, host=host, port=port, backlog=backlog)
         self._arriving: dict[asyncio.Task[None], None] = {}  # oldest first
-        self._paused: list[asyncio.TimerHandle] = []
         self._log_limit = LogLimit()
 
     async def open(self) -> int:
         """Bind and listen; returns the port. Raises OSError when it is taken."""
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(self._host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        port = self._port
-        try:
-            for family, address in dict.fromkeys((entry[0], entry[4]) for entry in found):
-                listening = _bound(family, str(address[0]), port, self._backlog)
-                self._listening.append(listening)
-                port = int(listening.getsockname()[1])
-        except OSError:
-            await self.close()
-            raise
-        for listening in self._listening:
-            loop.add_reader(listening, self._accept, listening)
-        return port
+        return await self.acceptor.open()
 
     async def close(self) -> None:
         """Stop accepting; who is still arriving is sent away. Connections made before stay."""
-        loop = asyncio.get_running_loop()
-        for pause in self._paused:
-            pause.cancel()
-        for listening in self._listening:
-            loop.remove_reader(listening)
-            listening.close()
-        self._listening.clear()
+        self.acceptor.close()
         arriving = list(self._arriving)
         for task in arriving:
             task.cancel()
         await asyncio.gather(*arriving, return_exceptions=True)
-
-    # -- accepting ----------------------------------------------------------------------------------------------------
-
-    def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTS_A_TURN):
-            try:
-                sock, address = listening.accept()
-            except (BlockingIOError, InterruptedError):
-                return
-            except ConnectionAbortedError:
-                continue
-            except OSError as exc:
-                if exc.errno not in _OUT_OF_RESOURCES:
-                    raise
-                self._pause(listening, exc)
-                return
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._arrive(sock, f"{address[0]}:{address[1]}")
-
-    def _pause(self, listening: socket.socket, exc: OSError) -> None:
-        """No descriptor is left: try again a little later instead of spinning."""
-        logger.error("can't accept connections", extra={"event": "accept_failed", "why": str(exc)})
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(listening)
-        self._paused = [pause for pause in self._paused if pause.when() > loop.time()]
-        self._paused.append(loop.call_later(ACCEPT_PAUSE_S, loop.add_reader, listening, self._accept, listening))
 
     def _arrive(self, sock: socket.socket, peer: str) -> None:
         if len(self._arriving) >= ARRIVING_MAX:
@@ -240,18 +186,3 @@ def _reason(exc: Exception, *, is_silent: bool) -> str:
     if isinstance(exc, ssl.SSLError):
         return f"TLS handshake failed: {exc.reason or exc}"
     return f"{type(exc).__name__}: {exc}"
-
-
-def _bound(family: int, host: str, port: int, backlog: int) -> socket.socket:
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listening.bind((host, port))
-        listening.listen(backlog)
-        listening.setblocking(False)
-    except OSError:
-        listening.close()
-        raise
-    return listening

@@ -28,6 +28,9 @@ class Services:
     name_servers_all: int | None = None
     connections: int | None = None
     connections_parked: int | None = None
+    connections_refused_for_files: int | None = None  # since the start
+    out_of_files_s: int | None = None  # seconds since one was last refused for want of files; None: never
+    open_files_max: int | None = None
     held_pulls: int | None = None
     transactions_pending: int | None = None
     transactions_checked_ms: int | None = None  # when producers were last asked; 0 never
@@ -64,6 +67,9 @@ def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, st
         name_servers_all=_number(all_),
         connections=_number(info.get("connections")),
         connections_parked=_number(info.get("connectionsParked")),
+        connections_refused_for_files=_number(info.get("connectionsRefusedForFiles")),
+        out_of_files_s=_number(info.get("outOfFilesSecondsAgo")),
+        open_files_max=_number(info.get("openFilesMax")),
         held_pulls=_number(info.get("heldPullRequests")),
         transactions_pending=_number(info.get("transactionPending")),
         transactions_checked_ms=_number(info.get("transactionLastCheckTimestamp")),

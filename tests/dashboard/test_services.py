@@ -54,6 +54,12 @@ def test_a_healthy_broker_has_no_problem() -> None:
         ({"nameServersRegistered": "1/2"}, Level.WARN, "not registered with every", "1 of 2"),
         ({"timerBehindMs": "9000", "timerPending": "7"}, Level.WARN, "delayed messages late", "7 wait"),
         ({"suspendedGroups": "2", "suspendedGroupNames": "slow,lazy"}, Level.WARN, "2 slow consumer", "slow, lazy"),
+        (
+            {"outOfFilesSecondsAgo": "3", "connectionsRefusedForFiles": "41", "openFilesMax": "300"},
+            Level.BAD,
+            "too few files left",
+            "41 refused since its start, the last 3 s ago; it may have 300 files",
+        ),
         ({"topicsNotShared": "3"}, Level.WARN, "could not create 3", "first message"),
         (
             {"subscriptionDisagreements": "7", "subscriptionDisagreementGroups": "a,b,c,d,e,f,g"},
@@ -69,6 +75,11 @@ def test_a_figure_that_means_trouble_is_a_problem_with_evidence(
     [(found_level, found_title, found_evidence)] = problems_of(facts_of(100.0, changes))
     assert found_level is level
     assert title in found_title and evidence in found_evidence
+
+
+@pytest.mark.parametrize("ago", ["never", "61"])
+def test_files_that_were_short_long_ago_are_no_problem(ago: str) -> None:
+    assert problems_of(facts_of(100.0, {"outOfFilesSecondsAgo": ago, "connectionsRefusedForFiles": "41"})) == []
 
 
 def test_a_lane_that_refused_something_is_named_for_a_minute() -> None:

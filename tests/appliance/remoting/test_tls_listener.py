@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import uvloop
 
+from appliance.remoting import acceptor, tls_listener
 from appliance.remoting import tls as tls_module
-from appliance.remoting import tls_listener
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lanes import LaneLimits, Lanes, Route
 from appliance.remoting.log_limit import LINES_MAX
@@ -307,7 +307,7 @@ async def test_a_handshake_at_a_port_without_tls_is_named_in_the_log(caplog: pyt
 async def test_running_out_of_descriptors_is_only_a_pause(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(tls_listener, "ACCEPT_PAUSE_S", 0.05)
+    monkeypatch.setattr(acceptor, "ACCEPT_PAUSE_S", 0.05)
     refusals = iter([OSError(24, "Too many open files")])
     accept = socket.socket.accept
 

@@ -1,0 +1,135 @@
+"""Listening, and taking connections as long as the process has files left for more important things.
+
+A connection is a file to the system, and so is everything that the store opens. A process that gives its last one to a
+stranger can't begin the next file of its log, so some are kept back, and whoever comes later is closed at once. Both is
+told, in the log (a few lines only) and in figures: from outside it looks as if nobody were there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import resource
+import socket
+import time
+from collections.abc import Callable
+
+from appliance.remoting.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+
+ACCEPTS_A_TURN = 64
+ACCEPT_PAUSE_S = 1.0  # after the process ran out of descriptors
+RESERVED_FILES = 512  # the store keeps 128 open at most for reading; files of the log, tables and logs want theirs
+
+_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Acceptor:
+    """Listening sockets of one port; `arrived` gets each connection, non-blocking, and its "host:port"."""
+
+    def __init__(self, arrived: Callable[[socket.socket, str], None], *, host: str, port: int, backlog: int) -> None:
+        self._arrived = arrived
+        self._host = host
+        self._port = port
+        self._backlog = backlog
+        self._listening: list[socket.socket] = []
+        self._paused: list[asyncio.TimerHandle] = []
+        self._log_limit = LogLimit()
+        self.refused = 0  # connections, for want of files
+        self.refused_at: float | None = None  # monotonic: when files were last wanting
+
+    async def open(self) -> int:
+        """Bind and listen; returns the port. Raises OSError when it is taken."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(self._host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        port = self._port
+        try:
+            for family, address in dict.fromkeys((entry[0], entry[4]) for entry in found):
+                listening = _bound(family, str(address[0]), port, self._backlog)
+                self._listening.append(listening)
+                port = int(listening.getsockname()[1])
+        except OSError:
+            self.close()
+            raise
+        for listening in self._listening:
+            loop.add_reader(listening, self._accept, listening)
+        return port
+
+    def close(self) -> None:
+        """Stop accepting. Connections made before stay."""
+        loop = asyncio.get_running_loop()
+        for pause in self._paused:
+            pause.cancel()
+        for listening in self._listening:
+            loop.remove_reader(listening)
+            listening.close()
+        self._listening.clear()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS_A_TURN):
+            try:
+                sock, address = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError as exc:
+                if exc.errno not in _OUT_OF_RESOURCES:
+                    raise
+                self._pause(listening, exc)
+                return
+            peer = f"{address[0]}:{address[1]}"
+            if sock.fileno() >= file_ceiling():
+                sock.close()
+                self._refuse(peer)
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._arrived(sock, peer)
+
+    def _refuse(self, peer: str) -> None:
+        self.refused += 1
+        self.refused_at = time.monotonic()
+        left_out = self._log_limit.left_out("out_of_files", "")
+        if left_out is not None:
+            facts = {"event": "out_of_files", "peer": peer, "files_max": files_max(), "refused": self.refused}
+            logger.error("connection refused: the process has too few files left", extra=facts)
+
+    def _pause(self, listening: socket.socket, exc: OSError) -> None:
+        """No descriptor is left at all: try again a little later instead of spinning."""
+        self.refused_at = time.monotonic()
+        facts = {"event": "accept_failed", "why": str(exc), "files_max": files_max()}
+        logger.error("can't accept connections", extra=facts)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listening)
+        self._paused = [pause for pause in self._paused if pause.when() > loop.time()]
+        self._paused.append(loop.call_later(ACCEPT_PAUSE_S, loop.add_reader, listening, self._accept, listening))
+
+
+def files_max() -> int:
+    """How many files the process may have open now; it can be changed from outside."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def file_ceiling() -> int:
+    """The first descriptor that no connection may have. The kernel gives the lowest free one: where a new connection
+    has this number, as many files are open."""
+    limit = files_max()
+    return limit - min(RESERVED_FILES, limit // 2)
+
+
+def _bound(family: int, host: str, port: int, backlog: int) -> socket.socket:
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind((host, port))
+        listening.listen(backlog)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
