@@ -11,6 +11,7 @@ CHANGEABLE = frozenset(
         "brokerFastFailureEnable",
         "brokerPermission",
         "cleanFileForciblyEnable",
+        "cleanFileForciblyForOthers",
         "cleanResourceInterval",
         "clientManagerThreadPoolQueueCapacity",
         "compressedRegister",

@@ -93,7 +93,9 @@ def _disk_problems(facts: BrokerFacts) -> list[Problem]:
     ratio, marks = facts.disk_ratio, facts.disk_marks
     if ratio is None or ratio <= min(marks):
         return []
-    used = f"{facts.name}: {units.percent(ratio)} used. {facts.disk_text}".strip()
+    used = f"{facts.name}: {units.percent(ratio)} used. {facts.disk_text}{_whose_bytes(facts)}".strip()
+    if ratio > marks.force and facts.disk_filled_by_others:
+        return [_filled_by_others(facts, used)]
     if ratio > marks.refuse:
         action = f"Writes are refused above {units.mark(marks.refuse)}. Free space or add a disk."
         return [Problem(Level.BAD, "The disk is full", used, action)]
@@ -102,6 +104,25 @@ def _disk_problems(facts: BrokerFacts) -> list[Problem]:
         return [Problem(Level.BAD, "The disk is nearly full", used, action)]
     action = f"Above {units.mark(marks.clean)} expired messages are cleaned at once."
     return [Problem(Level.WARN, "The disk is filling", used, action)]
+
+
+def _whose_bytes(facts: BrokerFacts) -> str:
+    if facts.disk_store_bytes is None or facts.disk_others_bytes is None:
+        return ""
+    return f" Messages hold {units.size(facts.disk_store_bytes)}, others {units.size(facts.disk_others_bytes)}."
+
+
+def _filled_by_others(facts: BrokerFacts, used: str) -> Problem:
+    """No message is given up for bytes that are not the store's, so nothing but a person makes room."""
+    refuse = facts.disk_marks.refuse
+    is_full = facts.disk_ratio is not None and facts.disk_ratio > refuse
+    return Problem(
+        Level.BAD,
+        "The disk is full: others filled it" if is_full else "The disk is nearly full: others fill it",
+        used,
+        f"Writes are refused above {units.mark(refuse)}; messages that have not expired stay. "
+        "Free what other programs wrote, or add a disk.",
+    )
 
 
 def _lane_problems(facts: BrokerFacts) -> list[Problem]:

@@ -99,7 +99,17 @@ class MessageStoreConfig:
         doc="bytes the commit log may hold before its oldest files go, young or not; 0: no limit (not RocketMQ's)",
     )
     clean_forcibly_enable: bool = setting(
-        True, rocketmq="cleanFileForciblyEnable", doc="delete young files too when the disk is nearly full"
+        True, rocketmq="cleanFileForciblyEnable", doc="delete young files too when the store fills the disk"
+    )
+    clean_forcibly_for_others: bool = setting(
+        False,
+        rocketmq="cleanFileForciblyForOthers",
+        doc="delete young files also when other programs filled the disk, as RocketMQ does (not RocketMQ's)",
+    )
+    stores_beside: str = setting(
+        "",
+        rocketmq="storePathsBeside",
+        doc="stores of brokers that share the disks, with ',': their bytes count as this store's (not RocketMQ's)",
     )
     delay_levels: str = setting(
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
@@ -171,6 +181,10 @@ class MessageStoreConfig:
     @property
     def read_only_commit_log_folders(self) -> list[Path]:
         return split_paths(self.read_only_commit_log)
+
+    @property
+    def stores_beside_paths(self) -> list[Path]:
+        return split_paths(self.stores_beside)
 
     @property
     def delete_hours(self) -> frozenset[int]:

@@ -35,11 +35,16 @@ class DiskSpace(NamedTuple):
 
 def disk_space(path: Path) -> DiskSpace:
     """Look at the path's file system; a path to come counts as its parent. OSError when the disk does not answer."""
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    stat = os.statvfs(path)
+    stat = os.statvfs(existing(path))
     used = stat.f_blocks - stat.f_bfree
     return DiskSpace(used * stat.f_frsize, (used + stat.f_bavail) * stat.f_frsize)
+
+
+def existing(path: Path) -> Path:
+    """Return the path, or of one to come the nearest folder above it that is there."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
 
 
 def disk_ratio(path: Path) -> float:
@@ -54,9 +59,7 @@ def joint_space(paths: Iterable[Path]) -> DiskSpace:
     """Add up the disks that the paths lie on, each once. OSError when one does not answer."""
     disks: dict[int, DiskSpace] = {}
     for path in paths:
-        while not path.exists() and path != path.parent:
-            path = path.parent
-        disks[path.stat().st_dev] = disk_space(path)
+        disks[existing(path).stat().st_dev] = disk_space(path)
     return DiskSpace(sum(disk.used_bytes for disk in disks.values()), sum(disk.total_bytes for disk in disks.values()))
 
 

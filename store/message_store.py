@@ -15,6 +15,7 @@ from store import recovery
 from store.checkpoint import AbortMarker, Checkpoint, StoreLock, Synced
 from store.config import MessageStoreConfig
 from store.discard import Discard
+from store.disk_share import DiskShares
 from store.disk_space import DiskForecast
 from store.dispatch import BitmapOf
 from store.errors import StoreNotRunning
@@ -131,7 +132,7 @@ class MessageStore(WritableStore):
         self._log.store_timestamp = max(self._log.store_timestamp, self._checkpoint.physic_ms)
         self._checkpoint.save()
         self._abort.create()
-        self._cleaner.check_space()
+        self._cleaner.begin()
         self._state.serve(True)
 
     async def run(self) -> None:
@@ -159,6 +160,8 @@ class MessageStore(WritableStore):
                 self._queue_flusher.finish()
                 if not self.flags & ~RunningFlags.DISK_FULL:
                     self._abort.remove()
+        except OSError as exc:  # the abort marker stays, so the next start reads the log and makes it good
+            logger.error("store not closed cleanly", extra={"event": "store_not_closed", "error": str(exc)})
         finally:
             self._log.close()
             self._queues.close()
@@ -237,16 +240,40 @@ class MessageStore(WritableStore):
         """Return how fast the disk fills up and when it will be full at that rate."""
         return self._cleaner.forecast()
 
+    def disk_shares(self) -> DiskShares | None:
+        """Return whose bytes the disks hold, as counted within about ten seconds; None before the first time."""
+        return self._cleaner.shares
+
+    @property
+    def others_fill_disk(self) -> bool:
+        """Whether young messages stay on a disk above the mark since others filled it: only refusing is left."""
+        return self._cleaner.others_fill
+
+    def why_full(self) -> str:
+        """Say in a sentence whose bytes fill the disk while messages are refused for it; "" otherwise."""
+        shares = self._cleaner.shares
+        if shares is None or not self.flags & RunningFlags.DISK_FULL:
+            return ""
+        by_whom = ", others filled it" if self.others_fill_disk else ""
+        return (
+            f"the disk is full{by_whom}: {shares.store_bytes >> 20} MiB are this store's, "
+            f"{shares.others_bytes >> 20} MiB are others'"
+        )
+
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _disk_full(self, full: bool) -> None:
         if full != bool(self.flags & RunningFlags.DISK_FULL):
+            self.set_flag(RunningFlags.DISK_FULL, full)
             logger.log(
                 logging.ERROR if full else logging.INFO,
                 "disk full: writes are refused" if full else "disk has space again",
-                extra={"event": "disk_full" if full else "disk_space", "folder": str(self.config.root)},
+                extra={
+                    "event": "disk_full" if full else "disk_space",
+                    "folder": str(self.config.root),
+                    **({"why": self.why_full()} if full else {}),
+                },
             )
-            self.set_flag(RunningFlags.DISK_FULL, full)
         if not full and self.flags & RunningFlags.INDEX_ERROR:
             self._index.enabled = self.config.index_enable  # space came back: the next message tries again
             self.set_flag(RunningFlags.INDEX_ERROR, False)

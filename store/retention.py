@@ -2,11 +2,16 @@
 
 A commit-log file goes by its modification time, never the last one; consume-queue and index files follow when all their
 messages are gone. Deciding is quick and happens on the loop; looking at disks and removing names happens on a thread.
+
+Files that are not old enough go only when the store filled the disk (disk_share.py), not when somebody else did:
+what was acknowledged is not given up for others' bytes, messages are refused instead.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -16,6 +21,7 @@ from store.commit_log import CommitLog
 from store.config import MessageStoreConfig
 from store.consume_queue_ext import delete_files
 from store.consume_queue_table import ConsumeQueueTable
+from store.disk_share import DiskShares, ShareCounter
 from store.disk_space import (
     DiskForecast,
     DiskForecaster,
@@ -31,7 +37,7 @@ logger = logging.getLogger(__name__)
 FILES_PER_ROUND = 10
 MANUAL_ROUNDS = 20
 FIRST_ROUND_AFTER_S = 60.0
-CHECK_SPACE_EVERY_S = 10.0
+CHECK_SPACE_EVERY_S = 1.0  # a disk fills within seconds, and whoever writes wants to know why it is refused
 TURN_S = 0.001  # so long the loop may be kept at a time
 
 
@@ -54,6 +60,8 @@ class Cleaner:
         self._executor = executor
         self._on_disk_full = on_disk_full
         self._forecaster = DiskForecaster()
+        self._shares = ShareCounter(config)
+        self._is_above = False
         self._manual_rounds = 0
         self._wake = asyncio.Event()
         self._cleaned_to = -1
@@ -65,27 +73,45 @@ class Cleaner:
         self._manual_rounds = MANUAL_ROUNDS
         self._wake.set()
 
+    def begin(self) -> None:
+        """Before the first message: look at the disks, and at what is noted of their past. Blocks."""
+        self._shares.begin(self._bases())
+        self.check_space()
+
     def check_space(self) -> float:
         """Look at the disks, raise or lower the disk-full flag, return the ratio that decides. Blocks."""
-        return self._note_space(*self._look())
+        return self._note_space(*self._look(self._bases(), only_when_full=True))
 
     def forecast(self) -> DiskForecast:
         config = self._config
         self._forecaster.move_marks(config.clean_ratio, config.forcibly_ratio, config.warning_ratio)
         return self._forecaster.forecast()
 
+    @property
+    def shares(self) -> DiskShares | None:
+        """Whose bytes the disks hold, as last counted."""
+        return self._shares.last
+
+    @property
+    def others_fill(self) -> bool:
+        """Whether a disk is above the mark where young files would go, and they stay, since others filled it."""
+        config, shares = self._config, self._shares.last
+        if shares is None or not self._is_above or config.clean_forcibly_for_others:
+            return False
+        return shares.own_ratio <= config.forcibly_ratio
+
     async def run(self) -> None:
-        """Check the space every 10 s, clean every clean_interval_ms. What fails is reported and tried again."""
+        """Check the space every second, clean every clean_interval_ms. What fails is reported and tried again."""
         loop = asyncio.get_running_loop()
         next_round = time.monotonic() + FIRST_ROUND_AFTER_S
         while True:
-            ratio = self._note_space(*await loop.run_in_executor(self._executor, self._look))
+            ratio = self._note_space(*await loop.run_in_executor(self._executor, self._look, self._bases()))
             now = time.monotonic()
             if now >= next_round or self._wake.is_set():
                 self._wake.clear()
                 next_round = now + self._config.clean_interval_ms / 1000
                 try:
-                    await self.clean(time.time(), ratio)
+                    await self.clean(time.time(), ratio, await self._own_ratio(ratio))
                 except OSError as exc:
                     logger.error("cleaning failed", extra={"event": "cleaning_failed", "error": str(exc)})
             try:
@@ -94,9 +120,12 @@ class Cleaner:
             except TimeoutError:
                 continue
 
-    async def clean(self, now: float, ratio: float) -> int:
-        """One round at wall-clock time `now`, with the disk that full; return how many log files went."""
-        deleted = await self._clean_log(now, ratio)
+    async def clean(self, now: float, ratio: float, own_ratio: float | None = None) -> int:
+        """One round at wall-clock time `now`, with the disk that full; return how many log files went.
+
+        own_ratio: how full the disk would be without what others added; None when nobody did.
+        """
+        deleted = await self._clean_log(now, ratio, ratio if own_ratio is None else own_ratio)
         min_offset = self._log.min_offset
         if min_offset > self._cleaned_to:
             self._cleaned_to = min_offset
@@ -108,7 +137,31 @@ class Cleaner:
 
     # -- space ---------------------------------------------------------------------------------------------------
 
-    def _look(self) -> tuple[float, DiskSpace | None]:
+    def _bases(self) -> list[int]:
+        return [file.base for file in self._log.queue.files]
+
+    def _look(self, bases: list[int], *, only_when_full: bool = False) -> tuple[float, DiskSpace | None]:
+        """Look at the disks, and now and then at whose bytes they hold."""
+        ratio, space = self._look_at_disks()
+        is_above = ratio > self._config.forcibly_ratio
+        if is_above or not only_when_full:
+            with contextlib.suppress(OSError):  # a disk that does not answer is told by its ratio
+                self._shares.look(bases, at_once=is_above and not self._is_above)
+        self._is_above = is_above
+        return ratio, space
+
+    async def _own_ratio(self, ratio: float) -> float:
+        """Return how full the disk would be without what others added, counted now if it matters; 0.0: not known."""
+        if ratio <= self._config.forcibly_ratio:
+            return ratio
+        loop = asyncio.get_running_loop()
+        look = functools.partial(self._shares.look, self._bases(), at_once=True)
+        try:
+            return (await loop.run_in_executor(self._executor, look)).own_ratio
+        except OSError:
+            return 0.0
+
+    def _look_at_disks(self) -> tuple[float, DiskSpace | None]:
         """Return the ratio that decides, -1.0 when a disk does not answer, and what all disks have together.
 
         Of several commit-log folders the one with the most room counts, as new files go there; the consume queues must
@@ -145,11 +198,12 @@ class Cleaner:
 
     # -- commit log ----------------------------------------------------------------------------------------------
 
-    async def _clean_log(self, now: float, ratio: float) -> int:
+    async def _clean_log(self, now: float, ratio: float, own_ratio: float) -> int:
         """Delete up to ten files, the oldest first, one at a time. The first that resists ends the round."""
         manual = self._manual_rounds > 0
         self._manual_rounds -= manual
-        at_once = self._config.clean_forcibly_enable and ratio > self._config.forcibly_ratio
+        filled_by = ratio if self._config.clean_forcibly_for_others else min(ratio, own_ratio)
+        at_once = self._config.clean_forcibly_enable and filled_by > self._config.forcibly_ratio
         is_hour = time.localtime(now).tm_hour in self._config.delete_hours
         by_age = manual or is_hour or not 0 <= ratio <= self._config.clean_ratio
         files = self._log.queue.files

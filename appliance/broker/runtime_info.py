@@ -140,6 +140,7 @@ def _disks(broker: BrokerController) -> dict[str, str]:
         "diskForceMarkRatio": str(config.forcibly_ratio),
         "diskRefuseMarkRatio": str(config.warning_ratio),
         **_disk_forecast(broker),
+        **_disk_shares(broker),
         "commitLogDirCapacity": f"Total : {readable_bytes(usage.total)}, Free : {readable_bytes(usage.free)}.",
     }
 
@@ -154,6 +155,18 @@ def _disk_forecast(broker: BrokerController) -> dict[str, str]:
         "diskSecondsToFull": forecast.seconds_to_full,
     }
     return {key: str(round(value, 2)) for key, value in values.items() if value is not None}
+
+
+def _disk_shares(broker: BrokerController) -> dict[str, str]:
+    """Keys of ours: whose bytes the disks hold, and whether others' are why messages are refused (soon)."""
+    shares = broker.store.disk_shares()
+    if shares is None:
+        return {}
+    return {
+        "diskStoreBytes": str(shares.store_bytes),
+        "diskOthersBytes": str(shares.others_bytes),
+        "diskFilledByOthers": str(broker.store.others_fill_disk).lower(),
+    }
 
 
 def _lanes(broker: BrokerController) -> dict[str, str]:

@@ -60,12 +60,19 @@ def _broker(config: ApplianceConfig, index: int) -> ChildSpec:
         "listenPort": str(config.broker_port_of(index)),
         "brokerIP1": config.advertise,
         "storePathRootDir": str(folder / "store"),
+        **_stores_beside(config, name),
         **_accounts(config),
         **_tls(config),
     }
     path = folder / "broker.properties"
     write_managed_properties(path, managed)
     return _worker(config, name, "broker", path, config.broker_address_of(index))
+
+
+def _stores_beside(config: ApplianceConfig, name: str) -> dict[str, str]:
+    """The other brokers' stores: one disk holds all of them, and what fills it are messages all the same."""
+    beside = [str(config.brokers_folder / other / "store") for other in config.broker_names if other != name]
+    return {"storePathsBeside": ",".join(beside)} if beside else {}
 
 
 def _accounts(config: ApplianceConfig) -> dict[str, str]:

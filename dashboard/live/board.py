@@ -95,6 +95,9 @@ class BrokerFacts:
     disk_text: str = ""
     disk_growth: float | None = None  # bytes/s, all that lies on the partition; only our brokers say
     disk_full_in_s: float | None = None  # until writes are refused; None when unknown or not filling up
+    disk_store_bytes: int | None = None  # of the disk's bytes, those of the store; only our brokers say
+    disk_others_bytes: int | None = None
+    disk_filled_by_others: bool = False  # young messages stay, so only refusing is left
     commit_log_bytes: int | None = None
     behind_bytes: int | None = None
     lanes: tuple[Lane, ...] = ()

@@ -189,6 +189,9 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         disk_text=info.get("commitLogDirCapacity", ""),
         disk_growth=_float(info, "diskGrowthBytesPerSecond"),
         disk_full_in_s=_float(info, "diskSecondsToFull"),
+        disk_store_bytes=_int(info, "diskStoreBytes"),
+        disk_others_bytes=_int(info, "diskOthersBytes"),
+        disk_filled_by_others=info.get("diskFilledByOthers") == "true",
         commit_log_bytes=last - max(first, 0) if first is not None and last is not None else None,
         behind_bytes=_int(info, "dispatchBehindBytes"),
         lanes=tuple(

@@ -75,6 +75,18 @@ def test_the_sentence_names_the_mark_that_was_passed() -> None:
         assert words in problem.action
 
 
+def test_whose_bytes_fill_the_disk_is_said() -> None:
+    told = {"diskStoreBytes": str(1 << 30), "diskOthersBytes": str(60 << 30), "diskFilledByOthers": "true"}
+    for ratio, title in (("0.86", "nearly full: others fill it"), ("0.91", "full: others filled it")):
+        read = read_facts(BROKER, {**told, "commitLogDiskRatio": ratio}, 100.0, None)
+        [problem] = judge(snapshot(BrokerState("broker-a", "a", read))).problems
+        assert title in problem.title and problem.level is Level.BAD
+        assert "Messages hold 1.0 GiB, others 60.0 GiB." in problem.evidence.replace(units.THIN, " ")
+        assert "messages that have not expired stay" in problem.action
+    own = read_facts(BROKER, {**told, "diskFilledByOthers": "false", "commitLogDiskRatio": "0.86"}, 100.0, None)
+    assert "go early" in judge(snapshot(BrokerState("broker-a", "a", own))).problems[0].action
+
+
 def test_the_bar_has_its_ticks_at_the_marks_and_goes_by_them() -> None:
     figures = overview_figures(snapshot(BrokerState("broker-a", "a", facts(disk_ratio=0.86))))
     drawn = bar(figures, "Disk used", "broker.broker-a.disk", marks=DiskMarks(0.9, 0.855, 0.99))

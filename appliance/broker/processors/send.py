@@ -233,6 +233,8 @@ def _answer_when_flushed(
 
 def _refusal(broker: BrokerController, result: PutMessageResult) -> BrokerError:
     code, remark = _REFUSALS.get(result.status, _UNKNOWN_REFUSAL)
+    if result.status is PutMessageStatus.SERVICE_NOT_AVAILABLE and (why := broker.store.why_full()):
+        remark = f"{remark}; {why}"
     remark = remark.replace("{delay_ms_max}", str(broker.store.timer_rules.delay_ms_max))
     return BrokerError(code, remark.replace("{body_bytes_max}", str(broker.store_config.message_bytes_max)))
 

@@ -26,6 +26,13 @@ def test_workers_understand_the_files_they_are_given(tmp_path: Path) -> None:
     assert store.root == tmp_path / "brokers" / "broker-b" / "store"
 
 
+def test_brokers_know_the_stores_that_share_their_disk(tmp_path: Path) -> None:
+    worker_stages(ApplianceConfig(data=tmp_path, brokers=3))
+    for name, others in (("broker-b", ("broker-a", "broker-c")), ("broker-c", ("broker-a", "broker-b"))):
+        _, store, _ = load_broker_config(tmp_path / "brokers" / name / "broker.properties")
+        assert store.stores_beside_paths == [tmp_path / "brokers" / other / "store" for other in others]
+
+
 def test_lines_of_the_operator_stay_and_managed_lines_are_renewed(tmp_path: Path) -> None:
     path = tmp_path / "broker.properties"
     write_managed_properties(path, {"listenPort": "1"})
