@@ -72,6 +72,7 @@ class TopicSettings:
     order: bool
     retention_ms: int | None = None  # how long a message can be read; None: as long as the commit log keeps it
     retention_messages: int | None = None  # how many of each queue; None: no limit of the topic's own
+    without_effect: tuple[str, ...] = ()  # attributes that a broker of ours only keeps, "message.type=NORMAL"
 
     @property
     def perm_text(self) -> str:

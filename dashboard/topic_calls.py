@@ -23,12 +23,12 @@ from dashboard.rows import (
     Trouble,
     topic_kind,
 )
+from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, without_effect
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig, TopicStatsTable
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 FIGURES_MAX_AGE_S = 4.0
-RETENTION_MS, RETENTION_MESSAGES = "retention.ms", "retention.messages"  # attributes that our brokers know
 
 
 class TopicCalls(ClusterCalls):
@@ -221,6 +221,7 @@ class TopicCalls(ClusterCalls):
 
 
 def _settings(broker_name: str, config: TopicConfig) -> TopicSettings:
+    attributes = config.attributes or {}
     return TopicSettings(
         broker_name,
         config.read_queue_nums,
@@ -229,6 +230,7 @@ def _settings(broker_name: str, config: TopicConfig) -> TopicSettings:
         bool(config.order),
         _limit(config, RETENTION_MS),
         _limit(config, RETENTION_MESSAGES),
+        tuple(f"{name}={attributes[name]}" for name in without_effect(attributes)),
     )
 
 

@@ -108,6 +108,11 @@ class AccountBook:
         content = self.current.files.get(self.default_file)
         return content.version if content is not None else DataVersion()
 
+    @property
+    def broken_files(self) -> list[Path]:
+        """Those that could not be understood when they were read last: who stands in them is not known."""
+        return sorted(path for path in self._broken if path in self._stamps)
+
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
         """Nobody else, in this process or another, changes a file while the block runs. Raises AccountFileError."""

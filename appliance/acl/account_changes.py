@@ -45,19 +45,22 @@ def update_account(book: AccountBook, fields: Mapping[str, str]) -> None:
 
 
 def delete_account(book: AccountBook, access_key: str) -> None:
-    """51. Raises AccountError, AccountFileError."""
-    refused = AccountError(f"The accesskey[{access_key}] corresponding to accessConfig has been deleted failed.")
+    """51. One that is gone already is as asked: two brokers may share a file. Raises AccountError, AccountFileError."""
+    access_key = access_key.strip()
+    refused = f"The accesskey[{access_key}] corresponding to accessConfig has been deleted failed."
+    if not access_key:
+        raise AccountError(refused)
     with book.changing():
         path = book.current.file_of.get(access_key)
         if path is None:
-            raise refused
+            if broken := ", ".join(map(str, book.broken_files)):
+                raise AccountError(f"{refused} It may stand in {broken}, which can't be understood.")
+            return
         document = read_document(path)
         accounts = _accounts(document)
-        kept = [item for item in accounts if text_of(item, "accessKey") != access_key]
-        if len(kept) == len(accounts):
-            raise refused
-        _refuse_managed(next(item for item in accounts if text_of(item, "accessKey") == access_key), access_key)
-        _write(path, document | {"accounts": kept})
+        found = next((item for item in accounts if text_of(item, "accessKey") == access_key), None)
+        _refuse_managed(found, access_key)
+        _write(path, document | {"accounts": [item for item in accounts if item is not found]})
 
 
 def update_white_addresses(book: AccountBook, addresses: str | None, file: str) -> None:

@@ -17,22 +17,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from appliance.broker.steady_clock import SteadyClock
 from appliance.broker.topic_config import TopicConfigManager
-from appliance.errors import BrokerError
+from gantrymq.message.topic_attributes import OWN_DIGITS_MAX, RETENTION_MESSAGES, RETENTION_MS
 from gantrymq.remoting.bodies import TopicConfig
-from gantrymq.remoting.codes import ResponseCode
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
-
-RETENTION_MS = "retention.ms"
-RETENTION_MESSAGES = "retention.messages"
-ATTRIBUTES = frozenset({RETENTION_MS, RETENTION_MESSAGES})
-ATTRIBUTES_MAX = 32
-NUMBER_DIGITS_MAX = 18
 
 
 class TopicRetention:
@@ -120,39 +113,6 @@ class TopicRetention:
 HEAD_BYTES = 128  # of a record, with its store time
 
 
-def read_attributes(text: str) -> dict[str, str]:
-    """The changes that 17's ext field `attributes` asks for: "+name=value,-name", as RocketMQ 5 writes it."""
-    changes: dict[str, str] = {}
-    for part in filter(None, text.split(",")):
-        name, separator, value = part.partition("=")
-        if part[0] not in "+-" or (part[0] == "+") != bool(separator) or not name[1:].strip():
-            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"attributes: {part!r} is neither +name=value nor -name")
-        changes[name] = value
-    return changes
-
-
-def merged_attributes(known: Mapping[str, str] | None, changes: Mapping[str, str] | None) -> dict[str, str] | None:
-    """A topic's attributes after changes ("+name", "name": set; "-name": removed). BrokerError for what can't be."""
-    attributes = dict(known or {})
-    for name, value in (changes or {}).items():
-        plain = name.removeprefix("+").removeprefix("-")
-        if name.startswith("-"):
-            attributes.pop(plain, None)
-            continue
-        if plain in ATTRIBUTES:
-            if not (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= NUMBER_DIGITS_MAX):
-                raise BrokerError(ResponseCode.INVALID_PARAMETER, f"attribute {plain}={value}: use a whole number")
-        elif plain not in attributes:
-            known_here = ", ".join(sorted(ATTRIBUTES))
-            raise BrokerError(
-                ResponseCode.INVALID_PARAMETER, f"attribute {plain} is not known here; known are {known_here}"
-            )
-        attributes[plain] = value
-    if len(attributes) > ATTRIBUTES_MAX:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"{len(attributes)} attributes: use up to {ATTRIBUTES_MAX}")
-    return attributes or None
-
-
 def _limit(config: TopicConfig, name: str) -> int | None:
     value = (config.attributes or {}).get(name)
-    return int(value) if value is not None and value.isdigit() and len(value) <= NUMBER_DIGITS_MAX else None
+    return int(value) if value is not None and value.isdigit() and len(value) <= OWN_DIGITS_MAX else None

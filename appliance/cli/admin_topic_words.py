@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
+from gantrymq.message.topic_attributes import without_effect
 from gantrymq.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig
 
@@ -17,6 +19,12 @@ def perm_text(perm: int) -> str:
 
 def attributes_text(config: TopicConfig) -> str | None:
     return " ".join(f"{name}={value}" for name, value in sorted((config.attributes or {}).items())) or None
+
+
+def without_effect_line(configs: Iterable[TopicConfig]) -> list[str]:
+    """A line for attributes that only brokers of RocketMQ 5 act upon; none when there are none."""
+    names = without_effect({name for config in configs for name in config.attributes or ()})
+    return [f"kept, without effect at a GantryMQ broker: {', '.join(names)}"] if names else []
 
 
 def parse_attribute(text: str) -> tuple[str, str]:

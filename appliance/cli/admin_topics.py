@@ -8,7 +8,14 @@ from typing import Any
 from appliance.cli.admin_command import Command, Shown, add_cluster, positive
 from appliance.cli.admin_output import Cell, ago, facts, table
 from appliance.cli.admin_stats import STATS
-from appliance.cli.admin_topic_words import PERMS, attributes_text, kind_of, parse_attribute, perm_text
+from appliance.cli.admin_topic_words import (
+    PERMS,
+    attributes_text,
+    kind_of,
+    parse_attribute,
+    perm_text,
+    without_effect_line,
+)
 from gantrymq.client.admin import AdminClient
 from gantrymq.client.admin_calls import ask_each
 from gantrymq.client.admin_topics import changed_attributes
@@ -66,6 +73,7 @@ async def show_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown
         for name, (config, _) in configs.items()
     ]  # fmt: skip
     lines += ["", *table(("broker", "write queues", "read queues", "perm", "ordered", "attributes"), settings)]
+    lines += without_effect_line([config for config, _ in configs.values()])
     rows = [
         (queue.broker_name, queue.queue_id, at.min_offset, at.max_offset, at.max_offset - at.min_offset,
          ago(at.last_update_timestamp))
@@ -130,7 +138,7 @@ async def create_topic(admin: AdminClient, arguments: argparse.Namespace) -> Sho
     await plan_create(admin, arguments)  # which refuses to replace a topic
     config = _config(arguments)
     done = await admin.create_topic_everywhere(config, arguments.cluster)
-    lines = [f"{arguments.topic} created at {', '.join(done)}"]
+    lines = [f"{arguments.topic} created at {', '.join(done)}", *without_effect_line([config])]
     troubles = await _without_attributes(admin, dict.fromkeys(done, config))
     return Shown({"topic": arguments.topic, "brokers": done}, lines, troubles)
 

@@ -108,6 +108,7 @@ class TopicDetailOut(Schema):
     order: bool
     retention_ms: int | None
     retention_messages: int | None
+    without_effect: list[str]
     stored_messages: int | None
     queues: list[QueueOut]
     troubles: list[str]
@@ -124,6 +125,7 @@ class TopicDetailOut(Schema):
             order=detail.first_settings.order,
             retention_ms=detail.first_settings.retention_ms,
             retention_messages=detail.first_settings.retention_messages,
+            without_effect=list(detail.first_settings.without_effect),
             stored_messages=None if detail.troubles else detail.stored,
             queues=[QueueOut.of(row) for row in detail.queues],
             troubles=[f"{trouble.what}: {trouble.reason}" for trouble in detail.troubles],

@@ -50,8 +50,8 @@ class DataVersion(Body):
 
 @dataclass
 class TopicConfig(Body):
-    """A topic on one broker. perm: bits PERM_READ, PERM_WRITE, PERM_INHERIT. attributes: RocketMQ 5's, here
-    retention.ms and retention.messages; in a request "+name" sets one and "-name" removes it.
+    """A topic on one broker. perm: bits PERM_READ, PERM_WRITE, PERM_INHERIT. attributes: see
+    gantrymq/message/topic_attributes.py; in a request "+name" sets one and "-name" removes it.
     """
 
     topic_name: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Awaitable, Callable
 
@@ -65,6 +66,27 @@ async def test_retention_is_made_shown_changed_and_taken_away(
     assert cluster.broker.topics.configs["kept"].attributes == {"retention.messages": "50"}
     refused = await client.post("/topic/kept/settings", change | {"keep_for": "for ever"})
     assert refused.status_code == 422 and "Write it like" in refused.content.decode()
+
+
+async def test_what_has_no_effect_here_is_shown_as_that(
+    log_in: Client, make_topic: Topic, cluster: ServingCluster
+) -> None:
+    client = await log_in(Role.VIEWER)
+    name = await make_topic("kept-only")
+    config = cluster.broker.topics.configs[name]
+    assert "without effect" not in (await client.get(f"/topic/{name}")).content.decode()
+    attributes = {"message.type": "FIFO", "retention.ms": "5000"}
+    cluster.broker.topics.update(dataclasses.replace(config, attributes=attributes))
+    page = (await client.get(f"/topic/{name}")).content.decode()
+    assert "Kept, without effect at a GantryMQ broker: message.type=FIFO</p>" in page
+
+
+async def test_rest_tells_what_has_no_effect_here(make_topic: Topic, cluster: ServingCluster, admin: User) -> None:
+    name = await make_topic("kept-only-rest")
+    config = cluster.broker.topics.configs[name]
+    cluster.broker.topics.update(dataclasses.replace(config, attributes={"message.type": "FIFO"}))
+    status, told = await (await api_for(admin)).call("get", f"/topics/{name}")
+    assert (status, told["without_effect"]) == (200, ["message.type=FIFO"])
 
 
 async def test_rest_knows_retention_and_leaves_what_is_absent(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.broker.filter import Wanted, filter_of, is_by_tag
 from appliance.broker.queue_view import unit_view
-from appliance.broker.topic_retention import merged_attributes, read_attributes
+from appliance.broker.topic_attributes import merged_attributes, read_attributes
 from appliance.broker.topic_sharing import CREATED_ON_SEND
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError, int_field, long_field, text_field
@@ -79,7 +79,8 @@ async def _put_topics(broker: BrokerController, connection: ServerConnection, co
     for config in configs:
         _check_config(broker, config)
         before = broker.topics.get(config.topic_name)
-        config.attributes = merged_attributes(before.attributes if before is not None else None, config.attributes)
+        attributes = before.attributes if before is not None else None
+        config.attributes = merged_attributes(attributes, config.attributes, is_new=before is None)
     for config in configs:
         known = broker.topics.get(config.topic_name)
         config.order = known.order if known is not None else False  # order comes from the name servers alone

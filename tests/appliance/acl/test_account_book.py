@@ -273,9 +273,25 @@ def test_the_white_list_changes_in_files_of_the_book_only(tmp_path: Path) -> Non
     assert not book.current.is_white("10.1.2.3")
 
 
-def test_deleting_an_unknown_account_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AccountError, match=r"The accesskey\[nobody12\] corresponding to accessConfig"):
-        delete_account(book_of(tmp_path, "accounts: []"), "nobody12")
+def test_two_brokers_with_one_file_both_delete_an_account(tmp_path: Path) -> None:
+    text = f"accounts: [{{accessKey: newUserKey, secretKey: {SECRET}}}]"
+    books = book_of(tmp_path, text), book_of(tmp_path, text)
+    for book in books:
+        delete_account(book, "newUserKey")
+        assert book.current.by_key == {}
+    assert [book.version().counter for book in books] == [1, 1]
+
+
+def test_no_account_is_called_deleted_while_a_file_that_may_hold_it_is_not_understood(tmp_path: Path) -> None:
+    book = book_of(tmp_path, "accounts: []")
+    other = tmp_path / "conf" / "acl" / "more.yml"
+    other.parent.mkdir(exist_ok=True)
+    other.write_text(f"accounts: [{{accessKey: newUserKey, secretKey: {SECRET}")
+    with pytest.raises(AccountError, match=r"It may stand in .*more\.yml") as refused:
+        delete_account(book, "newUserKey")
+    assert SECRET not in str(refused.value)
+    other.unlink()
+    delete_account(book, "newUserKey")
 
 
 WRITER = """

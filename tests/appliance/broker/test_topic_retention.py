@@ -10,9 +10,8 @@ import pytest
 
 from appliance.broker.steady_clock import SteadyClock
 from appliance.broker.topic_config import TopicConfigManager
-from appliance.broker.topic_retention import TopicRetention, merged_attributes, read_attributes
+from appliance.broker.topic_retention import TopicRetention
 from appliance.config import BrokerConfig
-from appliance.errors import BrokerError
 from gantrymq import AdminClient, Message, Producer
 from gantrymq.errors import ResponseError
 from gantrymq.message.ids import encode_host
@@ -201,23 +200,3 @@ async def test_tools_set_it_see_it_and_take_it_back(tmp_path: Path) -> None:
         again = cluster.broker.topics.get("orders")
         assert again is not None
         assert again.attributes == {"retention.ms": "3600000"}
-
-
-def test_attributes_are_read_as_rocketmq_5_writes_them() -> None:
-    assert read_attributes("") == {}
-    assert read_attributes("+retention.ms=5,-retention.messages") == {"+retention.ms": "5", "-retention.messages": ""}
-    for wrong in ("retention.ms=5", "+retention.ms", "-retention.ms=5", "+=5"):
-        with pytest.raises(BrokerError):
-            read_attributes(wrong)
-
-
-def test_attributes_nobody_knows_are_refused_and_those_that_are_there_stay() -> None:
-    assert merged_attributes({"message.type": "NORMAL"}, {"+retention.ms": "5"}) == {
-        "message.type": "NORMAL",
-        "retention.ms": "5",
-    }
-    assert merged_attributes({"retention.ms": "5"}, {"-retention.ms": ""}) is None
-    with pytest.raises(BrokerError, match="known are"):
-        merged_attributes(None, {"+colour": "red"})
-    with pytest.raises(BrokerError, match="whole number"):
-        merged_attributes(None, {"+retention.ms": "-5"})

@@ -187,6 +187,9 @@ def test_attributes_are_set_added_and_removed(peer: Peer, gantry: Gantry) -> Non
     assert "retention.messages=9" in gantry("topics", "show", name).out
     assert gantry("topics", "set", name, "--attribute", "-retention.messages").code == 0
     assert kept() is None
+    told = gantry("topics", "set", name, "--attribute", "message.type=NORMAL")
+    assert (told.code, "message.type=NORMAL" in told.out) == (0, True)
+    assert "kept, without effect at a GantryMQ broker: message.type" in gantry("topics", "show", name).out
     refused = gantry("topics", "set", name, "--attribute", "retention.ms=1d")
     assert (refused.code, "use a whole number" in refused.err) == (1, True)
     for wrong in ("retention.ms", "-retention.ms=1", "=1", "a=1,b=2"):
