@@ -1,0 +1,34 @@
+"""What the lock files pin: for the tools that list it (sbom) or look it up (audit)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+LOCKS = Path(__file__).parent / "locks"
+SHIPPED = ("appliance", "reports")  # what `deploy/up` and the reports install; `test` checks the checkout only
+_ENTRY = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)", re.MULTILINE)
+
+
+class Pinned(NamedTuple):
+    """One package at one version, by its normal name (PEP 503)."""
+
+    name: str
+    version: str
+
+
+def lock_names() -> list[str]:
+    """The locks there are, those that are shipped first."""
+    return sorted((path.stem for path in LOCKS.glob("*.lock")), key=lambda name: (name not in SHIPPED, name))
+
+
+def pinned(lock: str) -> list[Pinned]:
+    """The packages of one lock, in the order of their names."""
+    text = (LOCKS / f"{lock}.lock").read_text(encoding="utf-8")
+    found = {Pinned(normal(entry["name"]), entry["version"]) for entry in _ENTRY.finditer(text)}
+    return sorted(found)
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

