@@ -71,7 +71,7 @@ async def test_retention_is_made_shown_changed_and_taken_away(
 async def test_what_has_no_effect_here_is_shown_as_that(
     log_in: Client, make_topic: Topic, cluster: ServingCluster
 ) -> None:
-    client = await log_in(Role.VIEWER)
+    client = await log_in(Role.READER)
     name = await make_topic("kept-only")
     config = cluster.broker.topics.configs[name]
     assert "without effect" not in (await client.get(f"/topic/{name}")).content.decode()
