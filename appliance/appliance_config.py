@@ -64,6 +64,11 @@ class ApplianceConfig:
     tls_mode: str = option("", "permissive: TLS and plain connections on one port; enforcing: TLS only")
     tls_client_auth: str = option("none", "ask clients for a certificate: none, optional or require")
     allowed_hosts: str = option("", "further host names the dashboard answers to, separated by commas")
+    http_body_bytes_max: int = option(
+        6 << 20, "largest body of a request to the dashboard, in bytes (64 KiB at log-in)"
+    )
+    http_connections_max: int = option(1024, "connections to the dashboard, in all (fewer where files are few)")
+    http_connections_per_address_max: int = option(256, "connections to the dashboard of one address")
     install_reports: bool = option(True, "install the report stack (Spark) in the background when it is missing")
     spark_master: str = option("local[2]", "where reports run: local[N], or the URL of a Spark cluster")
     java_home: str = option("", "Java for reports; empty: JAVA_HOME, java on the path, or the report stack's own")
@@ -75,6 +80,9 @@ class ApplianceConfig:
             _check_range(name, getattr(self, name), 0, 65535)
         _check_range("brokers", self.brokers, 1, BROKERS_MAX)
         _check_range("stop_grace_s", self.stop_grace_s, 0, 600)
+        _check_range("http_body_bytes_max", self.http_body_bytes_max, 64 << 10, 1 << 30)
+        for name in ("http_connections_max", "http_connections_per_address_max"):
+            _check_range(name, getattr(self, name), 16, 1 << 20)
         if self.log_level.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
             raise ConfigError(f"log_level={self.log_level}: take DEBUG, INFO, WARNING or ERROR")
         if self.broker_port and self.broker_port_of(self.brokers - 1) > 65535:

@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
-from django.contrib.auth import alogout
+from django.contrib.auth import alogout, get_user
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -174,6 +175,23 @@ async def bearer_principal(request: HttpRequest) -> Principal | None:
         return None
     token = await find_token(secret.strip())
     return None if token is None else principal_of(token.user, token)
+
+
+class _SessionHolder:
+    """What django.contrib.auth.get_user looks at."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+
+def account_of_session(session_key: str | None) -> Principal | None:
+    """The account of a session, None when that is over. Blocking. get_user also notices a changed password."""
+    if not session_key:
+        return None
+    session = SessionStore(session_key)
+    if not session.exists(session_key) or time.time() - session.get(SESSION_STARTED, 0) > SESSION_LIFE_S:
+        return None
+    return principal_of(get_user(_SessionHolder(session)))  # type: ignore[arg-type]
 
 
 def start_session_clock(session: Any, now: float | None = None) -> None:

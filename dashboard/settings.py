@@ -128,7 +128,9 @@ STORAGES = {
 }
 
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"  # async views have no blocking session
-DATA_UPLOAD_MAX_MEMORY_SIZE = 6 * 1024 * 1024  # a test message may be as large as a broker takes (4 MiB), form-encoded
+# The web door has bounded every body by then: all of it fits into memory, and nothing goes into temporary files.
+DATA_UPLOAD_MAX_MEMORY_SIZE = APPLIANCE.http_body_bytes_max
+FILE_UPLOAD_MAX_MEMORY_SIZE = APPLIANCE.http_body_bytes_max
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
 SECURE_CONTENT_TYPE_NOSNIFF = True
 

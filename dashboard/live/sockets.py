@@ -20,10 +20,9 @@ from urllib.parse import urlsplit
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
-from django.contrib.auth import get_user
 from django.http.request import split_domain_port, validate_host
 
-from dashboard.access import Permission, Principal, principal_of
+from dashboard.access import Permission, Principal, account_of_session, principal_of
 from dashboard.failures import GatewayError
 from dashboard.figures import topic_figures
 from dashboard.gateway import gateway
@@ -184,7 +183,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         while True:
             await asyncio.sleep(RECHECK_S)
             assert self.owner is not None
-            now = await database_sync_to_async(_account_of_session)(self.scope["session"].session_key)
+            now = await database_sync_to_async(account_of_session)(self.scope["session"].session_key)
             if now is None or now.user.pk != self.owner.user.pk or now.permissions != self.owner.permissions:
                 with contextlib.suppress(Exception):  # it may be closing already
                     await self.close(CLOSE_NO_SESSION)
@@ -217,22 +216,3 @@ def _names(wish: Any, key: str) -> list[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{key} is not a list of texts")
     return names[: SUBSCRIPTIONS_MAX * 2]
-
-
-class _SessionHolder:
-    """What django.contrib.auth.get_user looks at."""
-
-    def __init__(self, session: Any) -> None:
-        self.session = session
-
-
-def _account_of_session(session_key: str | None) -> Principal | None:
-    """The account a session belongs to now; None when it is over. get_user also notices a changed password."""
-    from django.contrib.sessions.backends.db import SessionStore
-
-    if not session_key:
-        return None
-    session = SessionStore(session_key)
-    if not session.exists(session_key):
-        return None
-    return principal_of(get_user(_SessionHolder(session)))  # type: ignore[arg-type]

@@ -75,23 +75,18 @@ class Appliance:
 
     def serve(self) -> int:
         """Run until a signal. Returns the exit code."""
-        from daphne.server import Server, reactor  # installs the asyncio reactor, so it comes before the application
+        from daphne.server import reactor  # installs the asyncio reactor, so it comes before the application
 
         from dashboard.asgi import application
+        from dashboard.web.server import WebServer
 
         loop = reactor._asyncioEventloop
         asyncio.set_event_loop(loop)
-        server: Any = Server(
-            application=application,
-            endpoints=[_endpoint(self._config)],
-            signal_handlers=False,
-            server_name="GantryMQ",
-            verbosity=0,
-            ready_callable=lambda: tasks.append(loop.create_task(self._live(server, reactor.stop))),
-        )
         tasks: list[asyncio.Task[None]] = []  # the loop keeps weak references only
-        server.run()
-        if not tasks:
+        server = WebServer(
+            application, self._config, lambda: tasks.append(loop.create_task(self._live(server, reactor.stop)))
+        )
+        if not server.run():
             print(f"gantry up: port {self._config.http_port} can't be opened", file=sys.stderr)
         return self._exit_code
 
@@ -129,7 +124,7 @@ class Appliance:
             print(f"gantry up: {exc}\n\n{exc.log_tail}", file=sys.stderr)
             return 1
         finally:
-            await _close_listeners(server)
+            await server.stop_listening()
             await _cancel(*services, ended, supervision)
             await asyncio.wait({database})  # a thread can't be cancelled
         return 0
@@ -220,14 +215,6 @@ async def _kept_running(service: Service) -> None:
         await asyncio.sleep(SERVICE_RESTART_S)
 
 
-async def _close_listeners(server: Any) -> None:
-    """Take no new connections; those that are open end with the reactor."""
-    for listening in server.listeners:
-        port = listening.result if listening.called else None
-        if port is not None and hasattr(port, "stopListening"):
-            await asyncio.ensure_future(port.stopListening().asFuture(asyncio.get_running_loop()))
-
-
 async def _cancel(*tasks: asyncio.Task[Any]) -> None:
     """Cancel in order, each one ended before the next."""
     for task in tasks:
@@ -241,13 +228,6 @@ def _ask_to_stop(stopping: asyncio.Event) -> None:
     stopping.set()
     with contextlib.suppress(OSError):  # whoever read our words is gone: that must not keep us running
         print(text, flush=True)
-
-
-def _endpoint(config: ApplianceConfig) -> str:
-    """Where to listen, as Twisted writes it."""
-    interface = config.bind.replace(":", r"\:")
-    kind = "tcp6" if ":" in config.bind else "tcp"
-    return f"{kind}:port={config.http_port}:interface={interface}"
 
 
 def _open_log(config: ApplianceConfig) -> None:

@@ -1,0 +1,244 @@
+"""HTTP on one connection: how large a head and a body may be, how long they may take, and refusals that arrive.
+
+Twisted reads a whole body, into a temporary file when it is large, before anybody looks at the head. Here the head is
+judged first: a stranger's body may have 64 KiB; a larger one is read only when the head carries a session or a token
+that is good, and never more than the setting says. Bodies stay in memory. A refusal is written at once; what still
+comes in is dropped for a moment, because a connection that is closed with bytes unread takes its answer back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from daphne.http_protocol import HTTPFactory
+from twisted.protocols.basic import LineReceiver
+from twisted.web.http import HTTPChannel
+
+from dashboard.web import limits
+from dashboard.web.request import WebRequest
+
+if TYPE_CHECKING:
+    from dashboard.web.door import Door
+    from dashboard.web.server import WebServer
+
+TOO_LARGE = "The body is larger than {} bytes."
+NOT_KNOWN = "A body of more than {} bytes needs a session or an API token."
+
+
+class WebFactory(HTTPFactory):
+    """Makes channels, and writes no access log."""
+
+    protocol = None  # `build` makes them
+    server: WebServer
+
+    def build(self, address: Any, door: Door) -> WebChannel:
+        channel = WebChannel(door)
+        channel.factory = self
+        channel.callLater = self.reactor.callLater
+        channel.timeOut = limits.HEAD_SECONDS_MAX
+        return channel
+
+    def log(self, request: Any) -> None:
+        pass
+
+
+class WebChannel(HTTPChannel):
+    """See the module."""
+
+    maxHeaders = limits.HEADERS_MAX
+    totalHeadersSize = limits.HEAD_BYTES_MAX
+    requestFactory = WebRequest
+    factory: WebFactory
+
+    def __init__(self, door: Door) -> None:
+        super().__init__()
+        self._door = door
+        self._body_bytes_max = 0
+        self._room_bytes = 0  # reserved for the body that is read
+        self._asking: asyncio.Task[None] | None = None  # whether a session is good
+        self._held: list[bytes] = []  # what came in meanwhile
+        self._is_in_head = False
+        self._is_in_body = False
+        self._is_refused = False
+        self._lingered_bytes = 0
+
+    # ---- bytes
+
+    def dataReceived(self, data: bytes) -> None:
+        """Unlike Twisted's, this does not begin the time limit anew: a head has its seconds, not each byte of it."""
+        if self._is_refused:
+            self._linger(len(data))
+        else:
+            self._is_in_head = self._is_in_head or not (self._is_in_body or self._handlingRequest)
+            LineReceiver.dataReceived(self, data)
+
+    def lineReceived(self, line: bytes) -> None:
+        if not self._is_refused:
+            super().lineReceived(line)
+
+    def lineLengthExceeded(self, line: bytes) -> None:
+        self.refuse(431, f"The head is larger than {limits.HEAD_BYTES_MAX} bytes.")
+
+    def rawDataReceived(self, data: bytes) -> None:
+        if self._is_refused:
+            self._linger(len(data))
+        elif self._asking is not None:
+            self._held.append(data)
+        else:
+            super().rawDataReceived(data)
+
+    def _linger(self, size_bytes: int) -> None:
+        self._lingered_bytes += size_bytes
+        if self._lingered_bytes > limits.LINGER_BYTES_MAX:
+            self.transport.abortConnection()
+
+    # ---- the head
+
+    def allHeadersReceived(self) -> None:
+        request = self.requests[-1]
+        self._is_in_head = False
+        self.persistent = self.checkPersistence(request, self._version)
+        request.requestHeaders.removeHeader(b"Daphne-Root-Path")  # a proxy's, Daphne thinks; anybody could send it
+        request.gotLength(self.length)
+        if self.length == 0:
+            return
+        if request.requestHeaders.hasHeader(b"Upgrade"):
+            self.refuse(400, "A request that changes the protocol has no body.")
+        elif self.length is not None and self.length <= limits.STRANGER_BODY_BYTES_MAX:
+            self._begin_body(request, self.length)
+        else:
+            self._judge_large_body(request)
+
+    def _judge_large_body(self, request: WebRequest) -> None:
+        """A body that is large, or of unknown size."""
+        bytes_max, stranger_max = self.server.limits.body_bytes_max, limits.STRANGER_BODY_BYTES_MAX
+        if self.length is not None and self.length > bytes_max:
+            self.refuse(413, TOO_LARGE.format(bytes_max))
+        elif self.server.may_be_known(request.requestHeaders):
+            self._networkProducer.pauseProducing()
+            self._asking = asyncio.ensure_future(self._ask(request))
+        elif self.length is None:
+            self._begin_body(request, stranger_max)
+        else:
+            self.refuse(413, NOT_KNOWN.format(stranger_max))
+
+    async def _ask(self, request: WebRequest) -> None:
+        """Look the session or token up, then go on with what came in meanwhile."""
+        is_known = await self.server.is_known(request.requestHeaders)
+        self._asking = None
+        wanted = self.server.limits.body_bytes_max if self.length is None else self.length
+        if is_known and not self.server.body_room.take(wanted):
+            self.refuse(503, "Other large bodies are being read; try again.", retry_after_s=5)
+        elif is_known:
+            self._room_bytes = wanted
+            self._begin_body(request, wanted)
+            self._door.is_busy()
+        elif self.length is None:
+            self._begin_body(request, limits.STRANGER_BODY_BYTES_MAX)
+        else:
+            self.refuse(413, NOT_KNOWN.format(limits.STRANGER_BODY_BYTES_MAX))
+        self._networkProducer.resumeProducing()
+        held, self._held = self._held, []
+        for data in held:
+            self.rawDataReceived(data)
+
+    # ---- the body
+
+    def _begin_body(self, request: WebRequest, bytes_max: int) -> None:
+        self._body_bytes_max = bytes_max
+        self._is_in_body = True
+        self.setTimeout(limits.body_seconds_max(bytes_max))
+        expected = request.requestHeaders.getRawHeaders(b"Expect")
+        if expected and expected[0].lower() == b"100-continue" and self._version == b"HTTP/1.1":
+            self._send100Continue()
+
+    def takes(self, body_bytes: int) -> bool:
+        """Whether the body may have grown to this size; if not it is refused here."""
+        if self._is_refused:
+            return False
+        if body_bytes <= self._body_bytes_max:
+            return True
+        is_stranger = self._body_bytes_max < self.server.limits.body_bytes_max
+        self.refuse(413, (NOT_KNOWN if is_stranger else TOO_LARGE).format(self._body_bytes_max))
+        return False
+
+    def allContentReceived(self) -> None:
+        if self._is_refused:
+            return
+        self._is_in_body = False
+        self.setTimeout(limits.HEAD_SECONDS_MAX)  # Twisted switches it off now, and on again after the answer
+        self._door.is_busy()
+        super().allContentReceived()
+
+    def requestDone(self, request: Any) -> None:
+        self._give_room_back()
+        self._door.waits()
+        super().requestDone(request)
+
+    def _give_room_back(self) -> None:
+        self.server.body_room.give_back(self._room_bytes)
+        self._room_bytes = 0
+
+    # ---- the end
+
+    def timeoutConnection(self) -> None:
+        if self._is_refused:
+            self.transport.abortConnection()
+        elif self._is_in_head or self._is_in_body:
+            self.refuse(408, "The request took too long to arrive.")
+        else:
+            super().timeoutConnection()
+
+    def connectionLost(self, reason: Any) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+        self._give_room_back()
+        super().connectionLost(reason)
+
+    def refuse(self, status: int, sentence: str, *, retry_after_s: int = 0) -> None:
+        """Answer with an error and read no further request."""
+        self._is_refused = True
+        self._is_in_body = False
+        self._give_room_back()
+        self._door.waits()
+        self._door.tell("request refused", "web_request_refused", status=status, why=sentence)
+        more = [("Retry-After", str(retry_after_s))] if retry_after_s else []
+        self.transport.write(refusal(status, sentence, is_api=self._is_api(), more=more))
+        self.setRawMode()
+        self.setTimeout(limits.LINGER_SECONDS_MAX)
+
+    def _respondToBadRequestAndDisconnect(self) -> None:  # Twisted's own refusals; it says no reason
+        if not self._is_refused:
+            is_large = self._receivedHeaderSize > limits.HEAD_BYTES_MAX or self._receivedHeaderCount > self.maxHeaders
+            self.refuse(431 if is_large else 400, "The head is too large." if is_large else "This is not HTTP.")
+
+    def _is_api(self) -> bool:
+        return bytes(getattr(self, "_path", b"")).startswith(b"/api/")
+
+    @property
+    def server(self) -> WebServer:
+        return self.factory.server
+
+
+def refusal(status: int, sentence: str, *, is_api: bool, more: list[tuple[str, str]]) -> bytes:
+    """A whole answer that ends the connection."""
+    body = json.dumps({"detail": sentence}) if is_api else f"{sentence}\n"
+    kind = "application/json" if is_api else "text/plain; charset=utf-8"
+    headers = [
+        ("Content-Type", kind),
+        ("Content-Length", str(len(body.encode()))),
+        ("Connection", "close"),
+        ("Cache-Control", "no-store"),
+        ("X-Content-Type-Options", "nosniff"),
+        *more,
+    ]
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        *(f"{name}: {value}" for name, value in headers),
+        "",
+        body,
+    ]
+    return "\r\n".join(lines).encode()

@@ -1,0 +1,85 @@
+"""Which connections there are, and who has to go when there are too many. Values only, no sockets.
+
+A connection waits (for a head, or while a stranger's body comes in) or is busy (a request of it is served, a websocket
+is open). When one more is too many, the one that has waited longest goes: of the same address when that address has
+too many, of all when all are too many. So idle connections keep nobody out, and one address can't displace others.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Connection = TypeVar("Connection", bound=Hashable)
+
+IPV6_NETWORK_BITS = 64  # one customer's; counting single addresses would count nothing
+
+
+class ConnectionTable(Generic[Connection]):
+    """Connections by the key of their address; those without a key (trusted proxies) count in all only."""
+
+    def __init__(self, *, connections_max: int, per_address_max: int) -> None:
+        self._connections_max = connections_max
+        self._per_address_max = per_address_max
+        self._keys: dict[Connection, str] = {}
+        self._counts: Counter[str] = Counter()
+        self._waiting: dict[Connection, None] = {}  # longest first
+        self._waiting_of: dict[str, dict[Connection, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def enter(self, connection: Connection, key: str) -> tuple[Connection, str] | None:
+        """Count one more. Returns who has to go for it, perhaps itself, and why; None while there is room."""
+        self._keys[connection] = key
+        self._counts[key] += 1
+        self.waits(connection)
+        if key and self._counts[key] > self._per_address_max:
+            return next(iter(self._waiting_of[key])), f"more than {self._per_address_max} of one address"
+        if len(self._keys) > self._connections_max:
+            return next(iter(self._waiting)), f"more than {self._connections_max} in all"
+        return None
+
+    def longest_waiting(self) -> Connection | None:
+        """Who has waited longest; None when all are busy."""
+        return next(iter(self._waiting), None)
+
+    def waits(self, connection: Connection) -> None:
+        """It waits from now on."""
+        if connection in self._keys:
+            self.is_busy(connection)
+            self._waiting[connection] = None
+            self._waiting_of.setdefault(self._keys[connection], {})[connection] = None
+
+    def is_busy(self, connection: Connection) -> None:
+        """It is served from now on, so it stays."""
+        if self._waiting.pop(connection, self) is None:
+            key = self._keys[connection]
+            del self._waiting_of[key][connection]
+            if not self._waiting_of[key]:
+                del self._waiting_of[key]
+
+    def leave(self, connection: Connection) -> None:
+        """It is gone, or will be at once."""
+        if connection not in self._keys:
+            return
+        self.is_busy(connection)
+        key = self._keys.pop(connection)
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
+
+
+def address_key(host: str) -> str:
+    """What connections of one party share: the IPv4 address, or the IPv6 network."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.ip_network((address, IPV6_NETWORK_BITS), strict=False))
+    return str(address)

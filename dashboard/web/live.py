@@ -1,0 +1,22 @@
+"""A websocket as Daphne hands it to the application: nothing is taken before it is open, and messages are small."""
+
+from __future__ import annotations
+
+from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+
+
+class LiveProtocol(WebSocketProtocol):
+    """Refuses what a peer sends before its handshake is answered: Autobahn would keep it, without limit."""
+
+    _has_head = False
+
+    def dataReceived(self, data: bytes) -> None:
+        if self.state == self.STATE_CONNECTING and self._has_head:
+            self.transport.abortConnection()
+            return
+        self._has_head = True  # Daphne gives the whole head at once
+        super().dataReceived(data)
+
+
+class LiveFactory(WebSocketFactory):
+    protocol = LiveProtocol

@@ -1,0 +1,114 @@
+"""The web side's listener: Daphne's server, with a door of our own in front.
+
+Daphne runs the application and keeps its requests and websockets; what it would take from Twisted as it is (channels,
+bodies in files, ports) comes from this room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from daphne.server import Server, reactor
+from twisted.internet.error import CannotListenError
+from twisted.logger import LogLevel, formatEvent, globalLogBeginner
+from twisted.web.http_headers import Headers
+
+from appliance.appliance_config import ApplianceConfig
+from appliance.remoting.log_limit import LogLimit
+from dashboard.web import credentials, limits
+from dashboard.web.channel import WebFactory
+from dashboard.web.door import DoorFactory
+from dashboard.web.limits import BodyRoom, WebLimits
+from dashboard.web.live import LiveFactory
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 512
+QUESTIONS_MAX = 64  # sessions and tokens looked up at the same time
+
+
+class WebServer(Server):
+    """`run` until the reactor is stopped; `ready` is called once the port listens."""
+
+    def __init__(self, application: Any, config: ApplianceConfig, ready: Callable[[], None]) -> None:
+        super().__init__(
+            application=application,
+            endpoints=[config.http_address],  # Daphne wants one; the port below is what listens
+            signal_handlers=False,
+            server_name="GantryMQ",
+            verbosity=0,
+            ready_callable=ready,
+            request_buffer_size=64 * 1024,
+            websocket_max_message_size=limits.WEBSOCKET_BYTES_MAX,
+            websocket_max_frame_size=limits.WEBSOCKET_BYTES_MAX,
+        )
+        self._config = config
+        self._port: Any = None
+        self._questions = 0
+        self._log_limit = LogLimit()
+        self.limits = WebLimits.of(config)
+        self.body_room = BodyRoom(max(limits.BODIES_BYTES_MAX, self.limits.body_bytes_max))
+
+    def run(self) -> bool:
+        """Listen and serve. False when the port can't be opened."""
+        self.connections: dict[Any, Any] = {}
+        self.http_factory = WebFactory(self)
+        self.ws_factory = LiveFactory(self, server=self.server_name)
+        self.ws_factory.setProtocolOptions(
+            autoPingTimeout=self.ping_timeout,
+            allowNullOrigin=True,  # the application looks at the origin
+            openHandshakeTimeout=self.websocket_handshake_timeout,
+            maxMessagePayloadSize=self.websocket_max_message_size,
+            maxFramePayloadSize=self.websocket_max_frame_size,
+        )
+        globalLogBeginner.beginLoggingTo([self._observe], redirectStandardIO=False, discardBuffer=True)
+        asyncio.set_event_loop(reactor._asyncioEventloop)
+        doors = DoorFactory(self.http_factory, self.limits, self._log_limit)
+        try:
+            self._port = reactor.listenTCP(self._config.http_port, doors, BACKLOG, self._config.bind)
+        except CannotListenError as exc:
+            logger.error("port not opened", extra={"event": "web_port_not_opened", "why": str(exc)})
+            return False
+        reactor.callLater(1, self.application_checker)
+        reactor.callLater(2, self.timeout_checker)
+        reactor.addSystemEventTrigger("before", "shutdown", self.kill_all_applications)
+        self.ready_callable()
+        reactor.run(installSignalHandlers=False)
+        return True
+
+    async def stop_listening(self) -> None:
+        """Take no new connections; those that are open end with the reactor."""
+        stopped = self._port.stopListening()
+        if stopped is not None:
+            await stopped.asFuture(asyncio.get_running_loop())
+
+    # ---- what channels ask
+
+    def may_be_known(self, headers: Headers) -> bool:
+        return credentials.may_be_known(headers)
+
+    async def is_known(self, headers: Headers) -> bool:
+        """Whether the head's session or token is good; no when too many ask at once."""
+        if self._questions >= QUESTIONS_MAX:
+            return False
+        self._questions += 1
+        try:
+            return await credentials.is_known(headers)
+        except Exception:  # a database that does not answer must not leave the connection waiting
+            logger.exception("session not looked up", extra={"event": "web_session_not_looked_up"})
+            return False
+        finally:
+            self._questions -= 1
+
+    def _observe(self, event: Any) -> None:
+        """What Twisted reports as an error: a port that can't accept, say. A few lines of a kind."""
+        if event.get("log_level", LogLevel.info) < LogLevel.error:
+            return
+        left_out = self._log_limit.left_out(str(event.get("log_namespace")), "")
+        if left_out is not None:
+            failure = event.get("log_failure")
+            why = failure.getErrorMessage() if failure is not None else formatEvent(event)
+            logger.error("twisted reports", extra={"event": "web_server_error", "why": why[:500], "left_out": left_out})

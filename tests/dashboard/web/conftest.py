@@ -1,0 +1,38 @@
+"""One running appliance for the tests of the web door, and its administrator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.appliance_process import RunningAppliance
+from tests.dashboard.web.visitor import Visitor
+
+
+@pytest.fixture(scope="package")
+def temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the appliance of these tests would put temporary files."""
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="package")
+def gantry(tmp_path_factory: pytest.TempPathFactory, temporary_folder: Path) -> Iterator[RunningAppliance]:
+    data = tmp_path_factory.mktemp("web") / "data"
+    with RunningAppliance(data, environment={"TMPDIR": str(temporary_folder)}) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def administrator(gantry: RunningAppliance) -> Visitor:
+    visitor = Visitor(f"http://{gantry.http}")
+    visitor.become_admin(first_run_token(gantry.output))
+    return visitor
+
+
+def first_run_token(output: str) -> str:
+    found = re.search(r"first-run\?token=(\S+)", output)
+    assert found is not None, output
+    return found[1]

@@ -1,0 +1,102 @@
+"""Deadlines of one connection: heads, bodies, silence. Real channels on a made-up clock."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+
+from dashboard.web import limits
+from dashboard.web.channel import WebChannel
+from dashboard.web.limits import BodyRoom
+
+
+class Visit:
+    """A channel with a peer that says what the test says."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.transport = StringTransport()
+        server = SimpleNamespace(
+            limits=SimpleNamespace(body_bytes_max=1 << 20),
+            body_room=BodyRoom(1 << 20),
+            connections={},
+            protocol_connected=lambda request: None,
+            protocol_disconnected=lambda request: None,
+            may_be_known=lambda headers: False,
+        )
+        door: Any = SimpleNamespace(waits=lambda: None, is_busy=lambda: None, tell=lambda *args, **facts: None)
+        self.channel = WebChannel(door)
+        self.channel.factory = SimpleNamespace(server=server)
+        self.channel.callLater = self.clock.callLater
+        self.channel.timeOut = limits.HEAD_SECONDS_MAX
+        self.channel.makeConnection(self.transport)
+
+    def says(self, text: str) -> None:
+        self.channel.dataReceived(text.replace("\n", "\r\n").encode())
+
+    @property
+    def answer(self) -> str:
+        return str(self.transport.value().partition(b"\r\n")[0].decode())
+
+    @property
+    def is_closed(self) -> bool:
+        return bool(self.transport.disconnecting or self.transport.disconnected)
+
+
+@pytest.fixture
+def visit() -> Visit:
+    return Visit()
+
+
+def test_a_head_that_drips_in_ends_with_its_time(visit: Visit) -> None:
+    visit.says("GET / HTTP/1.1\n")
+    for number in range(int(limits.HEAD_SECONDS_MAX)):
+        visit.says(f"X-{number}: y\n")
+        assert visit.answer == ""
+        visit.clock.advance(1)
+    assert visit.answer == "HTTP/1.1 408 Request Timeout"
+    visit.clock.advance(limits.LINGER_SECONDS_MAX)
+    assert visit.is_closed
+
+
+def test_silence_is_closed_without_a_word(visit: Visit) -> None:
+    visit.clock.advance(limits.HEAD_SECONDS_MAX)
+    assert visit.is_closed and visit.answer == ""
+
+
+def test_a_body_has_time_by_its_size(visit: Visit) -> None:
+    visit.says(f"POST / HTTP/1.1\nContent-Length: {limits.STRANGER_BODY_BYTES_MAX}\n\n")
+    visit.clock.advance(limits.HEAD_SECONDS_MAX + 1)
+    visit.says("x")
+    assert visit.answer == ""
+    visit.clock.advance(limits.body_seconds_max(limits.STRANGER_BODY_BYTES_MAX) - limits.HEAD_SECONDS_MAX)
+    assert visit.answer == "HTTP/1.1 408 Request Timeout"
+
+
+def test_after_a_refusal_a_peer_that_goes_on_is_cut_off(visit: Visit) -> None:
+    visit.says(f"POST / HTTP/1.1\nContent-Length: {1 << 30}\n\n")
+    assert visit.answer == "HTTP/1.1 413 Request Entity Too Large"
+    visit.channel.dataReceived(b"x" * limits.LINGER_BYTES_MAX)
+    assert not visit.is_closed
+    visit.channel.dataReceived(b"x")
+    assert visit.is_closed
+
+
+def test_a_request_behind_a_refused_one_is_not_read(visit: Visit) -> None:
+    visit.says("POST / HTTP/1.1\nContent-Length: 99999999\n\nGET /second HTTP/1.1\nHost: x\n\n")
+    visit.says("GET /third HTTP/1.1\nHost: x\n\n")
+    assert visit.transport.value().count(b"HTTP/1.1 ") == 1
+    assert len(visit.channel.requests) == 1
+
+
+def test_chunks_are_counted_whatever_their_size(visit: Visit) -> None:
+    visit.says("POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n")
+    for _ in range(limits.STRANGER_BODY_BYTES_MAX):
+        visit.says("1\nx\n")
+    assert visit.answer == ""
+    visit.says("1\nx\n")
+    assert visit.answer == "HTTP/1.1 413 Request Entity Too Large"
