@@ -17,7 +17,8 @@ import logging
 import os
 import re
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from appliance.config_loader import parse_value, settings_by_key, write_properties
@@ -33,6 +34,7 @@ logger = logging.getLogger(__name__)
 _NEVER_FROM_AFAR = re.compile(r"path|dir$|home|addr|filterServerNums|acl|tls", re.IGNORECASE)
 _SECRET = re.compile(r"password|secretKey|accessKey", re.IGNORECASE)
 MASK = "******"
+NOTHING: Mapping[str, str] = MappingProxyType({})
 REMARK_CHARS_MAX = 2048  # it names keys that the peer made up
 REQUEST_BYTES_MAX = 1 << 20  # a whole configuration has some 10 KiB
 
@@ -55,7 +57,8 @@ class ConfigUpdate(NamedTuple):
 class LiveConfig:
     """A process's configuration objects as requests see them.
 
-    file: what the process was started with, None: nothing. ignored: its keys that mean nothing here.
+    file: what the process was started with, None: nothing. ignored: its keys that mean nothing here. told: what is told
+    beside the objects' settings or instead of them; that is no setting, and sent back as it is it changes nothing.
     """
 
     def __init__(
@@ -65,18 +68,20 @@ class LiveConfig:
         changeable: Set[str],
         file: PropertiesFile | None = None,
         ignored: Sequence[str] = (),
+        told: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.version = DataVersion(int(time.time() * 1000), 0)
         self.ignored = tuple(ignored)
         self._configs = configs
         self._changeable = changeable
         self._file = file
+        self._told = told
         self._lock = asyncio.Lock()  # what is checked, written and put in force belongs together
 
     async def update(self, text: bytes) -> ConfigUpdate:
         """Do what the `key=value` lines say, in memory and on the disk, or refuse it whole. Raises BrokerError."""
         async with self._lock:
-            plan = plan_update(self._configs, text, changeable=self._changeable)
+            plan = plan_update(self._configs, text, changeable=self._changeable, told=self._told())
             remarks = [f"no setting here: {explain_ignored(plan.idle)}"] if plan.idle else []
             if plan.changes and (why := await self._keep({change.key: change.after for change in plan.changes})):
                 remarks.append(f"holds until the process ends: {why}")
@@ -104,7 +109,7 @@ class LiveConfig:
 
     def text(self) -> bytes:
         """Everything in force, one `key=value` a line, secrets masked."""
-        return shown_text(self._configs).encode()
+        return shown_text(self._configs, self._told()).encode()
 
 
 class UpdatePlan:
@@ -120,13 +125,16 @@ class UpdatePlan:
             object.__setattr__(config, name, value)  # frozen for everyone else: parts hold this very object
 
 
-def plan_update(configs: Sequence[Any], text: bytes, *, changeable: Set[str]) -> UpdatePlan:
+def plan_update(
+    configs: Sequence[Any], text: bytes, *, changeable: Set[str], told: Mapping[str, str] = NOTHING
+) -> UpdatePlan:
     """Check `key=value` lines against the configuration objects.
 
     Raises BrokerError: a key that may not change from afar, a value that is none of its kind.
     """
     wanted = _read_lines(text)
-    current = shown(configs)
+    settings_here = shown(configs)
+    current = {**settings_here, **told}
     known = {key for config in configs for key in settings_by_key(type(config))}
     _refuse_forbidden(wanted, current, known, changeable)
     values: list[tuple[Any, str, Any]] = []
@@ -141,7 +149,8 @@ def plan_update(configs: Sequence[Any], text: bytes, *, changeable: Set[str]) ->
             raise BrokerError(ResponseCode.INVALID_PARAMETER, str(exc)) from exc
         values += [(config, name, value) for name, value in parsed.items()]
         changes += [ConfigChange(key, current[key], value) for key, value in mine.items()]
-    return UpdatePlan(values, changes, sorted(key for key in wanted if key not in current))
+    idle = sorted(key for key, value in wanted.items() if key not in settings_here and told.get(key) != value)
+    return UpdatePlan(values, changes, idle)
 
 
 def shown(configs: Sequence[Any]) -> dict[str, str]:
@@ -157,9 +166,9 @@ def shown(configs: Sequence[Any]) -> dict[str, str]:
     return fixed | {key: MASK if value and _SECRET.search(key) else value for key, value in values.items()}
 
 
-def shown_text(configs: Sequence[Any]) -> str:
+def shown_text(configs: Sequence[Any], told: Mapping[str, str] = NOTHING) -> str:
     """The same as a properties file, sorted by key."""
-    return "".join(f"{key}={value}\n" for key, value in sorted(shown(configs).items()))
+    return "".join(f"{key}={value}\n" for key, value in sorted({**shown(configs), **told}.items()))
 
 
 def _read_lines(text: bytes) -> dict[str, str]:

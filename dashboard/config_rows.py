@@ -16,6 +16,7 @@ from typing import Any
 from appliance.changeable_settings import CHANGEABLE
 from appliance.config import BrokerConfig
 from appliance.config_loader import parse_value, settings_by_key
+from appliance.ignored_settings import IGNORED
 from appliance.setting_ranges import describe_range
 from gantrymq.errors import ConfigError
 from store.config import MessageStoreConfig
@@ -89,6 +90,8 @@ def _row(key: str, value: str) -> SettingRow:
         default = _text(item)
         kind = _kind(config_class, item.name)
         allowed = {"number": describe_range(key), "bool": "true or false"}.get(kind, "")
+    elif key in IGNORED:
+        doc, default = f"does nothing here: {IGNORED[key]}", value
     return SettingRow(key, MASK if value and _SECRET.search(key) else value, doc, default, kind, allowed, _refusal(key))
 
 
@@ -101,6 +104,8 @@ def _refusal(key: str) -> str | None:
         return "names a file, a folder, an address or a guard: never changed by a request, edit the file"
     if key in _known():
         return "read at the start: edit the file and restart"
+    if key in IGNORED:
+        return f"does nothing here: {IGNORED[key]}"
     return "has one value only, or is not a setting of this broker"
 
 

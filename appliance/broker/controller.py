@@ -43,6 +43,7 @@ from appliance.broker.stats import BrokerStatsManager
 from appliance.broker.subscription_group import SubscriptionGroupManager
 from appliance.broker.timer.rolling import Rolling
 from appliance.broker.timer.service import TimerService
+from appliance.broker.told_settings import told_settings
 from appliance.broker.topic_config import TopicConfigManager
 from appliance.broker.topic_retention import TopicRetention
 from appliance.broker.topic_sharing import TopicSharing
@@ -87,7 +88,13 @@ class BrokerController:
     ) -> None:
         self.config = config
         self.store_config = store_config
-        self.live_config = LiveConfig([config, store_config], changeable=CHANGEABLE, file=file, ignored=ignored)
+        self.live_config = LiveConfig(
+            [config, store_config],
+            changeable=CHANGEABLE,
+            file=file,
+            ignored=ignored,
+            told=lambda: told_settings(config, store_config),
+        )
         folder = store_config.root / "config"
         self.topics = TopicConfigManager(folder / "topics.json", config)
         self.groups = SubscriptionGroupManager(folder / "subscriptionGroup.json", config)

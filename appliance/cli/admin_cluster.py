@@ -190,15 +190,16 @@ async def set_config(admin: AdminClient, arguments: argparse.Namespace) -> Shown
     else:
         servers = {broker.name: broker.address for broker in await choose_brokers(admin, arguments.broker)}
 
-    async def change(name: str) -> None:
+    async def change(name: str) -> str | None:
         if arguments.namesrv_settings:
             await admin.update_name_server_config(servers[name], changes)
-        else:
-            await admin.update_broker_config(servers[name], changes)
+            return None
+        return await admin.update_broker_config(servers[name], changes)
 
-    done, failures = await ask_each(servers, change)
+    remarks, failures = await ask_each(servers, change)
     if failures:
-        raise PartlyDone(list(done), failures)
+        raise PartlyDone(list(remarks), failures)
+    plan.lines = [*plan.lines, *(f"{name}: {remark}" for name, remark in remarks.items() if remark)]
     return plan
 
 

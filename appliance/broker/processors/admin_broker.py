@@ -47,7 +47,7 @@ async def update_config(
 
 
 def get_config(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """26: the settings in force."""
+    """26: the settings in force, and what RocketMQ's others amount to."""
     version = broker.live_config.version.to_json().decode()
     return request.reply(ext_fields={"version": version}, body=broker.live_config.text())
 
