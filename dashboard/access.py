@@ -33,6 +33,7 @@ SESSION_LIFE_S = 7 * 86400  # a session ends then even if it was never idle
 SESSION_TOUCH_S = 300  # how often the idle limit is pushed on (each push is a write to the database)
 SESSION_STARTED = "started_at"
 SESSION_TOUCHED = "touched_at"
+SESSION_ADDRESS = "address"
 
 
 class Permission(StrEnum):
@@ -194,9 +195,10 @@ def account_of_session(session_key: str | None) -> Principal | None:
     return principal_of(get_user(_SessionHolder(session)))  # type: ignore[arg-type]
 
 
-def start_session_clock(session: Any, now: float | None = None) -> None:
-    """Note when a session began; log-in and first run call this."""
-    session[SESSION_STARTED] = session[SESSION_TOUCHED] = int(now or time.time())
+def start_session_clock(session: Any, address: str) -> None:
+    """Note when a session began, and from where; log-in and first run call this."""
+    session[SESSION_STARTED] = session[SESSION_TOUCHED] = int(time.time())
+    session[SESSION_ADDRESS] = address
 
 
 async def _keep_session(request: HttpRequest) -> bool:

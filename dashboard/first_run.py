@@ -54,8 +54,8 @@ def token_opens(token: str) -> bool:
     )
 
 
-def claim(token: str, username: str, password: str) -> User:
-    """Use the token up and make the administrator; of many at once one wins. Raises SetupRefused."""
+def claim(token: str, username: str, password_hash: str) -> User:
+    """Use the token up and make the administrator; of many at once one wins. Raises SetupRefused. Blocking."""
     with transaction.atomic():  # SQLite: BEGIN IMMEDIATE, so claims queue up here
         now = timezone.now()
         taken = SetupToken.objects.filter(token_hash=hash_secret(token), used_at=None, expires_at__gt=now).update(
@@ -65,6 +65,6 @@ def claim(token: str, username: str, password: str) -> User:
             raise SetupRefused("This set-up link was used already, has expired, or is not ours.")
         if admin_exists():
             raise SetupRefused("This appliance has an administrator already.")
-        user = User.objects.create_user(username, password, Role.ADMIN)
+        user = User.objects.create(username=username, password=password_hash, role=Role.ADMIN)
     logger.info("first administrator created", extra={"event": "first_admin_created", "username": user.username})
     return user

@@ -1,58 +1,95 @@
-"""Guessing passwords is made slow: five wrong tries within five minutes close the door for ten.
+"""Guessing passwords is made slow. Who tries is counted, and a name is never locked for everybody.
 
-Counted per account name and address together, so that a stranger elsewhere can't lock a person out; and per address
-and per account name alone with higher limits, so that neither many names nor many addresses help.
+Wrong tries within five minutes, and what they close for ten:
+
+    of one account and one source   5     the account, for this source
+    of one address                  30    every account, for this address
+    of one account by strangers     100   nothing; but while it lasts, an address has 2 tries instead of 5
+
+A source is an address, or a browser that has logged in to the account before (`known_browsers`). Such a browser has its
+own five tries, and the other two rules do not concern it. So who has been here can't be locked out from elsewhere, and
+who comes from an address that did nothing wrong always has his tries.
+
+A try is booked as a failure before its password is looked at, and taken back when it was right: tries that come at the
+same moment can't all find the door open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dashboard.models import LoginFailure
+from dashboard.known_browsers import Source, account_key
+from dashboard.models import BookingTurn, LoginFailure
 
 WINDOW = timedelta(minutes=5)
 LOCKED_FOR = timedelta(minutes=10)
-PAIR_FAILURES_MAX = 5
+SOURCE_FAILURES_MAX = 5
 ADDRESS_FAILURES_MAX = 30
-NAME_FAILURES_MAX = 100
+ACCOUNT_FAILURES_MAX = 100
+PRESSED_SOURCE_FAILURES_MAX = 2
 
 
-def name_key(username: str) -> str:
-    return username.strip().lower()[:64]
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """What came of asking for a try: a booked failure, or the moment from which on it may be asked again."""
+
+    failure_id: int | None = None
+    locked_until: datetime | None = None
 
 
-async def locked_until(username: str, address: str, now: datetime | None = None) -> datetime | None:
-    """When this name may be tried again from this address; None means now."""
+def book(username: str, source: Source, now: datetime | None = None) -> Booking:
+    """Count a try as a failure, unless it may not be made. Blocking."""
     now = now or timezone.now()
+    account = account_key(username)
+    with transaction.atomic():  # SQLite: BEGIN IMMEDIATE, so bookings queue up here
+        BookingTurn.take()  # and here on databases that lock rows
+        LoginFailure.objects.filter(at__lt=now - WINDOW - LOCKED_FOR).delete()
+        until = _locked_until(account, source, now)
+        if until is not None:
+            return Booking(locked_until=until)
+        failure = LoginFailure.objects.create(
+            account_key=account, source=source.key, is_known_browser=source.is_known, at=now
+        )
+    return Booking(failure_id=failure.pk)
+
+
+def take_back(booking: Booking) -> None:
+    """The try was not made after all. Blocking."""
+    if booking.failure_id is not None:
+        LoginFailure.objects.filter(pk=booking.failure_id).delete()
+
+
+def forgive(username: str, source: Source) -> None:
+    """A right password clears the account's count for this source, with the booking of this try. Blocking."""
+    LoginFailure.objects.filter(account_key=account_key(username), source=source.key).delete()
+
+
+def _locked_until(account: str, source: Source, now: datetime) -> datetime | None:
     recent = LoginFailure.objects.filter(at__gt=now - WINDOW - LOCKED_FOR)
-    key = name_key(username)
-    ends = [
-        await _end_of_lock(recent.filter(username_key=key, address=address), PAIR_FAILURES_MAX),
-        await _end_of_lock(recent.filter(address=address), ADDRESS_FAILURES_MAX),
-        await _end_of_lock(recent.filter(username_key=key), NAME_FAILURES_MAX),
-    ]
+    allowed = SOURCE_FAILURES_MAX
+    if not source.is_known and _is_pressed(account, now):
+        allowed = PRESSED_SOURCE_FAILURES_MAX
+    ends = [_end_of_lock(recent.filter(account_key=account, source=source.key), allowed)]
+    if not source.is_known:
+        ends.append(_end_of_lock(recent.filter(source=source.key), ADDRESS_FAILURES_MAX))
     return max((end for end in ends if end is not None and end > now), default=None)
 
 
-async def note_failure(username: str, address: str, now: datetime | None = None) -> None:
-    """Count one wrong try, and forget what no longer matters."""
-    now = now or timezone.now()
-    await LoginFailure.objects.filter(at__lt=now - WINDOW - LOCKED_FOR).adelete()
-    await LoginFailure.objects.acreate(username_key=name_key(username), address=address[:64], at=now)
+def _is_pressed(account: str, now: datetime) -> bool:
+    """Whether strangers guess at this account from many addresses."""
+    tries = LoginFailure.objects.filter(account_key=account, is_known_browser=False, at__gt=now - WINDOW)
+    return len(tries.values_list("pk")[:ACCOUNT_FAILURES_MAX]) == ACCOUNT_FAILURES_MAX
 
 
-async def forgive(username: str, address: str) -> None:
-    """A right password clears the name's count from this address."""
-    await LoginFailure.objects.filter(username_key=name_key(username), address=address).adelete()
-
-
-async def _end_of_lock(failures: QuerySet[LoginFailure], allowed: int) -> datetime | None:
-    newest_first = [at async for at in failures.order_by("-at").values_list("at", flat=True)[: allowed * 3]]
-    return end_of_lock(newest_first, allowed)
+def _end_of_lock(failures: QuerySet[LoginFailure], allowed: int) -> datetime | None:
+    newest_first = failures.order_by("-at").values_list("at", flat=True)[: allowed * 3]
+    return end_of_lock(list(newest_first), allowed)
 
 
 def end_of_lock(newest_first: Sequence[datetime], allowed: int) -> datetime | None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.core.validators import RegexValidator
-from django.db import models
+from django.db import connection, models
 from django.db.models.functions import Lower
 
 
@@ -68,17 +68,30 @@ class SetupToken(models.Model):
 
 
 class LoginFailure(models.Model):
-    """One failed log-in; lockout.py counts them and forgets old ones."""
+    """One failed log-in, or one under way; lockout.py counts them and forgets old ones."""
 
-    username_key = models.CharField(max_length=64)  # lower case, cut
-    address = models.CharField(max_length=64)
+    account_key = models.CharField(max_length=64)  # lower case, cut
+    source = models.CharField(max_length=64)  # an address, or a known browser
+    is_known_browser = models.BooleanField(default=False)
     at = models.DateTimeField()
 
     class Meta:
         indexes = [
-            models.Index(fields=["username_key", "at"]),
-            models.Index(fields=["address", "at"]),
+            models.Index(fields=["account_key", "at"]),
+            models.Index(fields=["source", "at"]),
+            models.Index(fields=["at"]),
         ]
+
+
+class BookingTurn(models.Model):
+    """One row that whoever books a try holds until he is done: counting and booking are one step."""
+
+    @classmethod
+    def take(cls) -> None:
+        """Wait for the turn; call it in a transaction. SQLite's immediate transactions take turns by themselves."""
+        if connection.features.has_select_for_update:
+            cls.objects.get_or_create(pk=1)
+            cls.objects.select_for_update().get(pk=1)
 
 
 class ApiToken(models.Model):

@@ -110,6 +110,7 @@ SESSION_COOKIE_AGE = 12 * 3600  # seconds without a request; the absolute limit 
 CSRF_COOKIE_NAME = f"gantry_csrf_{APPLIANCE.http_port}"
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True  # htmx sends the token from the page (hx-headers), not from the cookie
+KNOWN_BROWSER_COOKIE_NAME = f"gantry_known_{APPLIANCE.http_port}"  # see known_browsers
 CSRF_FAILURE_VIEW = "dashboard.views.errors.csrf_failure"
 
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}

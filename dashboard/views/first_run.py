@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from asgiref.sync import sync_to_async
-from django.contrib.auth import alogin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from dashboard import first_run as setup
-from dashboard.access import Permission, requires, start_session_clock
+from dashboard import hashing
+from dashboard.access import Permission, requires
+from dashboard.client_address import client_address
 from dashboard.forms import FirstRunForm
+from dashboard.in_flight import TooManyAtOnce
+from dashboard.known_browsers import remember
+from dashboard.log_in import start_session
+from dashboard.log_in_door import RETRY_AFTER_S
 
 
 @requires(Permission.OPEN)
@@ -26,13 +31,21 @@ async def first_run(request: HttpRequest) -> HttpResponse:
     form = FirstRunForm(request.POST)
     if not await sync_to_async(form.is_valid)():
         return render(request, "first_run/first_run.html", {"form": form, "token": token}, status=422)
+    wanted = form.cleaned_data
     try:
-        user = await sync_to_async(setup.claim)(token, form.cleaned_data["username"], form.cleaned_data["password"])
+        password_hash = await hashing.known.hash(client_address(request), wanted["password"])
+        user = await sync_to_async(setup.claim)(token, wanted["username"], password_hash)
+    except TooManyAtOnce:
+        form.add_error(None, "Too much at once. Try again in a moment.")
+        response = render(request, "first_run/first_run.html", {"form": form, "token": token}, status=429)
+        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+        return response
     except setup.SetupRefused:
         return await _closed(request)
-    await alogin(request, user, backend="django.contrib.auth.backends.ModelBackend")
-    start_session_clock(request.session)
-    return redirect("overview")
+    await start_session(request, user)
+    overview = redirect("overview")
+    remember(request, overview, user.get_username())
+    return overview
 
 
 async def _closed(request: HttpRequest) -> HttpResponse:

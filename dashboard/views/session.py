@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 
-from django.contrib.auth import aauthenticate, alogin, alogout
+from django.contrib.auth import alogout
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard import lockout, units
-from dashboard.access import Permission, principal_of, requires, start_session_clock
+from dashboard import units
+from dashboard.access import Permission, requires
 from dashboard.client_address import client_address
 from dashboard.forms import LoginForm
+from dashboard.known_browsers import remember
+from dashboard.log_in import Outcome, start_session, try_password
 
 logger = logging.getLogger(__name__)
 
@@ -35,24 +36,36 @@ async def login(request: HttpRequest) -> HttpResponse:
     form = LoginForm(request.POST)
     if not form.is_valid():
         return render(request, "session/login.html", {"form": form, "next": target}, status=422)
-    username, address = form.cleaned_data["username"], client_address(request)
-    until = await lockout.locked_until(username, address)
-    if until is not None:
-        wait = units.duration(max(60, int((until - timezone.now()).total_seconds()) + 59))
+    username = form.cleaned_data["username"]
+    outcome = await try_password(request, username, form.cleaned_data["password"])
+    if outcome.user is None:
+        return _refused(request, form, target, outcome)
+    await start_session(request, outcome.user)
+    logger.info(
+        "logged in", extra={"event": "login", "username": str(outcome.user), "address": client_address(request)}
+    )
+    response = redirect(target)
+    remember(request, response, username)
+    return response
+
+
+def _refused(request: HttpRequest, form: LoginForm, target: str, outcome: Outcome) -> HttpResponse:
+    """The form again, with the reason; the same for a wrong name and for a wrong password."""
+    if outcome.is_locked:
+        wait = units.duration(max(60, outcome.wait_s + 59))
         form.add_error(None, f"Too many wrong tries. Wait {wait}, then try again.")
-        return render(request, "session/login.html", {"form": form, "next": target}, status=429)
-    user = await aauthenticate(request, username=username, password=form.cleaned_data["password"])
-    if principal_of(user) is None:
-        await lockout.note_failure(username, address)
-        logger.warning("log-in failed", extra={"event": "login_failed", "username": username, "address": address})
+    elif outcome.wait_s:
+        form.add_error(None, "Too many log-ins at once. Try again in a moment.")
+    else:
         form.add_error(None, WRONG)
-        return render(request, "session/login.html", {"form": form, "next": target}, status=422)
-    assert user is not None
-    await lockout.forgive(username, address)
-    await alogin(request, user)  # a new session key
-    start_session_clock(request.session)
-    logger.info("logged in", extra={"event": "login", "username": user.get_username(), "address": address})
-    return redirect(target)
+        # what was typed is not written down when nobody has that name: it may have been the password
+        facts = {"event": "login_failed", "username": outcome.tried or None, "address": client_address(request)}
+        logger.warning("log-in failed", extra=facts)
+    status = 429 if outcome.wait_s else 422
+    response = render(request, "session/login.html", {"form": form, "next": target}, status=status)
+    if outcome.wait_s:
+        response.headers["Retry-After"] = str(outcome.wait_s)
+    return response
 
 
 @requires(Permission.ACCOUNT)

@@ -100,6 +100,17 @@ def users(make_user: Callable[..., User]) -> dict[str, User]:
     return {role.value: make_user(role) for role in Role}
 
 
+class ClientAt(AsyncClient):
+    """A client at an address of its own."""
+
+    def __init__(self, address: str, **options: Any) -> None:
+        super().__init__(**options)
+        self._address = address
+
+    def _base_scope(self, **request: Any) -> dict[str, Any]:
+        return dict(super()._base_scope(**request)) | {"client": [self._address, 4711]}
+
+
 class Api:
     """Calls with one token."""
 
