@@ -1,0 +1,65 @@
+"""S13: another site's page can't act for who is logged in, and looking changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.apps import apps
+
+from dashboard.gateway import Gateway
+from dashboard.models import User
+from dashboard.reports_schedule import ensure_plan
+from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.test_access import all_patterns, example_address
+
+UNSAFE = ("post", "put", "patch", "delete")
+# What a page elsewhere could put behind an address that it makes a browser open.
+TEMPTATIONS = {"name": "forged", "queues": "1", "perm": "read-write", "confirm": "forged", "days": "1", "delete": "1"}
+
+
+async def test_every_unsafe_request_of_a_session_needs_the_forms_token(log_in: Client, gateway: Gateway) -> None:
+    client = await log_in("admin", enforce_csrf_checks=True)
+    for route, item in all_patterns():
+        for method in UNSAFE:
+            response = await getattr(client, method)(example_address(route), TEMPTATIONS)
+            is_rest = getattr(item.callback, "checks_itself", False)
+            expected = {401, 405} if is_rest else {403}  # REST doesn't look at the cookie at all
+            assert response.status_code in expected, (method, route, response.status_code)
+
+
+async def test_a_token_needs_no_cookie_and_no_forms_token(users: dict[str, User], gateway: Gateway) -> None:
+    client = await api_for(users["operator"])
+    assert (await client.call("post", "/topics", {"name": "by-token", "queues": 1}))[0] == 201
+
+
+async def test_looking_at_every_address_changes_nothing(log_in: Client, gateway: Gateway) -> None:
+    client = await log_in("admin")
+    await ensure_plan()  # the page of reports makes its one row when it is first looked at
+    before = await state_of(gateway)
+    for route, item in all_patterns():
+        if item.name != "static":
+            for method in ("get", "head"):
+                await getattr(client, method)(example_address(route), TEMPTATIONS)
+    assert await state_of(gateway) == before
+    assert (await client.get("/topics")).status_code == 200, "a look logged somebody out"
+
+
+async def state_of(gateway: Gateway) -> tuple[Any, ...]:
+    """Every row that says something, and the cluster's topics and groups."""
+    topics = sorted(row.name for row in (await gateway.topics()).rows)
+    groups = sorted((await gateway.group_names())[0])
+    return await rows(), topics, groups
+
+
+@sync_to_async
+def rows() -> dict[str, list[Any]]:
+    return {
+        model._meta.label: sorted(model.objects.values_list("pk", *_telling(model)), key=repr)
+        for model in apps.get_app_config("dashboard").get_models()
+    }
+
+
+def _telling(model: Any) -> list[str]:
+    names = {field.name for field in model._meta.concrete_fields} - {model._meta.pk.name}
+    return sorted(names - {"last_login", "last_used_at"})

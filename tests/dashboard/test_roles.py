@@ -1,0 +1,126 @@
+"""S12: every address and every REST operation, for nobody and for each role and token, against a written table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import AsyncClient
+
+from dashboard.api import api
+from dashboard.gateway import Gateway
+from dashboard.models import User
+from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.test_access import OPEN, all_patterns, example_address
+
+READERS, OPERATORS, ADMINS = {"reader", "operator", "admin"}, {"operator", "admin"}, {"admin"}
+METHODS = ("get", "post", "put", "patch", "delete")
+
+# Written out on purpose: this is the table that the code must agree with. By the address's name; any method.
+PAGES = {
+    "overview": READERS,
+    "overview-live": READERS,
+    "topics": READERS,
+    "topic-create": OPERATORS,
+    "topic": READERS,
+    "topic-message": READERS,
+    "topic-send": OPERATORS,
+    "topic-queues": READERS,
+    "topic-groups": READERS,
+    "topic-settings": OPERATORS,
+    "topic-delete": OPERATORS,
+    "groups": READERS,
+    "group": READERS,
+    "group-reset": OPERATORS,
+    "index": READERS,  # of the reports
+    "run": OPERATORS,
+    "schedule": OPERATORS,
+    "runs": READERS,
+    "detail": READERS,
+    "download": READERS,
+    "broker-config": ADMINS,
+    "logout": READERS,
+    "tokens": READERS,
+    "token-revoke": READERS,
+    "api-openapi": READERS,
+    "api-docs": READERS,
+}
+
+# What a token needs: its scope, and the role of its account.
+READ, WRITE, CONFIG = {"read", "write", "config"}, {"write", "config"}, {"config"}
+REST = {
+    ("get", "/topics"): (READ, READERS),
+    ("post", "/topics"): (WRITE, OPERATORS),
+    ("get", "/topics/no-such"): (READ, READERS),
+    ("put", "/topics/no-such"): (WRITE, OPERATORS),
+    ("delete", "/topics/no-such"): (WRITE, OPERATORS),
+    ("get", "/groups"): (READ, READERS),
+    ("get", "/groups/no-such"): (READ, READERS),
+    ("post", "/groups/no-such/reset"): (WRITE, OPERATORS),
+    ("get", "/brokers/no-such/config"): (CONFIG, ADMINS),
+    ("put", "/brokers/no-such/config"): (CONFIG, ADMINS),
+    ("get", "/cluster"): (READ, READERS),
+}
+
+
+def is_closed(response: HttpResponse) -> bool:
+    """Whether the guard kept somebody out."""
+    to_log_in = response.status_code == 302 and response.headers["Location"].startswith("/login")
+    return response.status_code in (401, 403) or to_log_in
+
+
+def guarded_patterns() -> dict[str, str]:
+    """Name and example address of everything that is neither open nor REST."""
+    return {
+        item.name: example_address(route)
+        for route, item in all_patterns()
+        if item.name not in OPEN and not getattr(item.callback, "checks_itself", False)
+    }
+
+
+def test_the_tables_have_every_address_and_every_operation() -> None:
+    assert set(guarded_patterns()) == set(PAGES)
+    operations = {
+        (method.lower(), (prefix + path).replace("{name}", "no-such"))
+        for prefix, router in api._routers
+        for path, view in router.path_operations.items()
+        for operation in view.operations
+        for method in operation.methods
+    }
+    assert operations == set(REST)
+
+
+@pytest.mark.parametrize("role", ["nobody", "reader", "operator", "admin"])
+async def test_pages_open_to_whom_the_table_names(role: str, log_in: Client, gateway: Gateway) -> None:
+    for name, address in guarded_patterns().items():
+        client = AsyncClient() if role == "nobody" else await log_in(role)
+        for method in METHODS:
+            response = await getattr(client, method)(address)
+            # Logging out by POST ends the session: what comes after it is nobody's.
+            may = role in PAGES[name] and not (name == "logout" and method in ("put", "patch", "delete"))
+            if name == "logout" and method == "post" and may:
+                assert response.status_code == 302
+                continue
+            assert is_closed(response) is not may, (role, method, address, response.status_code)
+
+
+@pytest.mark.parametrize("scope", ["read", "write", "config"])
+async def test_tokens_open_what_their_scope_and_their_account_both_allow(
+    scope: str, users: dict[str, User], gateway: Gateway
+) -> None:
+    for role, user in users.items():
+        client = await api_for(user, scope)
+        for (method, address), (scopes, roles) in REST.items():
+            body: Any = None if method in ("get", "delete") else {}
+            status, _ = await client.call(method, address, body)
+            may = scope in scopes and role in roles
+            assert (status in (401, 403)) is not may, (scope, role, method, address, status)
+
+
+@pytest.mark.parametrize("secret", ["", "gmq_", "gmq_" + "x" * 43, "gmq_\xe4"])
+async def test_no_token_and_made_up_ones_open_nothing(secret: str, users: dict[str, User], gateway: Gateway) -> None:
+    client = AsyncClient()
+    for method, address in REST:
+        response = await getattr(client, method)("/api/v1" + address, headers={"authorization": f"Bearer {secret}"})
+        assert response.status_code == 401, (method, address, response.status_code)
