@@ -72,6 +72,7 @@ class LiveConfig:
     ) -> None:
         self.version = DataVersion(int(time.time() * 1000), 0)
         self.ignored = tuple(ignored)
+        self.refusals = Refusals()
         self._configs = configs
         self._changeable = changeable
         self._file = file
@@ -110,6 +111,19 @@ class LiveConfig:
     def text(self) -> bytes:
         """Everything in force, one `key=value` a line, secrets masked."""
         return shown_text(self._configs, self._told()).encode()
+
+
+@dataclasses.dataclass
+class Refusals:
+    """Requests for settings that were refused: how many, who asked last, when (monotonic seconds)."""
+
+    count: int = 0
+    last_peer: str = ""
+    last_at: float | None = None
+
+    def note(self, peer: str) -> None:
+        self.count += 1
+        self.last_peer, self.last_at = peer, time.monotonic()
 
 
 class UpdatePlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboard import units
 from dashboard.live.board import BrokerFacts
-from dashboard.live.services import REFUSALS_REMEMBERED_S, LaneCounts, Services
+from dashboard.live.services import ATTACK_REMEMBERED_S, REFUSALS_REMEMBERED_S, LaneCounts, Services
 from dashboard.problems import Level, Problem
 
 TIMER_BEHIND_MS = 5000  # normal is below 100 ms; a busy machine may take a second
@@ -20,6 +20,7 @@ def service_problems(facts: BrokerFacts) -> list[Problem]:
             _not_saved(facts.name, services),
             _not_registered(facts.name, services),
             _out_of_files(facts.name, services),
+            _attacked(facts.name, services),
             _refusing(facts),
             _timer(facts.name, services),
             _not_shared(facts.name, services),
@@ -64,6 +65,20 @@ def _out_of_files(name: str, services: Services) -> Problem | None:
         f"may have {units.count(services.open_files_max)} files and connections open",
         "See who opens so many connections, or start with a higher limit: `ulimit -n 65536` (systemd: "
         "LimitNOFILE=65536). The rest is kept for the store: messages on open connections are safe.",
+    )
+
+
+def _attacked(name: str, services: Services) -> Problem | None:
+    ago_s = services.settings_refused_s
+    if ago_s is None or ago_s > ATTACK_REMEMBERED_S:
+        return None
+    return Problem(
+        Level.WARN,
+        f"Somebody asked {name} for settings that no request may change",
+        f"{units.count(services.settings_refused)} requests refused, the last from {services.settings_refused_from}, "
+        f"{units.duration(ago_s)} ago",
+        "Nothing was changed. Public attacks on RocketMQ begin so: if that address is none of yours, close the port to "
+        "it, and ask for accounts (--accounts). The broker's log names the settings (settings_refused).",
     )
 
 

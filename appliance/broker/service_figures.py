@@ -43,6 +43,7 @@ def service_figures(broker: BrokerController) -> dict[str, str]:
         "connections": str(broker.server.connection_count + broker.vip_server.connection_count),
         "connectionsParked": str(broker.lanes.parked_count),  # bring more requests than can be served now
         **_files(broker),
+        **_refused_settings(broker),
         "heldPullRequests": str(broker.hold.held_count),
         "consumerFilters": str(len(broker.filters)),  # SQL92 conditions, those of groups that left for a day too
         "tlsMode": broker.config.effective_tls_mode,  # disabled, permissive or enforcing
@@ -60,8 +61,22 @@ def _files(broker: BrokerController) -> dict[str, str]:
     return {
         "openFilesMax": str(files_max()),
         "connectionsRefusedForFiles": str(count + vip_count),
-        "outOfFilesSecondsAgo": "never" if last is None else str(int(time.monotonic() - last)),
+        "outOfFilesSecondsAgo": _seconds_ago(last),
     }
+
+
+def _refused_settings(broker: BrokerController) -> dict[str, str]:
+    """Requests for settings that no request may change: public attacks on RocketMQ begin with them."""
+    refusals = broker.live_config.refusals
+    return {
+        "settingsRefused": str(refusals.count),
+        "settingsRefusedFrom": refusals.last_peer or "none",
+        "settingsRefusedSecondsAgo": _seconds_ago(refusals.last_at),
+    }
+
+
+def _seconds_ago(moment: float | None) -> str:
+    return "never" if moment is None else str(int(time.monotonic() - moment))
 
 
 def _lane(lane: Lane, prefix: str, *, is_told: bool) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+ATTACK_REMEMBERED_S = 3600.0  # somebody who tried a public attack is told of for an hour
 REFUSALS_REMEMBERED_S = 60.0  # a lane that refused a request this long ago still counts as refusing
 
 
@@ -31,6 +32,9 @@ class Services:
     connections_refused_for_files: int | None = None  # since the start
     out_of_files_s: int | None = None  # seconds since one was last refused for want of files; None: never
     open_files_max: int | None = None
+    settings_refused: int | None = None  # requests for settings that no request may change
+    settings_refused_from: str = ""  # the last one's sender
+    settings_refused_s: int | None = None  # seconds since; None: never
     held_pulls: int | None = None
     transactions_pending: int | None = None
     transactions_checked_ms: int | None = None  # when producers were last asked; 0 never
@@ -70,6 +74,9 @@ def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, st
         connections_refused_for_files=_number(info.get("connectionsRefusedForFiles")),
         out_of_files_s=_number(info.get("outOfFilesSecondsAgo")),
         open_files_max=_number(info.get("openFilesMax")),
+        settings_refused=_number(info.get("settingsRefused")),
+        settings_refused_from=info.get("settingsRefusedFrom", ""),
+        settings_refused_s=_number(info.get("settingsRefusedSecondsAgo")),
         held_pulls=_number(info.get("heldPullRequests")),
         transactions_pending=_number(info.get("transactionPending")),
         transactions_checked_ms=_number(info.get("transactionLastCheckTimestamp")),

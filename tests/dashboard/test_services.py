@@ -60,6 +60,12 @@ def test_a_healthy_broker_has_no_problem() -> None:
             "too few files left",
             "41 refused since its start, the last 3 s ago; it may have 300 files",
         ),
+        (
+            {"settingsRefused": "2", "settingsRefusedFrom": "198.51.100.7:40000", "settingsRefusedSecondsAgo": "90"},
+            Level.WARN,
+            "settings that no request may change",
+            "2 requests refused, the last from 198.51.100.7:40000",
+        ),
         ({"topicsNotShared": "3"}, Level.WARN, "could not create 3", "first message"),
         (
             {"subscriptionDisagreements": "7", "subscriptionDisagreementGroups": "a,b,c,d,e,f,g"},
@@ -75,6 +81,11 @@ def test_a_figure_that_means_trouble_is_a_problem_with_evidence(
     [(found_level, found_title, found_evidence)] = problems_of(facts_of(100.0, changes))
     assert found_level is level
     assert title in found_title and evidence in found_evidence
+
+
+def test_an_attack_is_told_for_an_hour() -> None:
+    changes = {"settingsRefused": "2", "settingsRefusedFrom": "198.51.100.7:1", "settingsRefusedSecondsAgo": "3601"}
+    assert problems_of(facts_of(100.0, changes)) == []
 
 
 @pytest.mark.parametrize("ago", ["never", "61"])
