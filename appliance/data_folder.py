@@ -5,8 +5,10 @@ DATA/dashboard/               db.sqlite3, secret_key
 DATA/accounts/                appliance.yml, conf/plain_acl.yml, conf/acl/ (with --accounts)
 DATA/namesrv/                 namesrv.properties, kvConfig.json
 DATA/brokers/<name>/          broker.properties, store/
-DATA/reports/                 lake, runs, install.json
+DATA/reports/                 lake, runs, install.json, gantry.format
 DATA/logs/                    one file a process, rotated
+DATA/gantry.format            which format the folder has (store/format_stamp.py)
+DATA/before-format-<n>/       what a start with a newer version has rewritten, as it was
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import tempfile
 from pathlib import Path
 
 from appliance.appliance_config import ApplianceConfig
+from appliance.formats import DATA, bring_up_to_date
 from gantrymq.errors import GantryError
 
 SECRET_BYTES = 48
@@ -37,7 +40,9 @@ class DataFolderInUse(GantryError):
 
 
 def lay_out(config: ApplianceConfig) -> None:
-    """Make the folders and the secrets that are missing; tighten the mode of the data folder."""
+    """Make the folders and the secrets that are missing; tighten the mode of the data folder. NewerFormat."""
+    if config.data.is_dir():
+        bring_up_to_date(config.data, DATA)  # before anything else is written
     for folder in (
         config.data,
         config.dashboard_folder,
@@ -48,6 +53,7 @@ def lay_out(config: ApplianceConfig) -> None:
     ):
         folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
     config.data.chmod(FOLDER_MODE)
+    bring_up_to_date(config.data, DATA)
     ensure_secret(config.dashboard_folder / "secret_key")
 
 

@@ -5,12 +5,13 @@
     <root>/consumequeue/<topic>/<queue>/<20 digits>  20-byte units: where a message lies, its size, its tag's hash
     <root>/index/<17 digits>                       hash tables from keys to offsets, named by their local time of birth
     <root>/checkpoint  abort  lock                 how far the disk has it; unclean stop; one process only
+    <root>/gantry.format  othersBytes.json         ours: the folder's format; what others held on its disk
 
 A file has its full size from birth and is sparse. What is promised, and what a crash leaves, stands in recovery.py.
 """
 
 from store.config import MessageStoreConfig
-from store.errors import StoreDamaged, StoreError, StoreLocked, StoreNotRunning
+from store.errors import NewerFormat, StampDamaged, StoreDamaged, StoreError, StoreLocked, StoreNotRunning
 from store.message_store import MessageStore
 from store.results import (
     ConsumeQueueUnit,
@@ -31,10 +32,12 @@ __all__ = [
     "GetMessageStatus",
     "MessageStore",
     "MessageStoreConfig",
+    "NewerFormat",
     "PutMessageResult",
     "PutMessageStatus",
     "QueryMessageResult",
     "RunningFlags",
+    "StampDamaged",
     "StoreBatch",
     "StoreDamaged",
     "StoreError",

@@ -4,11 +4,16 @@ GantryError
 └─ StoreError
    ├─ StoreLocked      another process (a Java broker included) has the folder open
    ├─ StoreDamaged     files contradict each other in a way that no start can repair by itself
+   ├─ NewerFormat      a newer version of the program wrote the folder: this one would misread it
+   ├─ StampDamaged     nobody can say which format the folder has
    └─ StoreNotRunning  the store is closed, or was never started
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from gantrymq import __version__
 from gantrymq.errors import GantryError
 
 
@@ -31,6 +36,31 @@ class StoreDamaged(StoreError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
+        self.path = path
+
+
+class NewerFormat(StoreError):
+    """A newer version wrote this folder; nothing in it was changed."""
+
+    def __init__(self, folder: Path, what: str, found: int, written_by: str, known: int) -> None:
+        super().__init__(
+            f"{folder}: this {what} has format {found}, written by GantryMQ {written_by or 'of a newer version'}; "
+            f"this is {__version__} and knows formats up to {known}. Nothing was changed. Start that version or a "
+            f"newer one, or name another folder"
+        )
+        self.folder = folder
+        self.found = found
+        self.known = known
+
+
+class StampDamaged(StoreError):
+    """The stamp of a folder can't be read."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"{path} can't be read ({reason}), so nobody can say if this version may work here. Put it back from a "
+            f"copy, or remove it if no version newer than {__version__} wrote the folder"
+        )
         self.path = path
 
 

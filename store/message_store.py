@@ -20,6 +20,7 @@ from store.disk_space import DiskForecast
 from store.dispatch import BitmapOf
 from store.errors import StoreNotRunning
 from store.flush import LogFlusher, QueueFlusher
+from store.format_stamp import STORE, bring_up_to_date
 from store.index_rebuild import IndexRebuilder
 from store.read_ahead import read_places
 from store.retention import Cleaner
@@ -71,12 +72,13 @@ class MessageStore(WritableStore):
     # -- life ----------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Lock the folder, read and repair it. Blocks. StoreLocked, StoreDamaged."""
+        """Lock the folder, read and repair it. Blocks. StoreLocked, StoreDamaged, NewerFormat."""
         started = time.monotonic()
         if self.config.transient_pool_enable and self.config.is_sync_flush:
             logger.warning("transient pool not used", extra={"event": "transient_pool_unused", "why": "SYNC_FLUSH"})
         self._lock.acquire()
         try:
+            bring_up_to_date(self.config.root, STORE)
             clean = not self._abort.exists()
             self._discard.empty()
             self._checkpoint.load()

@@ -67,6 +67,7 @@ from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.config import MessageStoreConfig
+from store.format_stamp import STORE, check_format
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -236,6 +237,7 @@ class BrokerController:
 
     def _load(self) -> None:
         """Read the tables and recover the store. Blocking."""
+        check_format(self.store_config.root, STORE)  # before its tables are read: they may be newer, too
         if self.accounts is not None:
             try:
                 self.accounts.load()

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance import formats
 from appliance.appliance_config import BROKER_PORT_STEP, ApplianceConfig
 from appliance.config_loader import load_broker_config
 from appliance.data_folder import DataFolderInUse, DataFolderLock
@@ -40,7 +41,11 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
     in_use = list(check_lock(config))
     if in_use:  # the ports are taken by the same appliance: one sentence is enough
         return in_use
+    newer = list(check_formats(config))
+    if any(finding.is_fatal for finding in newer):  # a newer version's settings may mean something else as well
+        return newer
     return [
+        *newer,
         *check_bind(config),
         *check_tls(config),
         *(list(check_folder(config.data)) or check_space(config.data, store_settings(config))),
@@ -50,6 +55,14 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
         *check_user(),
         *check_java(config),
     ]
+
+
+def check_formats(config: ApplianceConfig) -> Iterator[Finding]:
+    """Folders that a newer version wrote: without its reports the appliance can do, without its stores it can't."""
+    stores = [(config.brokers_folder / name / "store", formats.STORE) for name in config.broker_names]
+    for folder, known in [(config.data, formats.DATA), *stores, (config.reports_folder, formats.REPORTS)]:
+        if why := formats.why_refused(folder, known):
+            yield Finding(f"{why}.", is_fatal=known is not formats.REPORTS)
 
 
 def check_bind(config: ApplianceConfig) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ import sys
 import time
 from datetime import UTC, datetime
 
+from appliance import formats
 from appliance.appliance_config import ApplianceConfig
 from appliance.reports.errors import ReportError
 from appliance.reports.install import install_state
@@ -58,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ReportError(
             f"the report stack is {state.state}: {state.error or state.step or 'run: gantry install-reports'}"
         )
+    config.reports_folder.mkdir(parents=True, exist_ok=True)
+    formats.bring_up_to_date(config.reports_folder, formats.REPORTS)
     spec = _spec(arguments, config)
     folder = RunFolder.in_data(config.data, arguments.run_id or new_run_id())
     status = launch(folder, spec)

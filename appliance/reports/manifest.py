@@ -4,6 +4,7 @@
     <lake>/_log/<20-digit sequence>.json                   one entry a batch: range, files, mark of its last record
     <lake>/_staging/                                       Spark's output before it is moved; nothing here counts
     <lake>/lake.lock                                       flock: one writer at a time
+    DATA/reports/gantry.format                             which format all lakes and results there have
 
 Exactly once: a file's name is a function of its range, so writing a range again overwrites the same files; a range
 counts from the moment its entry exists; an entry is made by `os.link`, which fails when the name is taken, so there

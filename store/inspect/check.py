@@ -8,6 +8,8 @@ from typing import NamedTuple
 from gantrymq.message import properties as names
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from store.checkpoint import CHECKPOINT_BYTES
+from store.errors import NewerFormat, StampDamaged
+from store.format_stamp import STAMP_NAME, STORE, check_format
 from store.inspect.files import check_run
 from store.inspect.findings import Findings, Level
 from store.inspect.folder import StoreFolder, StoreState
@@ -33,7 +35,7 @@ def check_store(folder: StoreFolder) -> CheckResult:
     findings = Findings()
     for finding in folder.findings:
         findings.add(*finding)
-    facts = [_state(folder, findings), _checkpoint(folder, findings)]
+    facts = [_state(folder, findings), _format(folder, findings), _checkpoint(folder, findings)]
     ends = _queue_ends(folder, findings)
     folder.look_at_log_again()
     facts += _commit_log(folder, findings, ends)
@@ -50,6 +52,20 @@ def _state(folder: StoreFolder, findings: Findings) -> Fact:
     text = "abort marker present and nobody holds the lock: the last stop was a crash; the next start recovers"
     findings.add(Level.WARNING, "abort_marker", folder.root / "abort", -1, text)
     return Fact("state", "crashed: abort marker present, not locked")
+
+
+def _format(folder: StoreFolder, findings: Findings) -> Fact:
+    path = folder.root / STAMP_NAME
+    try:
+        stamp = check_format(folder.root, STORE)
+    except (NewerFormat, StampDamaged) as exc:
+        findings.add(
+            Level.ERROR, "newer_format" if isinstance(exc, NewerFormat) else "damaged_stamp", path, -1, str(exc)
+        )
+        return Fact("format", f"{exc.found}, newer than known" if isinstance(exc, NewerFormat) else "not readable")
+    if not stamp.format:
+        return Fact("format", "RocketMQ's, without a stamp; the next start gives it one")
+    return Fact("format", f"{stamp.format}, stamped by GantryMQ {stamp.written_by}")
 
 
 def _checkpoint(folder: StoreFolder, findings: Findings) -> Fact:

@@ -17,6 +17,7 @@ from store import file_bytes
 from store.checkpoint import NOT_SYNCED, StoreLock
 from store.cut_folder import CutFolder
 from store.errors import StoreError, StoreLocked
+from store.format_stamp import STORE, check_format
 from store.inspect.check import missing_end
 from store.inspect.files import last_data, usual_size
 from store.inspect.folder import StoreFolder, StoreState
@@ -122,10 +123,14 @@ def plan_repair(folder: StoreFolder, result: VerifyResult, wish: RepairWish | No
 def repair_store(
     root: Path, open_folder: OpenFolder, wish: RepairWish, progress: Progress | None = None
 ) -> tuple[RepairPlan, CutFolder, VerifyResult]:
-    """Lock the store, repair it, verify it again. StoreLocked, RepairRefused; OSError leaves what was kept in place."""
+    """Lock the store, repair it, verify it again. OSError leaves what was kept in place.
+
+    StoreLocked, NewerFormat, RepairRefused.
+    """
     lock = StoreLock(root / "lock")
     lock.acquire()
     try:
+        check_format(root, STORE)
         kept = CutFolder(root)
         with open_folder(True) as folder:
             plan = plan_repair(folder, verify_store(folder, progress=progress), wish)

@@ -11,6 +11,7 @@ import pytest
 
 from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig, RunningFlags, StoreDamaged, StoreLocked
+from store.format_stamp import STAMP_NAME
 from store.log_cut import ends_with_blank
 from tests.store.conftest import FakeClock, OpenStore, crash, message, read_all, small_config
 
@@ -303,6 +304,7 @@ def test_the_shapes_of_small_files(tmp_path: Path, open_store: OpenStore) -> Non
         "index": 40 + 4 * 100 + 20 * 400,
         "checkpoint": 4096,
         "lock": 4,
+        "gantry.format": (tmp_path / STAMP_NAME).stat().st_size,
     }
     assert (tmp_path / "lock").read_bytes() == b"lock"
 

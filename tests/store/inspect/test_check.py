@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gantrymq import __version__
 from store import MessageStoreConfig
+from store.format_stamp import write_stamp
 from store.inspect.check import CheckResult, check_store
 from store.inspect.findings import Finding, Level
 from store.inspect.folder import NoStoreFolder, StoreFolder
@@ -40,6 +42,17 @@ def test_a_store_of_ours_is_healthy(stopped: MessageStoreConfig) -> None:
     assert facts["state"].startswith("stopped")
     assert f"{MESSAGES + 3:,} units" in facts["consume queues"]
     assert facts["queues behind"].startswith("221 ") or "bytes" in facts["queues behind"]
+
+
+def test_the_format_is_told_and_a_newer_one_is_an_error(stopped: MessageStoreConfig, tmp_path: Path) -> None:
+    assert dict(check(stopped.root).facts)["format"] == f"1, stamped by GantryMQ {__version__}"
+    write_stamp(stopped.root, 7, "9.9")
+    result = check(stopped.root)
+    assert dict(result.facts)["format"] == "7, newer than known"
+    [finding] = result.findings
+    assert finding.level is Level.ERROR and "written by GantryMQ 9.9" in finding.text
+    apache = unpack(GOLDEN_STORES[0], tmp_path / "apache")
+    assert dict(check(apache.root).facts)["format"].startswith("RocketMQ's, without a stamp")
 
 
 def test_after_a_crash_it_says_so(small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock) -> None:
