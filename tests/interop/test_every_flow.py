@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.interop.broker_cluster import PEER, BrokerCluster
 from tests.interop.clients import JavaClient, JavaScriptClient
+from tests.interop.java_flows import assert_flows_work
 
 pytestmark = pytest.mark.interop
 
@@ -25,25 +25,6 @@ CASES = [
     pytest.param("JSON", True, True, 2, "ZSTD", True, id="JSON, TLS, accounts, two brokers"),
     pytest.param("ROCKETMQ", True, True, 1, "ZLIB", False, id="ROCKETMQ, TLS, accounts"),
 ]
-FLOWS = (
-    "broadcast",
-    "dead-letters",
-    "filters",
-    "from-timestamp",
-    "lite-assign",
-    "lite-subscribe",
-    "namespace",
-    "ordered",
-    "pull",
-    "queries",
-    "requests",
-    "rotation",
-    "sends",
-    "trace",
-    "transactions",
-    "vip",
-)
-MADE_BY_CLIENTS = {"namespace"}
 
 
 @pytest.mark.parametrize(("encoding", "tls", "acl", "brokers", "compression", "is_short"), CASES)
@@ -60,44 +41,7 @@ def test_every_flow_of_the_java_client_works(
     if tls and PEER == "apache":
         pytest.skip("Apache's TLS takes other settings")
     with BrokerCluster(tmp_path / "cluster", brokers=brokers, tls=tls, acl=acl) as cluster:
-        properties = {
-            "rocketmq.message.compressType": compression,
-            "org.apache.rocketmq.client.sendSmartMsg": str(is_short).lower(),
-        }
-        told = run_flows(java, cluster, encoding, properties)
-    slowest = ", ".join(f"{name} {told[name]['ms'] / 1000:.1f}" for name in sorted(told, key=lambda n: -told[n]["ms"]))
-    print(f"seconds: {slowest}")
-    failures = {name: facts["failure"] for name, facts in told.items() if not facts["ok"]}
-    assert not failures, json.dumps(failures, indent=1)
-    assert set(told) == set(FLOWS)
-    assert set(told["rotation"]["brokers"]) == set(cluster.names)
-
-
-def run_flows(
-    java: JavaClient, cluster: BrokerCluster, encoding: str, properties: dict[str, str]
-) -> dict[str, dict[str, Any]]:
-    """Flow name to what the program told about it."""
-    suffix = str(time.monotonic_ns())
-    cluster.create_topics(*(f"Flow-{flow}-{suffix}" for flow in FLOWS if flow not in MADE_BY_CLIENTS))
-    keys = (cluster.account.access_key, cluster.account.secret_key) if cluster.account else ("-", "-")
-    with java.run(
-        "Flows",
-        cluster.namesrv_address,
-        suffix,
-        len(cluster.names),
-        *keys,
-        "all",
-        encoding=encoding,
-        java_properties={
-            **cluster.java_properties,
-            **properties,
-            "rocketmq.client.rebalance.waitInterval": 500,
-            "rocketmq.client.rebalance.lockInterval": 1000,
-        },
-    ) as program:
-        program.wait_done(150)
-    assert program.lines("FAILED") == []
-    return {facts["flow"]: facts for facts in (json.loads(line[0]) for line in program.lines("FLOW"))}
+        assert_flows_work(java, cluster, encoding, compression=compression, is_short=is_short)
 
 
 @pytest.mark.parametrize(("acl", "brokers"), [(False, 1), (True, 2)], ids=["one broker", "accounts, two brokers"])

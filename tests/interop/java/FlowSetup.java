@@ -11,6 +11,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -19,6 +20,8 @@ import org.apache.rocketmq.remoting.RPCHook;
 /** What the flows share: where the cluster is, who they are, clients with short intervals, and how they wait. */
 final class FlowSetup {
     static final int WAIT_S = 60;
+    /** Some habits of the client changed with 5.0: where this is asked, it is said which. */
+    static final boolean IS_FIVE = MQVersion.getVersionDesc(MQVersion.CURRENT_VERSION).startsWith("V5");
     static String namesrv;
     static String suffix;
     static int brokers;

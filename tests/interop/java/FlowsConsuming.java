@@ -20,7 +20,6 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
-import org.apache.rocketmq.common.protocol.heartbeat.MessageModel;
 
 /** Flows of push consumers. */
 final class FlowsConsuming {
@@ -137,7 +136,8 @@ final class FlowsConsuming {
         for (String name : List.of("one", "two")) {
             FlowSetup.Inbox inbox = new FlowSetup.Inbox();
             DefaultMQPushConsumer consumer = FlowSetup.consumer(topic + "-group");
-            consumer.setMessageModel(MessageModel.BROADCASTING);
+            var model = consumer.getMessageModel(); // its package has another name since 5.0
+            consumer.setMessageModel(Enum.valueOf(model.getDeclaringClass(), "BROADCASTING"));
             consumer.setInstanceName(name);
             consumer.subscribe(topic, "*");
             consumer.registerMessageListener(inbox);

@@ -47,7 +47,7 @@ final class FlowsLooking {
             for (MessageExt found : List.of(
                 byKey(producer, topic, key, since).get(0),
                 producer.viewMessage(topic, result.getMsgId()),
-                producer.viewMessage(result.getOffsetMsgId()))) {
+                producer.viewMessage(topic, result.getOffsetMsgId()))) {
                 FlowSetup.expect(FlowSetup.text(found).equals("body-" + number), FlowSetup.text(found));
                 FlowSetup.expect(found.getQueueOffset() == result.getQueueOffset(), "another place", result);
             }
@@ -79,9 +79,11 @@ final class FlowsLooking {
             sent.add(producer.send(FlowSetup.message(topic, "TagA", number)));
         }
         inbox.exactly(sent.size());
+        // a consumer of 5.x traces only what has MSG_REGION, which brokers 4.9 don't store
+        Set<String> wanted = FlowSetup.IS_FIVE ? Set.of("Pub") : Set.of("Pub", "SubBefore", "SubAfter");
         for (SendResult result : sent) {
-            FlowSetup.await(() -> kinds(producer, result.getMsgId(), since)
-                .containsAll(Set.of("Pub", "SubBefore", "SubAfter")), "traces of", result.getMsgId());
+            FlowSetup.await(() -> kinds(producer, result.getMsgId(), since).containsAll(wanted),
+                "traces of", result.getMsgId());
         }
         producer.shutdown();
         consumer.shutdown();

@@ -24,6 +24,7 @@ import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageClientExt;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -150,9 +151,13 @@ final class FlowsSending {
         FlowSetup.expect(got.getFlag() == sent.getFlag(), name, got.getFlag());
         Map<String, String> own = new HashMap<>(sent.getProperties());
         own.keySet().removeAll(Set.of("WAIT", "DELAY")); // the broker drops the one and, in Apache's, keeps the other
+        boolean hasBatchId = FlowSetup.IS_FIVE && name.contains("#"); // its batch has an id, too, and 4.9 keeps that
+        if (hasBatchId) {
+            own.remove("UNIQ_KEY");
+        }
         own.forEach((key, value) -> FlowSetup.expect(value.equals(got.getProperty(key)), name, key, value));
         if (name.equals("compressed")) {
-            FlowSetup.expect((got.getSysFlag() & 1) == 1, "travelled as it was");
+            FlowSetup.expect(got.getStoreSize() < got.getBody().length, "is stored as it was");
         }
         if (name.equals("delayed")) {
             long delay = got.getStoreTimestamp() - got.getBornTimestamp();
@@ -162,7 +167,10 @@ final class FlowsSending {
         if (result != null) {
             int index = name.contains("#") ? Integer.parseInt(name.split("#")[1]) : 0;
             FlowSetup.expect(result.getSendStatus() == SendStatus.SEND_OK, name, result);
-            FlowSetup.expect(got.getMsgId().equals(result.getMsgId().split(",")[index]), name, "has another id");
+            FlowSetup.expect(
+                hasBatchId || got.getMsgId().equals(result.getMsgId().split(",")[index]), name, "has another id");
+            String offsetId = ((MessageClientExt) got).getOffsetMsgId();
+            FlowSetup.expect(offsetId.equals(result.getOffsetMsgId().split(",")[index]), name, offsetId, result);
             FlowSetup.expect(got.getQueueOffset() == result.getQueueOffset() + index, name, "is at another place");
             MessageQueue place = new MessageQueue(got.getTopic(), got.getBrokerName(), got.getQueueId());
             FlowSetup.expect(place.equals(result.getMessageQueue()), name, place, result);
@@ -207,7 +215,7 @@ final class FlowsSending {
         int count = 24;
         Set<Integer> asked = ConcurrentHashMap.newKeySet();
         TransactionMQProducer producer =
-            FlowSetup.quick(new TransactionMQProducer(null, topic + "-producer", FlowSetup.hook));
+            FlowSetup.quick(new TransactionMQProducer(topic + "-producer", FlowSetup.hook));
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object number) {

@@ -3,6 +3,7 @@ import java.util.concurrent.CountDownLatch;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.trace.TraceContext;
 import org.apache.rocketmq.client.trace.TraceDataEncoder;
@@ -22,7 +23,8 @@ public final class Traced {
                 context.isSuccess(), context.getCostTime(), context.getContextCode());
         }
         CountDownLatch consumed = new CountDownLatch(1);
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[2], true);
+        DefaultMQPushConsumer consumer =
+            new DefaultMQPushConsumer(args[2], null, new AllocateMessageQueueAveragely(), true, null);
         consumer.setNamesrvAddr(args[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[1], "*");
@@ -31,7 +33,7 @@ public final class Traced {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
-        DefaultMQProducer producer = new DefaultMQProducer(args[2] + "-producer", true);
+        DefaultMQProducer producer = new DefaultMQProducer(args[2] + "-producer", null, true, null);
         producer.setNamesrvAddr(args[0]);
         producer.start();
         byte[] body = "traced".getBytes(StandardCharsets.UTF_8);
