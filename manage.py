@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Django's command-line door. `manage.py up` is `gantry up`: it goes through the same checks first."""
+"""Django's command-line door. `manage.py up` is `gantry up`; started by its guardian, it is the web process."""
 
 from __future__ import annotations
 
 import os
 import sys
 
+from appliance.supervisor.link_messages import GUARDIAN_VARIABLE
+from appliance.supervisor.parent import end_with_parent
+
 
 def main() -> int:
-    if sys.argv[1:2] == ["up"] and "GANTRY_PREPARED" not in os.environ:
+    if sys.argv[1:2] == ["up"] and GUARDIAN_VARIABLE not in os.environ:
         from appliance.__main__ import main as gantry
 
         return gantry(sys.argv[1:])
     os.umask(0o077)  # what is made in the data folder is its owner's alone
+    end_with_parent()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     from django.core.management import execute_from_command_line
 

@@ -35,7 +35,7 @@ DEFAULT_FILE = "gantry.toml"
 BROKERS_MAX = 26  # one letter each: broker-a … broker-z
 BROKER_PORT_STEP = 100  # the second broker listens this far above the first
 # Names that start like settings and are not: the hand-over between processes, and switches of tests and benchmarks.
-RESERVED_VARIABLES = (CONFIG_VARIABLE, "GANTRY_PREPARED", "GANTRY_PARENT_PID")
+RESERVED_VARIABLES = (CONFIG_VARIABLE, "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
 RESERVED_PREFIXES = ("GANTRY_TEST_", "GANTRY_BENCH_")
 
 
@@ -73,6 +73,7 @@ class ApplianceConfig:
     spark_master: str = option("local[2]", "where reports run: local[N], or the URL of a Spark cluster")
     java_home: str = option("", "Java for reports; empty: JAVA_HOME, java on the path, or the report stack's own")
     stop_grace_s: float = option(20.0, "seconds a process gets to stop before it is killed")
+    web_hang_s: float = option(10.0, "seconds the web process may be silent before it is killed and started again")
     log_level: str = option("INFO", "DEBUG, INFO, WARNING or ERROR")
 
     def __post_init__(self) -> None:
@@ -83,6 +84,7 @@ class ApplianceConfig:
         _check_range("http_body_bytes_max", self.http_body_bytes_max, 64 << 10, 1 << 30)
         for name in ("http_connections_max", "http_connections_per_address_max"):
             _check_range(name, getattr(self, name), 16, 1 << 20)
+        _check_range("web_hang_s", self.web_hang_s, 1, 3600)
         if self.log_level.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
             raise ConfigError(f"log_level={self.log_level}: take DEBUG, INFO, WARNING or ERROR")
         if self.broker_port and self.broker_port_of(self.brokers - 1) > 65535:

@@ -144,6 +144,15 @@ def _lane_problems(facts: BrokerFacts) -> list[Problem]:
 
 
 def _process_problems(process: ProcessFacts) -> list[Problem]:
+    if process.note:
+        return [
+            Problem(
+                Level.WARN,
+                f"Process {process.name} was started again",
+                f"{process.note}; {units.count(process.restarts)} restarts",
+                "Brokers served on. guardian.log and gantry.log in the data folder say why.",
+            )
+        ]
     if process.state in ("running", "done", "stopped"):
         return []
     is_passing = process.state in ("waiting", "starting", "restarting", "stopping") or process.role == "report"

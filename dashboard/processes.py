@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import psutil
@@ -18,6 +19,17 @@ class Supervisor(Protocol):
     """What we need of appliance.supervisor.Supervisor: name, role, pid, state, restarts, started_at, … a process."""
 
     def snapshot(self) -> list[Any]: ...
+
+
+class Guardian(Protocol):
+    """What we need of appliance.supervisor.GuardianLink: who the parent of all is, and earlier web processes."""
+
+    guardian_pid: int
+    web_starts: int
+    endings: list[dict[str, Any]]
+
+
+ENDING_TOLD_S = 3600.0  # a web process that was started again is nothing to look at any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +47,26 @@ class ProcessFacts:
     rss_bytes: int | None
     at: float
     why: str | None = None
+    note: str = ""  # what a person should know of its past
 
 
 _supervisor: Supervisor | None = None
+_guardian: Guardian | None = None
 _handles: dict[int, psutil.Process] = {}
 _STARTED_AT = time.time()
 
 
-def attach(supervisor: Supervisor) -> None:
-    """Hand the supervisor over; `manage.py up` calls this once."""
-    global _supervisor
-    _supervisor = supervisor
+def attach(supervisor: Supervisor, guardian: Guardian) -> None:
+    """Hand supervisor and guardian over; `manage.py up` calls this once."""
+    global _supervisor, _guardian
+    _supervisor, _guardian = supervisor, guardian
 
 
 def sample() -> list[ProcessFacts]:
     """This process first, then the supervisor's, in its order. Takes well under a millisecond a process."""
     now = time.time()
     statuses = _supervisor.snapshot() if _supervisor is not None else []
-    facts = [_facts("gantry up", "web", os.getpid(), "running", 0, _STARTED_AT, "", now)]
+    facts = _own_facts(now)
     for status in statuses:
         started_at = _epoch(status.started_at)
         address = str(status.address or "")
@@ -62,6 +76,23 @@ def sample() -> list[ProcessFacts]:
         )
     _forget_all_but({fact.pid for fact in facts if fact.pid is not None})
     return facts
+
+
+def _own_facts(now: float) -> list[ProcessFacts]:
+    """This process, and the guardian above it."""
+    if _guardian is None:
+        return [_facts("web", "web", os.getpid(), "running", 0, _STARTED_AT, "", now)]
+    facts = _facts("web", "web", os.getpid(), "running", _guardian.web_starts - 1, _STARTED_AT, "", now)
+    if _guardian.endings and now - (last := _guardian.endings[-1])["at"] < ENDING_TOLD_S:
+        moment = datetime.fromtimestamp(last["at"], UTC).strftime("%H:%M:%S")
+        facts = replace(facts, note=f"the one before {last['reason']}, at {moment} UTC")
+    above = _facts("gantry up", "guardian", _guardian.guardian_pid, "running", 0, _guardian_started_at(), "", now)
+    return [above, facts]
+
+
+def _guardian_started_at() -> float | None:
+    handle = _handles.get(_guardian.guardian_pid) if _guardian is not None else None
+    return handle.create_time() if handle is not None else None
 
 
 def _facts(

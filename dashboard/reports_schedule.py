@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from django.db.models import Q, QuerySet
 from appliance.reports.errors import ReportError
 from appliance.reports.install import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id
+from appliance.supervisor.parent import PARENT_VARIABLE
 from dashboard.models import User
 from dashboard.report_models import ReportPlan, ReportRun
 
@@ -101,6 +103,7 @@ class ReportSchedule:
             process = await asyncio.create_subprocess_exec(
                 *arguments,
                 cwd=settings.PROJECT_FOLDER,
+                env={**os.environ, PARENT_VARIABLE: str(os.getpid())},  # a run nobody waits for ends
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,

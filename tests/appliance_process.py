@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import psutil
+
 from appliance.appliance_config import ApplianceConfig
 from appliance.bench.disk_marks import DISK_MARKS
 
@@ -48,6 +50,18 @@ class RunningAppliance:
     @property
     def output(self) -> str:
         return "".join(self._lines)
+
+    @property
+    def web(self) -> psutil.Process:
+        """The web process that runs now; `process` is the guardian above it."""
+        return self._children("manage.py up")[0]
+
+    def workers(self, role: str = "") -> list[psutil.Process]:
+        """The worker processes, those of one role if it is named."""
+        return self._children(f"-m appliance {role}")
+
+    def _children(self, words: str) -> list[psutil.Process]:
+        return [child for child in psutil.Process(self.process.pid).children() if words in _command_of(child)]
 
     def __enter__(self) -> Self:
         for name in ApplianceConfig(brokers=self._brokers).broker_names:
@@ -106,3 +120,10 @@ class RunningAppliance:
         self.process.stdout.close()
         self._ended.set()
         self._ready.set()
+
+
+def _command_of(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has just ended
+        return ""

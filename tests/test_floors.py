@@ -106,6 +106,16 @@ ROOMS = {
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
     "dashboard.config_rows": Room(("gantrymq", "store.config", "dashboard", *SHARED)),  # settings, as declared
+    "dashboard.reports_schedule": Room(
+        (
+            "gantrymq",
+            "dashboard",
+            "appliance.supervisor.parent",
+            *SHARED,
+            *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK),
+        ),
+        WEB,
+    ),
     "dashboard.management.commands.up": Room(
         ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")
     ),

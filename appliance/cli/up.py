@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from appliance.acl.own_account import ensure_own_account
-from appliance.appliance_config import BROKER_PORT_STEP, CONFIG_VARIABLE, ROOT, ApplianceConfig, describe
+from appliance.appliance_config import BROKER_PORT_STEP, CONFIG_VARIABLE, ApplianceConfig, describe
 from appliance.cli import preflight
 from appliance.data_folder import lay_out
+from appliance.supervisor.roles import gantry_environment
 from gantrymq.errors import ConfigError, GantryError
 
-PREPARED_VARIABLE = "GANTRY_PREPARED"  # says to `manage.py up` that the checks and the folders are done
 PORT_TRIES = 200
 TEXT_OPTIONS = {  # and what their value is called
     "bind": "ADDRESS",
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check, prepare, then become `manage.py up`. Comes back only when something is wrong."""
+    """Check, prepare, then become the guardian. Comes back only when something is wrong."""
     given = {name: value for name, value in vars(arguments).items() if name != "config"}
     config = ApplianceConfig.load(given, config_file=arguments.config)
     config = with_real_ports(config)
@@ -66,10 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
     lay_out(config)
     if config.accounts:
         ensure_own_account(config.accounts_folder)
-    environment = {**os.environ, **config.to_environment(), PREPARED_VARIABLE: "1"}
+    environment = {**os.environ, **config.to_environment(), **gantry_environment()}
     environment.pop(CONFIG_VARIABLE, None)  # what it said is in the variables now
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, str(ROOT / "manage.py"), "up"], environment)
+    os.execve(sys.executable, [sys.executable, "-P", "-m", "appliance.supervisor.guardian"], environment)
 
 
 def with_real_ports(config: ApplianceConfig) -> ApplianceConfig:

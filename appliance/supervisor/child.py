@@ -1,32 +1,28 @@
-"""One child process: spawn, wait until it serves, stop, kill, exit code. Restarting it is decided elsewhere.
+"""One life of one process: start it or take it over, wait until it serves, stop it. Restarting is decided elsewhere.
 
 A role that serves prints one line on its standard output, `READY {"role": …, "listen": "host:port", …}`, once its port
-is open; `wait_ready` then also connects to that port, so that "ready" means a client would get through. Everything the
-child prints, that line too, goes to its log file.
+is open; `wait_ready` then also connects to that port, so that "ready" means a client would get through. The guardian
+starts the process and reads what it prints (`guardian_link.py`); a process that serves already when we come is adopted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
-import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from appliance.supervisor.log_file import LogFile
-from appliance.supervisor.parent import PARENT_VARIABLE
+from appliance.supervisor.guardian_link import GuardianLink, NotSpawned, WorkerHandle
 from gantrymq.errors import GantryError
 
-READY_PREFIX = b"READY "
-READY_LINE_BYTES_MAX = 65_536
-PROGRESS_MARK = b"event=store_recovering"  # a store that tells how far it is does not hang
-CHUNK_BYTES = 65_536
 CONNECT_ATTEMPT_S = 1.0
 CONNECT_PAUSE_S = 0.02
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,49 +50,64 @@ class ChildNotReady(GantryError):
 class Child:
     """One life of one process. A restart makes a new object."""
 
-    def __init__(self, spec: ChildSpec, log_path: Path) -> None:
+    def __init__(self, spec: ChildSpec, link: GuardianLink, *, stage: int, log_path: Path) -> None:
         self.spec = spec
         self.facts: dict[str, Any] = {}  # what the READY line said; before it, how far recovery is
+        self.is_adopted = False
+        self._link = link
+        self._stage = stage
         self._log_path = log_path
-        self._process: asyncio.subprocess.Process | None = None
-        self._ready_line: asyncio.Future[bytes] | None = None
+        self._handle: WorkerHandle | None = None
         self._ready_deadline: asyncio.Timeout | None = None
-        self._pump: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+        return self._handle.pid if self._handle else None
+
+    @property
+    def started_at(self) -> float | None:
+        """Seconds since the epoch."""
+        return self._handle.started_at if self._handle else None
+
+    @property
+    def is_running(self) -> bool:
+        return self._handle is not None and not self._handle.exited.done()
 
     @property
     def exit_code(self) -> int | None:
-        """As the shell has it: negative is the number of the signal that ended it; None while it runs."""
-        return self._process.returncode if self._process else None
+        """As the shell has it: negative is the number of the signal that ended it; None while it runs, or not known."""
+        return self._handle.exited.result() if self._handle and self._handle.exited.done() else None
 
     async def start(self) -> None:
-        """Spawn the process in a session of its own, so that a terminal's Ctrl-C reaches only the supervisor."""
-        environment = {**os.environ, **self.spec.environment, PARENT_VARIABLE: str(os.getpid())}
-        self._ready_line = asyncio.get_running_loop().create_future()
-        self._process = await asyncio.create_subprocess_exec(
-            *self.spec.command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
-        )
-        self._pump = asyncio.create_task(self._copy_output(), name=f"output of {self.spec.name}")
+        """Take over the process of this name if one runs, else have one started. Raises ChildNotReady."""
+        self._handle = self._link.running(self.spec.name)
+        self.is_adopted = self._handle is not None
+        if self._handle is None:
+            try:
+                self._handle = await self._link.spawn(
+                    self.spec.name,
+                    stage=self._stage,
+                    command=self.spec.command,
+                    environment=self.spec.environment,
+                    log_path=self._log_path,
+                )
+            except NotSpawned as exc:
+                raise ChildNotReady(self.spec.name, str(exc).removeprefix(f"{self.spec.name} "), None) from exc
+        if self._handle.percent:
+            self.facts = {"recovering_percent": self._handle.percent}
+        self._handle.on_progress = self._allow_more_time
 
     async def wait_ready(self) -> None:
         """Return when the child serves; raise ChildNotReady when it ends or takes too long."""
-        assert self._process is not None
-        assert self._ready_line is not None
+        assert self._handle is not None
         deadline = asyncio.timeout(self.spec.ready_timeout_s)
         self._ready_deadline = deadline
+        was_ready = self._handle.ready.done()  # before we came: it has proved that it serves
         try:
             async with deadline:
-                line = await self._or_exit(asyncio.shield(self._ready_line))
+                line = await self._or_exit(asyncio.shield(self._handle.ready))
                 self.facts = _facts_of(line)
-                if listen := self.facts.get("listen"):
+                if (listen := self.facts.get("listen")) and not was_ready:
                     await self._or_exit(_until_port_answers(listen))
         except TimeoutError:
             reason = f"did not serve within {self.spec.ready_timeout_s:g} s"
@@ -104,48 +115,28 @@ class Child:
         finally:
             self._ready_deadline = None
 
-    async def wait(self) -> int:
+    async def wait(self) -> int | None:
         """The exit code, once the process has ended and all it printed is in the log."""
-        assert self._process is not None
-        assert self._pump is not None
-        code = await self._process.wait()
-        await asyncio.wait([self._pump], timeout=1.0)  # a grandchild may hold the pipe open
-        return code
+        assert self._handle is not None
+        return await asyncio.shield(self._handle.exited)
 
     async def stop(self, grace_s: float) -> int | None:
         """Ask with SIGTERM, insist with SIGKILL after `grace_s` seconds."""
-        if self._process is None:
+        if self._handle is None:
             return None
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
+        self._link.signal(self._handle, signal.SIGTERM)
         try:
             async with asyncio.timeout(grace_s):
-                await self._process.wait()
+                await self.wait()
         except TimeoutError:
-            self._kill_session()
-            await self._process.wait()
-        await self._end_pump()
-        return self._process.returncode
-
-    def _kill_session(self) -> None:
-        """SIGKILL the process and whatever it started: the child leads a session, its pid is the group's."""
-        assert self._process is not None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-    async def _end_pump(self) -> None:
-        if self._pump is None:
-            return
-        await asyncio.wait([self._pump], timeout=1.0)
-        self._pump.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._pump
+            self._link.signal(self._handle, signal.SIGKILL, is_for_session=True)
+            await self.wait()
+        return self.exit_code
 
     async def _or_exit(self, awaitable: Any) -> Any:
         """The result of `awaitable`, unless the process ends first."""
-        assert self._process is not None
         wanted = asyncio.ensure_future(awaitable)
-        exited = asyncio.ensure_future(self._process.wait())
+        exited = asyncio.ensure_future(self.wait())
         try:
             await asyncio.wait([wanted, exited], return_when=asyncio.FIRST_COMPLETED)
             if wanted.done():
@@ -155,41 +146,15 @@ class Child:
             wanted.cancel()
             exited.cancel()
 
-    async def _copy_output(self) -> None:
-        """Copy what the child prints to its log, and catch the READY line on its way."""
-        assert self._process is not None
-        assert self._process.stdout is not None
-        log = LogFile(self._log_path)
-        watched = b""
-        try:
-            while chunk := await self._process.stdout.read(CHUNK_BYTES):
-                log.write(chunk)
-                if self._ready_line is not None and not self._ready_line.done():
-                    watched = self._look_for_ready(watched + chunk)
-        finally:
-            log.close()
-
-    def _look_for_ready(self, output: bytes) -> bytes:
-        """Settle the future when a whole READY line is there; return what still has to be looked at."""
-        assert self._ready_line is not None
-        *lines, rest = output.split(b"\n")
-        for line in lines:
-            if PROGRESS_MARK in line:
-                self._allow_more_time(line)
-            if line.startswith(READY_PREFIX):
-                self._ready_line.set_result(line.removeprefix(READY_PREFIX))
-                return b""
-        return rest[-READY_LINE_BYTES_MAX:]
-
-    def _allow_more_time(self, line: bytes) -> None:
+    def _allow_more_time(self, percent: str) -> None:
         """The broker reads its store again after a crash: each line that says so gives it its time anew."""
-        words = dict(word.split("=", 1) for word in line.decode(errors="replace").split() if "=" in word)
-        self.facts = {"recovering_percent": words.get("percent", "")}
+        if self._handle is not None and not self._handle.ready.done():
+            self.facts = {"recovering_percent": percent}
         if self._ready_deadline is not None and not self._ready_deadline.expired():
             self._ready_deadline.reschedule(asyncio.get_running_loop().time() + self.spec.ready_timeout_s)
 
 
-def _facts_of(line: bytes) -> dict[str, Any]:
+def _facts_of(line: str) -> dict[str, Any]:
     try:
         facts = json.loads(line)
     except ValueError:
@@ -197,9 +162,9 @@ def _facts_of(line: bytes) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def _ending(code: int) -> str:
+def _ending(code: int | None) -> str:
     """An exit code in words."""
-    if code >= 0:
+    if code is None or code >= 0:
         return f"exit code {code}"
     try:
         return f"killed by {signal.Signals(-code).name}"
@@ -215,7 +180,9 @@ async def _until_port_answers(address: str) -> None:
         try:
             async with asyncio.timeout(CONNECT_ATTEMPT_S):
                 _, writer = await asyncio.open_connection(host, int(port))
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError) as exc:
+            if isinstance(exc, OSError) and exc.errno in OUT_OF_FILES:
+                return  # strangers hold ours: no reason to end a process that says it serves
             await asyncio.sleep(CONNECT_PAUSE_S)
             continue
         writer.close()

@@ -32,8 +32,8 @@ def gantry_command(*arguments: str) -> tuple[str, ...]:
 
 def gantry_environment() -> dict[str, str]:
     """With these variables the checkout's packages are found wherever the command is started."""
-    further = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": os.pathsep.join([str(ROOT), further]) if further else str(ROOT), "PYTHONUNBUFFERED": "1"}
+    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))]
+    return {"PYTHONPATH": os.pathsep.join([str(ROOT), *others]), "PYTHONUNBUFFERED": "1"}
 
 
 def _namesrv(config: ApplianceConfig) -> ChildSpec:
@@ -120,9 +120,11 @@ def _worker(config: ApplianceConfig, name: str, role: str, properties: Path, add
 def write_managed_properties(path: Path, managed: Mapping[str, str]) -> None:
     """Put the managed lines first and keep what else the file says; lines managed last time go."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    kept = [line for line in _without_managed(_lines(path)) if line != HEADER and key_of(line) not in managed]
+    found = _lines(path)
+    kept = [line for line in _without_managed(found) if line != HEADER and key_of(line) not in managed]
     lines = [HEADER, *(f"{key}={value}" for key, value in managed.items()), FOOTER, *kept]
-    replace_file(path, "\n".join(lines) + "\n")
+    if lines != found:  # the broker may be running and writing it: a supervisor that follows another changes nothing
+        replace_file(path, "\n".join(lines) + "\n")
 
 
 def _without_managed(lines: list[str]) -> list[str]:

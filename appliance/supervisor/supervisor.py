@@ -4,6 +4,9 @@ Processes come in stages: every process of a stage serves before the next stage 
 first. One `Keeper` looks after one process for as long as the supervisor runs: it starts it, waits until it serves,
 and starts it again when it ends, after 0.2 s first and up to 30 s in the end. A process that does not even come up
 when the appliance starts is a mistake of set-up, so there `StartFailed` is raised instead of trying for ever.
+
+The processes are the guardian's children (`guardian.py`), so they outlive this one. A supervisor that follows another
+one adopts what runs, starts at once what does not, and waits for no stage.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any
 
 from appliance.supervisor.backoff import Backoff
 from appliance.supervisor.child import Child, ChildNotReady, ChildSpec
+from appliance.supervisor.guardian_link import GuardianLink
 from appliance.supervisor.log_file import tail
 from gantrymq.errors import GantryError
 
@@ -39,6 +43,7 @@ class ProcessStatus:
     started_at: float | None  # seconds since the epoch
     exit_code: int | None  # of the last life that ended
     address: str
+    adopted_at: float | None = None  # since when this supervisor looks after a process that it did not start
 
 
 class StartFailed(GantryError):
@@ -53,9 +58,20 @@ class StartFailed(GantryError):
 class Keeper:
     """Keeps one process running."""
 
-    def __init__(self, spec: ChildSpec, log_path: Path, *, stop_grace_s: float, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        spec: ChildSpec,
+        link: GuardianLink,
+        *,
+        stage: int,
+        log_path: Path,
+        stop_grace_s: float,
+        on_change: Callable[[], None],
+    ) -> None:
         self.spec = spec
         self.serving = asyncio.Event()  # set while the process serves
+        self._link = link
+        self._stage = stage
         self._log_path = log_path
         self._stop_grace_s = stop_grace_s
         self._on_change = on_change
@@ -64,6 +80,7 @@ class Keeper:
         self._state = "waiting"
         self._restarts = 0
         self._started_at: float | None = None
+        self._adopted_at: float | None = None
         self._exit_code: int | None = None
         self._has_served = False
         self._attempts = 0
@@ -74,16 +91,18 @@ class Keeper:
         return ProcessStatus(
             name=self.spec.name,
             role=self.spec.role,
-            pid=child.pid if child and child.exit_code is None else None,
+            pid=child.pid if child and child.is_running else None,
             state=self._state,
             restarts=self._restarts,
             started_at=self._started_at,
             exit_code=self._exit_code,
             address=address or self.spec.address,
+            adopted_at=self._adopted_at,
         )
 
     async def run(self) -> None:
         """Live after life until cancelled; a job has one life only."""
+        self._learn_of_earlier_lives()
         try:
             while True:
                 lived_s = await self._live()
@@ -94,24 +113,43 @@ class Keeper:
         finally:
             await self._stop()
 
+    def _learn_of_earlier_lives(self) -> None:
+        """What an earlier supervisor's process did and does: dashboards shall not count from nothing."""
+        running, ended = self._link.running(self.spec.name), self._link.ended_unseen(self.spec.name)
+        self._has_served = self._link.is_resumed
+        if running is not None:
+            self._restarts, self._exit_code = running.starts - 1, running.last_exit_code
+        elif ended is not None and self.spec.is_service:
+            self._restarts, self._exit_code = ended["starts"], ended["exit_code"]
+            self._log_end()
+
     async def _live(self) -> float:
-        """Start the process and see it end. Returns how many seconds it served."""
-        self._child = child = Child(self.spec, self._log_path)
+        """Start the process, or adopt it, and see it end. Returns how many seconds it served."""
+        self._child = child = Child(self.spec, self._link, stage=self._stage, log_path=self._log_path)
         self._attempts += 1
-        self._started_at = time.time()
+        self._started_at, self._adopted_at = time.time(), None
         self._become("starting" if self.spec.is_service else "running")
         served_from: float | None = None
         try:
             await child.start()
+            self._started_at = child.started_at
+            if child.is_adopted:
+                self._adopted_at = time.time()
+                facts = {"event": "process_adopted", "child": self.spec.name, "pid": child.pid}
+                logger.info("process adopted", extra=facts)
             if self.spec.is_service:
                 await child.wait_ready()
                 served_from = time.monotonic()
+                if child.is_adopted and child.started_at is not None:
+                    served_from -= max(0.0, time.time() - child.started_at)
                 self._has_served = True
                 self._become("running")
                 logger.info("process serves", extra={"event": "process_serves", "child": self.spec.name})
                 self.serving.set()
             self._exit_code = await child.wait()
         except (ChildNotReady, OSError) as exc:
+            facts = {"event": "process_not_ready", "child": self.spec.name, "reason": str(exc)}
+            logger.warning("process does not come up", extra=facts)
             self._exit_code = await child.stop(self._stop_grace_s)
             self._give_up_at_start(str(exc))
         self.serving.clear()
@@ -141,7 +179,7 @@ class Keeper:
     async def _stop(self) -> None:
         self.serving.clear()
         child = self._child
-        if child is not None and child.pid is not None and child.exit_code is None:
+        if child is not None and child.is_running:
             self._become("stopping")
             self._exit_code = await child.stop(self._stop_grace_s)
             facts = {"event": "process_stopped", "child": self.spec.name, "exit_code": self._exit_code}
@@ -157,11 +195,19 @@ class Keeper:
 class Supervisor:
     """Runs stages of processes. `run` ends by cancellation, and only after every process has ended."""
 
-    def __init__(self, stages: Sequence[Sequence[ChildSpec]], *, logs_folder: Path, stop_grace_s: float = 20.0) -> None:
+    def __init__(
+        self,
+        stages: Sequence[Sequence[ChildSpec]],
+        link: GuardianLink,
+        *,
+        logs_folder: Path,
+        stop_grace_s: float = 20.0,
+    ) -> None:
         self.changed = asyncio.Event()  # set at every change of a state; whoever waits clears it
+        self._link = link
         self._logs_folder = logs_folder
         self._stop_grace_s = stop_grace_s
-        self._stages = [[self._keeper(spec) for spec in stage] for stage in stages]
+        self._stages = [[self._keeper(spec, index) for spec in stage] for index, stage in enumerate(stages)]
         self._tasks: dict[Keeper, asyncio.Task[None]] = {}
         self._all_serve = asyncio.Event()
         self._wanted: asyncio.Queue[Keeper] = asyncio.Queue()
@@ -171,12 +217,15 @@ class Supervisor:
         return [keeper.status() for stage in self._stages for keeper in stage]
 
     async def wait_serving(self) -> None:
-        """Return once every service of every stage has served. Wait for `run` beside it: it may fail."""
+        """Return once every service of every stage has served, at once where an earlier supervisor saw that.
+
+        Wait for `run` beside it: it may fail.
+        """
         await self._all_serve.wait()
 
     def add_job(self, spec: ChildSpec) -> None:
         """Start a job beside the services; it is stopped first when the supervisor ends."""
-        keeper = self._keeper(spec)
+        keeper = self._keeper(spec, len(self._stages))
         self._stages.append([keeper])
         self._wanted.put_nowait(keeper)
 
@@ -185,15 +234,22 @@ class Supervisor:
             for stage in list(self._stages):
                 for keeper in stage:
                     self._start(keeper)
-                await self._until_stage_serves(stage)
+                if not self._link.is_resumed:
+                    await self._until_stage_serves(stage)
             self._all_serve.set()
             await self._watch()
         finally:
             await self._stop_all()
 
-    def _keeper(self, spec: ChildSpec) -> Keeper:
-        log_path = self._logs_folder / f"{spec.name}.log"
-        return Keeper(spec, log_path, stop_grace_s=self._stop_grace_s, on_change=self.changed.set)
+    def _keeper(self, spec: ChildSpec, stage: int) -> Keeper:
+        return Keeper(
+            spec,
+            self._link,
+            stage=stage,
+            log_path=self._logs_folder / f"{spec.name}.log",
+            stop_grace_s=self._stop_grace_s,
+            on_change=self.changed.set,
+        )
 
     def _start(self, keeper: Keeper) -> None:
         self._tasks[keeper] = asyncio.create_task(keeper.run(), name=f"keeper of {keeper.spec.name}")

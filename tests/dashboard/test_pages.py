@@ -52,7 +52,7 @@ async def test_the_overview_says_one_sentence_and_shows_the_figures(
     assert "1 of 1" in page and cluster.broker.config.broker_name in page
     for lane in ("send", "pull", "query", "transaction"):
         assert f".lane.{lane}.size" in page
-    assert "gantry up" in page
+    assert "process.web.state" in page
 
 
 async def test_before_the_first_look_the_overview_shows_no_zero(log_in: Client, gateway: Gateway) -> None:

@@ -1,8 +1,9 @@
-"""The appliance process: supervisor, Daphne, sampler and report schedule on one asyncio loop.
+"""The web process: supervisor, Daphne, sampler and report schedule on one asyncio loop.
 
-`gantry up` has checked the machine and laid out the data folder, and has exported the settings; then it became this
-command. The web side listens first, the workers follow in order, and when all serve the banner is printed. A signal
-turns it round: the listener closes, the services end, the workers stop in reverse order.
+`gantry up` has checked the machine and laid out the data folder, has exported the settings, and became the guardian
+(`appliance/supervisor/guardian.py`), which started this command. The web side listens first, the workers follow in
+order, and when all serve the banner is printed. A signal turns it round: the listener closes, the services end, the
+workers stop in reverse order. Any other end of this process leaves the workers as they are, for the next one to adopt.
 
 Daphne brings Twisted's reactor, which runs on the asyncio loop, so everything else here is plain asyncio.
 """
@@ -13,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import logging.handlers
+import os
 import signal
 import sys
 import time
@@ -30,8 +32,8 @@ from appliance import logs
 from appliance.appliance_config import ApplianceConfig
 from appliance.cli import install_reports
 from appliance.cli.banner import banner, ready_line
-from appliance.data_folder import DataFolderLock
 from appliance.supervisor.child import ChildSpec
+from appliance.supervisor.guardian_link import GuardianLink
 from appliance.supervisor.roles import gantry_command, gantry_environment, worker_stages
 from appliance.supervisor.supervisor import StartFailed, Supervisor
 from appliance.version import VERSION
@@ -39,6 +41,8 @@ from appliance.version import VERSION
 logger = logging.getLogger(__name__)
 
 SERVICE_RESTART_S = 5.0
+EXIT_CRASHED = 70  # sysexits: EX_SOFTWARE
+INSTALLER = "install-reports"
 LOG_BYTES_MAX = 10 << 20
 LOGS_KEPT = 5
 
@@ -54,22 +58,17 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         config: ApplianceConfig = settings.APPLIANCE
         _open_log(config)
-        lock = DataFolderLock(config.data)
-        lock.acquire()
-        try:
-            code = Appliance(config).serve()
-        finally:
-            lock.release()
-        sys.exit(code)
+        sys.exit(Appliance(config, GuardianLink.from_environment()).serve())
 
 
 class Appliance:
-    """One start of the whole, until it is told to stop."""
+    """One life of the web process, until it is told to stop."""
 
-    def __init__(self, config: ApplianceConfig) -> None:
+    def __init__(self, config: ApplianceConfig, link: GuardianLink) -> None:
         self._config = config
+        self._link = link
         self._supervisor = Supervisor(
-            worker_stages(config), logs_folder=config.logs_folder, stop_grace_s=config.stop_grace_s
+            worker_stages(config), link, logs_folder=config.logs_folder, stop_grace_s=config.stop_grace_s
         )
         self._exit_code = 1  # until the end was reached in good order
 
@@ -96,21 +95,37 @@ class Appliance:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, _ask_to_stop, stopping)
         try:
+            await self._link.open()
+            listening = asyncio.create_task(self._link.run(), name="guardian link")
+            leaving = asyncio.create_task(self._stop_without_guardian(stopping), name="guardian gone")
             self._exit_code = await self._supervise(server, stopping)
-        except Exception:  # the reactor would swallow it: told here, and the exit code says so
-            logger.exception("appliance failed", extra={"event": "appliance_failed"})
-            print("gantry up: failed; the reason is at the end of logs/gantry.log", file=sys.stderr)
-        finally:
-            stop_reactor()
+            await self._link.finish(self._exit_code)
+            await _cancel(leaving, listening)
+        except Exception:
+            logger.exception("web process failed", extra={"event": "web_process_failed"})
+            print("gantry up: the web process failed; the reason is at the end of logs/gantry.log", file=sys.stderr)
+            logging.shutdown()
+            os._exit(EXIT_CRASHED)  # at once: what tidies up behind the keepers would stop the workers
+        stop_reactor()
+
+    async def _stop_without_guardian(self, stopping: asyncio.Event) -> None:
+        """A guardian that was killed takes all with it; we see to it that nothing stays."""
+        await self._link.gone.wait()
+        if not stopping.is_set():
+            logger.error("guardian is gone: everything stops", extra={"event": "guardian_gone"})
+            stopping.set()
 
     async def _supervise(self, server: Any, stopping: asyncio.Event) -> int:
+        """Returns when it was asked to stop, or the start failed, and everything is stopped."""
         from dashboard.processes import attach
 
-        attach(self._supervisor)
+        attach(self._supervisor, self._link)
+        self._log_endings()
         database = asyncio.create_task(asyncio.to_thread(_migrate), name="migrations")  # while the workers start
         supervision = asyncio.create_task(self._supervisor.run(), name="supervisor")
         ended = asyncio.create_task(stopping.wait(), name="stop signal")
         services: list[asyncio.Task[None]] = []
+        code = 0
         try:
             if await self._all_serve(supervision, ended):
                 await database
@@ -122,12 +137,17 @@ class Appliance:
                 await supervision  # it never ends by itself: this raises why
         except StartFailed as exc:
             print(f"gantry up: {exc}\n\n{exc.log_tail}", file=sys.stderr)
-            return 1
-        finally:
-            await server.stop_listening()
-            await _cancel(*services, ended, supervision)
-            await asyncio.wait({database})  # a thread can't be cancelled
-        return 0
+            code = 1
+        await server.stop_listening()
+        await _cancel(*services, ended, supervision)
+        await asyncio.wait({database})  # a thread can't be cancelled
+        return code
+
+    def _log_endings(self) -> None:
+        """Why there were web processes before this one: they could not say so themselves."""
+        for ending in self._link.endings[-1:]:
+            facts = {"event": "web_process_follows", "reason": ending["reason"], "lived_s": ending["lived_s"]}
+            logger.error("web process follows one that ended", extra=facts | {"starts": self._link.web_starts})
 
     async def _all_serve(self, supervision: asyncio.Task[None], ended: asyncio.Task[bool]) -> bool:
         """Wait until all workers serve. False: a signal came first, or the supervisor failed."""
@@ -138,11 +158,18 @@ class Appliance:
         return all_serve
 
     async def _announce(self) -> None:
+        self._link.tell_serving()
+        if self._link.is_resumed:
+            logger.info("web process serves again", extra={"event": "web_serves_again"})
+            return
+        await self._print_banner()
+
+    async def _print_banner(self) -> None:
         from dashboard.first_run import issue_setup_token
 
         token = await asyncio.to_thread(issue_setup_token)
         state = install_reports.read_state(self._config.reports_folder / install_reports.STATE_FILE).state
-        started_s = time.time() - psutil.Process().create_time()
+        started_s = time.time() - psutil.Process(self._link.guardian_pid).create_time()
         print(banner(self._config, version=VERSION, token=token, reports=state, started_s=started_s))
         print(ready_line(self._config), flush=True)
         logger.info("appliance serves", extra={"event": "appliance_serves", "started_s": round(started_s, 2)})
@@ -151,11 +178,12 @@ class Appliance:
         path = self._config.reports_folder / install_reports.STATE_FILE
         if install_reports.record_absence_or_readiness(path).state == "ready" or not self._config.install_reports:
             return []
-        install_reports.Progress(path).begin(0)  # the page says so before the job has counted the packages
+        if self._link.running(INSTALLER) is None:
+            install_reports.Progress(path).begin(0)  # the page says so before the job has counted the packages
         command = gantry_command("install-reports", "--data", str(self._config.data))
         self._supervisor.add_job(
             ChildSpec(
-                name="install-reports",
+                name=INSTALLER,
                 role="installer",
                 command=command,
                 environment=gantry_environment(),

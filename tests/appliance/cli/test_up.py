@@ -22,6 +22,7 @@ from tests.appliance_process import RunningAppliance
 from tests.conftest import time_limit
 
 RSS_BYTES_MAX = 200 << 20
+GUARDIAN_RSS_BYTES_MAX = 48 << 20
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +34,6 @@ def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApplianc
 def send(namesrv: str, text: str = "hello") -> str:
     with SyncProducer(namesrv) as producer:
         return producer.send(Message("up-test", text.encode())).status.name
-
-
-def workers_of(gantry: RunningAppliance, role: str = "") -> list[psutil.Process]:
-    """The worker processes, those of one role if it is named."""
-    children = psutil.Process(gantry.process.pid).children()
-    return [child for child in children if role in child.cmdline()[4]]  # python -P -m appliance ROLE …
 
 
 def answers(url: str) -> int:
@@ -80,13 +75,21 @@ def test_the_printed_snippet_sends_a_message_as_it_is(gantry: RunningAppliance, 
 
 def test_the_web_process_stays_small(gantry: RunningAppliance) -> None:
     answers(f"http://{gantry.http}/")
-    rss_bytes = psutil.Process(gantry.process.pid).memory_info().rss
+    rss_bytes = gantry.web.memory_info().rss
     assert rss_bytes < RSS_BYTES_MAX, f"{rss_bytes >> 20} MiB"
+
+
+def test_the_guardian_is_tiny(gantry: RunningAppliance) -> None:
+    guardian = psutil.Process(gantry.process.pid)
+    assert guardian.memory_info().rss < GUARDIAN_RSS_BYTES_MAX, f"{guardian.memory_info().rss >> 20} MiB"
+    assert not guardian.net_connections("inet")
+    loaded = {Path(found.path).name for found in guardian.memory_maps()}
+    assert guardian.num_threads() == 1 and not [name for name in loaded if name.startswith("_sqlite3")]
 
 
 def test_a_killed_broker_is_back_and_serving_within_three_seconds(gantry: RunningAppliance) -> None:
     assert send(gantry.namesrv) == "SEND_OK"
-    workers_of(gantry, "broker")[0].kill()
+    gantry.workers("broker")[0].kill()
     killed = time.monotonic()
     status = None
     while status != "SEND_OK" and time.monotonic() - killed < 30:
@@ -108,7 +111,7 @@ def test_a_second_start_on_the_same_folder_is_refused_in_one_sentence(gantry: Ru
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_everything_cleanly_and_nothing_is_lost(tmp_path: Path, number: signal.Signals) -> None:
     with RunningAppliance(tmp_path / "data", "--brokers", "2") as gantry:
-        workers = workers_of(gantry)
+        workers = gantry.workers()
         assert len(workers) == 3
         assert send(gantry.namesrv, "keep me") == "SEND_OK"
         assert gantry.stop(number) == 0
@@ -120,7 +123,7 @@ def test_a_signal_stops_everything_cleanly_and_nothing_is_lost(tmp_path: Path, n
 
 def test_workers_end_when_the_appliance_is_killed(tmp_path: Path) -> None:
     with RunningAppliance(tmp_path / "data") as gantry:
-        workers = workers_of(gantry)
+        workers = gantry.workers()
         gantry.stop(signal.SIGKILL)
         _, alive = psutil.wait_procs(workers, timeout=10)
         assert not alive

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from appliance.supervisor.child import Child, ChildNotReady, ChildSpec
+from tests.appliance.supervisor.guarded import Guarded
 
 SCRIPT = """
 import time
@@ -20,30 +21,29 @@ time.sleep(60)
 """
 
 
-def child_that_says(event: str, log: Path) -> Child:
+def child_that_says(event: str, log: Path, guarded: Guarded) -> Child:
     command = (sys.executable, "-c", SCRIPT.format(event=event))
-    return Child(ChildSpec(name="broker-a", role="broker", command=command, ready_timeout_s=3.0), log)
+    spec = ChildSpec(name="broker-a", role="broker", command=command, ready_timeout_s=3.0)
+    return Child(spec, guarded.link, stage=0, log_path=log)
 
 
 async def test_each_line_of_progress_gives_the_child_its_time_anew(tmp_path: Path) -> None:
-    child = child_that_says("event=store_recovering", tmp_path / "log")
-    await child.start()
-    try:
+    async with Guarded() as guarded:
+        child = child_that_says("event=store_recovering", tmp_path / "log", guarded)
+        await child.start()
         waiting = asyncio.create_task(child.wait_ready())
         async with asyncio.timeout(30):
             while not waiting.done() and int(child.facts.get("recovering_percent", 0)) < 40:
                 await asyncio.sleep(0.01)
         await waiting
         assert child.facts == {"role": "broker"}
-    finally:
         await child.stop(1.0)
 
 
 async def test_a_child_that_says_something_else_is_not_waited_for(tmp_path: Path) -> None:
-    child = child_that_says("event=something_else", tmp_path / "log")
-    await child.start()
-    try:
+    async with Guarded() as guarded:
+        child = child_that_says("event=something_else", tmp_path / "log", guarded)
+        await child.start()
         with pytest.raises(ChildNotReady):
             await child.wait_ready()
-    finally:
         await child.stop(1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 from appliance.appliance_config import ROOT
 from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.supervisor import StartFailed, Supervisor
+from tests.appliance.supervisor.guarded import Guarded
 from tests.conftest import time_limit
 
 SERVICE = """
@@ -48,6 +50,12 @@ def script(name: str, text: str, **extra: object) -> ChildSpec:
     return ChildSpec(name=name, role="service", command=(sys.executable, "-c", text), **extra)
 
 
+@pytest.fixture
+async def guarded() -> AsyncIterator[Guarded]:
+    async with Guarded() as both_ends:
+        yield both_ends
+
+
 @contextlib.asynccontextmanager
 async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(supervisor.run())
@@ -65,10 +73,10 @@ async def until(condition, timeout_s: float = 30.0) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_processes_start_in_order_and_stop_in_reverse(tmp_path: Path) -> None:
+async def test_processes_start_in_order_and_stop_in_reverse(tmp_path: Path, guarded: Guarded) -> None:
     journal = tmp_path / "journal"
     stages = [[service("first", journal)], [service("second", journal)]]
-    supervisor = Supervisor(stages, logs_folder=tmp_path / "logs")
+    supervisor = Supervisor(stages, guarded.link, logs_folder=tmp_path / "logs")
     async with running(supervisor):
         await asyncio.wait_for(supervisor.wait_serving(), 10)
         assert [(p.name, p.state, p.restarts) for p in supervisor.snapshot()] == [
@@ -80,8 +88,8 @@ async def test_processes_start_in_order_and_stop_in_reverse(tmp_path: Path) -> N
     assert "a line before it is ready" in (tmp_path / "logs" / "first.log").read_text()
 
 
-async def test_a_killed_process_serves_again_within_three_seconds(tmp_path: Path) -> None:
-    supervisor = Supervisor([[service("worker", tmp_path / "journal")]], logs_folder=tmp_path)
+async def test_a_killed_process_serves_again_within_three_seconds(tmp_path: Path, guarded: Guarded) -> None:
+    supervisor = Supervisor([[service("worker", tmp_path / "journal")]], guarded.link, logs_folder=tmp_path)
     async with running(supervisor):
         await asyncio.wait_for(supervisor.wait_serving(), 10)
         first_pid = supervisor.snapshot()[0].pid
@@ -95,9 +103,11 @@ async def test_a_killed_process_serves_again_within_three_seconds(tmp_path: Path
         assert (status.restarts, status.exit_code) == (1, -signal.SIGKILL)
 
 
-async def test_a_process_that_does_not_come_up_at_the_start_ends_the_start_and_says_why(tmp_path: Path) -> None:
+async def test_a_process_that_does_not_come_up_at_the_start_ends_the_start_and_says_why(
+    tmp_path: Path, guarded: Guarded
+) -> None:
     broken = script("broken", "import sys; print('the port is on fire', flush=True); sys.exit(3)")
-    supervisor = Supervisor([[service("good", tmp_path / "j")], [broken]], logs_folder=tmp_path)
+    supervisor = Supervisor([[service("good", tmp_path / "j")], [broken]], guarded.link, logs_folder=tmp_path)
     with pytest.raises(StartFailed) as caught:
         await asyncio.wait_for(supervisor.run(), 20)
     assert "exit code 3" in str(caught.value)
@@ -105,35 +115,35 @@ async def test_a_process_that_does_not_come_up_at_the_start_ends_the_start_and_s
     assert [p.state for p in supervisor.snapshot()] == ["stopped", "stopped"]
 
 
-async def test_a_process_that_is_silent_too_long_counts_as_not_started(tmp_path: Path) -> None:
+async def test_a_process_that_is_silent_too_long_counts_as_not_started(tmp_path: Path, guarded: Guarded) -> None:
     silent = script("silent", "import time; time.sleep(60)", ready_timeout_s=0.3)
     with pytest.raises(StartFailed, match=r"did not serve within 0\.3 s"):
-        await asyncio.wait_for(Supervisor([[silent]], logs_folder=tmp_path).run(), 20)
+        await asyncio.wait_for(Supervisor([[silent]], guarded.link, logs_folder=tmp_path).run(), 20)
 
 
 async def test_a_crash_loop_is_said_aloud(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, guarded: Guarded, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("appliance.supervisor.backoff.FIRST_DELAY_S", 0.01)
     flaky = script("flaky", "print('READY {}', flush=True)")
-    supervisor = Supervisor([[flaky]], logs_folder=tmp_path)
+    supervisor = Supervisor([[flaky]], guarded.link, logs_folder=tmp_path)
     async with running(supervisor):
         await until(lambda: supervisor.snapshot()[0].state == "crash loop")
     assert any(getattr(record, "event", "") == "crash_loop" for record in caplog.records)
 
 
-async def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
+async def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path, guarded: Guarded) -> None:
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     text = deaf + "; print('READY {}', flush=True); time.sleep(60)"
     stubborn = script("stubborn", text)
-    supervisor = Supervisor([[stubborn]], logs_folder=tmp_path, stop_grace_s=0.2)
+    supervisor = Supervisor([[stubborn]], guarded.link, logs_folder=tmp_path, stop_grace_s=0.2)
     async with running(supervisor):
         await asyncio.wait_for(supervisor.wait_serving(), 10)
     assert supervisor.snapshot()[0].exit_code == -signal.SIGKILL
 
 
-async def test_a_job_runs_beside_the_services_and_is_not_started_again(tmp_path: Path) -> None:
-    supervisor = Supervisor([[service("worker", tmp_path / "j")]], logs_folder=tmp_path)
+async def test_a_job_runs_beside_the_services_and_is_not_started_again(tmp_path: Path, guarded: Guarded) -> None:
+    supervisor = Supervisor([[service("worker", tmp_path / "j")]], guarded.link, logs_folder=tmp_path)
     async with running(supervisor):
         await asyncio.wait_for(supervisor.wait_serving(), 10)
         supervisor.add_job(script("job", "print('done so far')", is_service=False))
@@ -146,15 +156,16 @@ async def test_a_job_runs_beside_the_services_and_is_not_started_again(tmp_path:
 def test_a_process_ends_with_its_parent_even_when_the_parent_is_killed(tmp_path: Path) -> None:
     parent_script = textwrap.dedent(f"""
         import asyncio, sys
-        from pathlib import Path
-        from appliance.supervisor.child import Child, ChildSpec
+        from appliance.supervisor.spawner import Spawner
         async def main():
+            events = asyncio.Queue()
+            request = {{"name": "orphan", "stage": 0, "environment": {{}}, "log_path": {str(tmp_path / "log")!r}}}
             command = (sys.executable, "-c", {SERVICE!r}, "orphan", {str(tmp_path / "journal")!r}, "0")
-            child = Child(ChildSpec(name="orphan", role="service", command=command), Path({str(tmp_path / "log")!r}))
-            await child.start()
-            await child.wait_ready()
-            print(child.pid, flush=True)
-            await child.wait()
+            Spawner(events.put_nowait).spawn({{**request, "command": command}})
+            while (event := await events.get())["event"] != "ready":
+                pass
+            print(event["pid"], flush=True)
+            await asyncio.sleep(600)
         asyncio.run(main())
     """)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -165,3 +176,69 @@ def test_a_process_ends_with_its_parent_even_when_the_parent_is_killed(tmp_path:
     _, alive = psutil.wait_procs([child], timeout=30)
     assert not alive
     assert (tmp_path / "journal").read_text().splitlines() == ["start orphan", "stop orphan"]
+
+
+async def test_who_follows_adopts_what_runs_and_starts_again_what_does_not(tmp_path: Path, guarded: Guarded) -> None:
+    journal = tmp_path / "journal"
+    stages = [[service("first", journal)], [service("second", journal)]]
+    supervisor = Supervisor(stages, guarded.link, logs_folder=tmp_path)
+    earlier = asyncio.create_task(supervisor.run())
+    await asyncio.wait_for(supervisor.wait_serving(), 30)
+    before = {status.name: status for status in supervisor.snapshot()}
+    await guarded.lose(earlier)
+    os.kill(before["second"].pid, signal.SIGKILL)
+    await until(lambda: guarded.spawner.facts()[1]["pid"] is None)
+
+    follower = Supervisor(stages, await guarded.follow(), logs_folder=tmp_path)
+    async with running(follower):
+        await asyncio.wait_for(follower.wait_serving(), 30)
+        await until(lambda: [status.state for status in follower.snapshot()] == ["running", "running"])
+        first, second = follower.snapshot()
+        assert (first.pid, first.restarts, first.started_at) == (before["first"].pid, 0, before["first"].started_at)
+        assert first.adopted_at is not None and first.address == before["first"].address
+        assert second.pid not in (None, before["second"].pid)
+        assert (second.restarts, second.adopted_at) == (1, None)
+        os.kill(first.pid, signal.SIGKILL)  # an adopted one is looked after like any other
+        await until(lambda: follower.snapshot()[0].restarts == 1 and follower.snapshot()[0].state == "running")
+        assert follower.snapshot()[0].exit_code == -signal.SIGKILL
+    assert [(p.state, p.exit_code) for p in follower.snapshot()] == [("stopped", 0)] * 2
+
+
+async def test_what_a_process_prints_while_nobody_supervises_is_in_its_log(tmp_path: Path, guarded: Guarded) -> None:
+    talks = script("talks", "import time\nprint('READY {}', flush=True)\nfor n in range(5000): print(f'line {n}')\n")
+    supervisor = Supervisor([[talks]], guarded.link, logs_folder=tmp_path)
+    earlier = asyncio.create_task(supervisor.run())
+    await asyncio.wait_for(supervisor.wait_serving(), 30)
+    await guarded.lose(earlier)
+    await until(lambda: guarded.spawner.facts()[0]["exit_code"] == 0)
+    assert (tmp_path / "talks.log").read_text().splitlines()[1:5001] == [f"line {n}" for n in range(5000)]
+
+
+async def test_a_worker_is_believed_when_we_have_no_file_left_to_ask_it(
+    tmp_path: Path, guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_file_left(host: str, port: int) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("asyncio.open_connection", no_file_left)
+    supervisor = Supervisor([[service("worker", tmp_path / "j")]], guarded.link, logs_folder=tmp_path)
+    async with running(supervisor):
+        await asyncio.wait_for(supervisor.wait_serving(), 30)
+        assert supervisor.snapshot()[0].restarts == 0
+
+
+async def test_without_a_guardian_a_process_that_ignores_sigterm_is_killed_all_the_same(
+    tmp_path: Path, guarded: Guarded
+) -> None:
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    stubborn = script("stubborn", deaf + "; print('READY {}', flush=True); time.sleep(600)")
+    supervisor = Supervisor([[stubborn]], guarded.link, logs_folder=tmp_path, stop_grace_s=0.2)
+    task = asyncio.create_task(supervisor.run())
+    await asyncio.wait_for(supervisor.wait_serving(), 30)
+    process = psutil.Process(supervisor.snapshot()[0].pid)
+    guarded.hang_up()
+    await asyncio.wait_for(guarded.link.gone.wait(), 10)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.wait_for(task, 30)
+    await until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)

@@ -1,0 +1,40 @@
+"""What guardian and web process say to each other: one JSON object a line, over a socket pair that the web inherits.
+
+From the web process (`do`):
+
+    beat                                                        it lives; twice a second
+    serving                                                     its port is open
+    spawn    name stage command environment log_path           start this, unless it runs already
+    signal   name pid number is_for_session                     a signal for that process, or for all it started
+    finish   code                                               everything is stopped: end with this exit code
+
+From the guardian (`event`):
+
+    hello     guardian web_starts has_served endings children  first of all; children: as in `spawned`
+    spawned   name pid …                                        the process as the guardian knows it, see Spawned.facts
+    not_spawned name reason
+    progress  name pid percent                                  how far the recovery of its store is
+    ready     name pid line                                     what stood behind READY
+    ended     name pid exit_code
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+GUARDIAN_VARIABLE = "GANTRY_GUARDIAN_FD"  # the web process's end of the socket pair
+MESSAGE_BYTES_MAX = 1 << 20
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message).encode("ascii") + b"\n"
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """Raises ValueError for what is no message."""
+    message = json.loads(line)
+    if not isinstance(message, dict):
+        raise ValueError(f"a message is an object, not {type(message).__name__}")
+    return message

@@ -1,0 +1,169 @@
+"""One life of the web process, as the guardian sees it: its start, its requests, its silence, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.appliance_config import ROOT
+from appliance.supervisor.link_messages import GUARDIAN_VARIABLE, MESSAGE_BYTES_MAX, decode, encode
+from appliance.supervisor.parent import PARENT_VARIABLE
+from appliance.supervisor.silence import TICK_S, CoreWait, Silence
+from appliance.supervisor.spawner import Spawner
+
+logger = logging.getLogger(__name__)
+
+FIRST_BEAT_FACTOR = 12  # loading everything takes longer than a beat
+UNREAD_BYTES_MAX = 1 << 20
+FAREWELL_S = 1.0  # for what it said before it ended
+COMMAND = (sys.executable, "-P", str(ROOT / "manage.py"), "up")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the web process ended. `finish_code`: it had stopped everything, and this is the appliance's exit code."""
+
+    reason: str
+    finish_code: int | None
+    lived_s: float
+
+
+class WebProcess:
+    """`run` is its life. It may be told events, and be asked to stop."""
+
+    def __init__(self, spawner: Spawner, *, hang_s: float, command: tuple[str, ...] = COMMAND) -> None:
+        self.pid = 0
+        self.serves = asyncio.Event()
+        self._spawner = spawner
+        self._command = command
+        self._hang_s = hang_s
+        self._first_beat_s = hang_s * FIRST_BEAT_FACTOR
+        self._silence = Silence()
+        self._has_beaten = False
+        self._finish_code: int | None = None
+        self._killed_for = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._exit_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def run(self, hello: Mapping[str, Any]) -> Ending:
+        """Returns when it has ended."""
+        started = time.monotonic()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._start(theirs)
+            except OSError as exc:
+                ours.close()
+                return Ending(f"can't be started: {exc}", None, 0.0)
+        reader, self._writer = await asyncio.open_connection(sock=ours, limit=MESSAGE_BYTES_MAX)
+        self.tell(hello)
+        tasks = [asyncio.create_task(self._listen(reader)), asyncio.create_task(self._watch())]
+        try:
+            code = await asyncio.shield(self._exit_code)
+            await asyncio.wait(tasks[:1], timeout=FAREWELL_S)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._writer.close()
+            self._writer = None
+        return Ending(self._killed_for or _ending(code), self._finish_code, time.monotonic() - started)
+
+    def tell(self, event: Mapping[str, Any]) -> None:
+        """Send an event; one that does not read is not waited for."""
+        if self._writer is None:
+            return
+        self._writer.write(encode(event))
+        if self._writer.transport.get_write_buffer_size() > UNREAD_BYTES_MAX:
+            self._kill("does not read what it is told")
+
+    def reaped(self, pid: int, exit_code: int) -> bool:
+        """A child has ended. False: it was not this one."""
+        if self._process is None or pid != self.pid or self._exit_code.done():
+            return False
+        self._process.returncode = exit_code  # Popen must not wait for it again
+        self._exit_code.set_result(exit_code)
+        return True
+
+    def ask_to_stop(self, number: signal.Signals) -> None:
+        self._send(number)
+
+    def _start(self, theirs: socket.socket) -> None:
+        environment = {**os.environ, GUARDIAN_VARIABLE: str(theirs.fileno()), PARENT_VARIABLE: str(os.getpid())}
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,  # a terminal's Ctrl-C reaches the guardian, which passes it on
+        )
+        self.pid = self._process.pid
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while line := await reader.readline():
+                self._obey(decode(line))
+        except OSError:
+            return  # it ended with words of ours unread; how, its exit code says
+        except (ValueError, KeyError) as exc:
+            logger.exception("web process says what nobody understands", extra={"event": "web_message_bad"})
+            self._kill(f"said what nobody understands ({exc})")
+
+    def _obey(self, request: Mapping[str, Any]) -> None:
+        self._silence.heard()
+        match request["do"]:
+            case "beat":
+                self._has_beaten = True
+            case "spawn":
+                self._spawner.spawn(request)
+            case "signal":
+                self._spawner.signal(request)
+            case "serving":
+                self.serves.set()
+            case "finish":
+                self._finish_code = int(request["code"])
+
+    async def _watch(self) -> None:
+        """Kill it when it has been silent for too long; ticks, not the clock, say how long that is."""
+        waits, last = CoreWait(self.pid), time.monotonic()
+        while True:
+            await asyncio.sleep(TICK_S)
+            now = time.monotonic()
+            elapsed_s, last = now - last, now
+            self._silence.tick(elapsed_s, waits.since_last_s(elapsed_s))
+            limit_s = self._hang_s if self._has_beaten else self._first_beat_s
+            if self._silence.counted_s > limit_s:
+                self._kill(f"did not answer for {limit_s:g} s")
+                return
+
+    def _kill(self, reason: str) -> None:
+        self._killed_for = self._killed_for or reason
+        with contextlib.suppress(ProcessLookupError):
+            if not self._exit_code.done():
+                os.killpg(self.pid, signal.SIGKILL)  # it leads a session: whatever it started goes with it
+
+    def _send(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if self._process is not None and not self._exit_code.done():
+                os.kill(self.pid, number)
+
+
+def _ending(code: int) -> str:
+    """An exit code in words."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

@@ -1,0 +1,28 @@
+"""A process is its number and its start time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+from appliance.supervisor.identity import children_of, is_same, kill_same, start_ticks
+
+
+def test_a_number_that_somebody_else_has_by_now_is_not_the_same_process_and_gets_no_signal() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+        ticks = start_ticks(process.pid)
+        assert ticks is not None and is_same(process.pid, ticks)
+        assert process.pid in children_of(os.getpid())
+        kill_same(process.pid, ticks - 1, signal.SIGKILL)  # who had this number before started earlier
+        assert process.poll() is None
+        kill_same(process.pid, ticks, signal.SIGKILL)
+        assert process.wait(30) == -signal.SIGKILL
+    assert start_ticks(process.pid) is None
+
+
+def test_a_process_that_has_ended_and_is_not_reaped_yet_is_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert start_ticks(process.pid) is None
