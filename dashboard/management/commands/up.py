@@ -37,6 +37,7 @@ from appliance.supervisor.guardian_link import GuardianLink
 from appliance.supervisor.roles import gantry_command, gantry_environment, worker_stages
 from appliance.supervisor.supervisor import StartFailed, Supervisor
 from appliance.version import VERSION
+from dashboard.log_paths import PathsOnlyFormatter
 
 logger = logging.getLogger(__name__)
 
@@ -265,5 +266,5 @@ def _open_log(config: ApplianceConfig) -> None:
     terminal = logging.StreamHandler(sys.stderr)
     terminal.setLevel(logging.WARNING)
     for handler in (file, terminal):
-        handler.setFormatter(logs.FactsFormatter(logs.FORMAT, logs.TIME_FORMAT))
+        handler.setFormatter(PathsOnlyFormatter(logs.FORMAT, logs.TIME_FORMAT))
     logging.basicConfig(level=config.log_level, handlers=[file, terminal], force=True)
