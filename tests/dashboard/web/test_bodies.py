@@ -6,14 +6,13 @@ import base64
 import os
 from pathlib import Path
 
-import psutil
 import pytest
 import websocket
 
 from appliance.appliance_config import ApplianceConfig
 from dashboard.web.limits import HEAD_BYTES_MAX, HEADERS_MAX, STRANGER_BODY_BYTES_MAX, WEBSOCKET_BYTES_MAX
 from tests.appliance_process import RunningAppliance
-from tests.dashboard.web.visitor import Visitor, talk
+from tests.dashboard.web.visitor import Visitor, talk, web_process
 
 HUGE_BYTES = 1_900_000_000
 SENT_BYTES_MAX = 64 << 20  # what sockets, and reading on after the refusal, take of it
@@ -31,7 +30,7 @@ class WrittenBytes:
     """What the web process wrote into files and sockets while the block ran, and the files it had in its TMPDIR."""
 
     def __init__(self, gantry: RunningAppliance, temporary_folder: Path) -> None:
-        self._process = psutil.Process(gantry.process.pid)
+        self._process = web_process(gantry)
         self._folder = temporary_folder
 
     def __enter__(self) -> WrittenBytes:

@@ -10,6 +10,10 @@ from http.cookies import SimpleCookie
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+import psutil
+
+from tests.appliance_process import RunningAppliance
+
 PASSWORD = "a long way from 1234"
 SECONDS_MAX = 60.0
 
@@ -118,3 +122,13 @@ def _read(connection: socket.socket) -> str:
             break
         received += data
     return received.decode("latin-1")
+
+
+def web_process(gantry: RunningAppliance) -> psutil.Process:
+    """The process that listens on the dashboard's port."""
+    port = int(gantry.http.rpartition(":")[2])
+    first = psutil.Process(gantry.process.pid)
+    for process in (first, *first.children(recursive=True)):
+        if any(item.status == psutil.CONN_LISTEN and item.laddr.port == port for item in process.net_connections()):
+            return process
+    raise AssertionError(f"nobody listens on {gantry.http}")

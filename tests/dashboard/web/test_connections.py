@@ -1,0 +1,150 @@
+"""Who has to go when there are too many connections; and that a flood of them keeps no broker down."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from appliance.appliance_config import ApplianceConfig
+from dashboard.web.connections import ConnectionTable, address_key
+from dashboard.web.limits import CONNECTIONS_MIN, FILES_RESERVED, WebLimits
+from tests.appliance_process import RunningAppliance
+from tests.conftest import time_limit
+from tests.dashboard.web.visitor import web_process
+
+FILES_MAX = 300
+IDLE_CONNECTIONS = 400
+
+
+def table(connections_max: int = 4, per_address_max: int = 2) -> ConnectionTable[str]:
+    return ConnectionTable(connections_max=connections_max, per_address_max=per_address_max)
+
+
+def test_an_address_with_too_many_loses_the_one_that_waited_longest() -> None:
+    known = table()
+    assert known.enter("a1", "a") is None and known.enter("a2", "a") is None
+    found = known.enter("a3", "a")
+    assert found is not None and found[0] == "a1" and "one address" in found[1]
+
+
+def test_in_all_the_one_that_waited_longest_goes_whatever_its_address() -> None:
+    known = table()
+    for name in ("a", "b", "c", "d"):
+        known.enter(name, name)
+    known.waits("a")  # its answer has gone out: it waits anew
+    found = known.enter("e", "e")
+    assert found is not None and found[0] == "b" and "in all" in found[1]
+
+
+def test_who_is_served_stays_and_the_newcomer_goes() -> None:
+    known = table()
+    for name in ("a", "b", "c", "d"):
+        known.enter(name, name)
+        known.is_busy(name)
+    found = known.enter("e", "e")
+    assert found is not None and found[0] == "e"
+    known.leave("e")
+    assert known.longest_waiting() is None
+    known.waits("c")
+    assert known.longest_waiting() == "c"
+
+
+def test_one_address_displaces_no_other() -> None:
+    known = table(connections_max=100, per_address_max=2)
+    known.enter("other", "b")
+    for number in range(1000):
+        found = known.enter(f"a{number}", "a")
+        if found is not None:
+            assert found[0].startswith("a")
+            known.leave(found[0])
+    assert len(known) == 3
+
+
+def test_a_trusted_proxy_counts_in_all_only() -> None:
+    known = table(connections_max=3, per_address_max=1)
+    assert [known.enter(name, "") for name in ("a", "b", "c")] == [None, None, None]
+    assert known.enter("d", "") is not None
+
+
+def test_nothing_is_kept_of_who_left() -> None:
+    known = table()
+    for name in ("a", "b"):
+        known.enter(name, "x")
+        known.is_busy(name)
+        known.leave(name)
+        known.leave(name)
+        known.waits(name)
+        known.is_busy(name)
+    assert (len(known), known.longest_waiting()) == (0, None)
+    assert not known._counts and not known._waiting_of
+
+
+@pytest.mark.parametrize(
+    ("host", "key"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_an_ipv6_network_is_one_party(host: str, key: str) -> None:
+    assert address_key(host) == key
+
+
+@pytest.mark.parametrize(
+    ("files_max", "connections"), [(65536, 1024), (300, 300 - FILES_RESERVED), (64, CONNECTIONS_MIN)]
+)
+def test_few_files_mean_few_connections(tmp_path: Path, files_max: int, connections: int) -> None:
+    limits = WebLimits.of(ApplianceConfig(data=tmp_path), files_max)
+    assert limits.connections_max == connections
+    assert limits.connections_per_address_max <= connections // 2
+    assert limits.file_number_max < files_max
+
+
+@contextlib.contextmanager
+def idle_connections(address: str, count: int) -> Iterator[list[socket.socket]]:
+    """Connections that say nothing, and are opened again when they are closed for others."""
+    host, _, port = address.rpartition(":")
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(socket.create_connection((host, int(port)), 30)) for _ in range(count)]
+
+
+def test_idle_connections_keep_a_killed_broker_from_nothing(tmp_path: Path) -> None:
+    """400 idle connections, 300 files: the broker comes back, pages answer, the log says why connections went."""
+    command = ("bash", "-c", f'ulimit -n {FILES_MAX}; exec "$0" -m appliance up "$@"', sys.executable)
+    with RunningAppliance(tmp_path / "data", command=command) as gantry:
+        with idle_connections(gantry.http, IDLE_CONNECTIONS):
+            broker = _broker_of(gantry)
+            broker.kill()
+            again = _broker_of(gantry, but=broker.pid)
+            with urllib.request.urlopen(f"http://{gantry.http}/healthz", timeout=time_limit(10)) as answer:
+                assert answer.read() == b"ok\n"
+            assert web_process(gantry).num_fds() < FILES_MAX - FILES_RESERVED // 2
+            assert again.is_running()
+        log = (tmp_path / "data" / "logs" / "gantry.log").read_text()
+    assert "event=web_connection_displaced" in log and "of one address" in log
+    assert "Too many open files" not in log
+
+
+def _broker_of(gantry: RunningAppliance, *, but: int = 0) -> psutil.Process:
+    """The process of the broker, as soon as it takes connections."""
+    deadline = time.monotonic() + time_limit(60)
+    host, _, port = gantry.broker.rpartition(":")
+    while time.monotonic() < deadline:
+        for child in psutil.Process(gantry.process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error, OSError):
+                if "broker" in " ".join(child.cmdline()) and child.pid != but:
+                    socket.create_connection((host, int(port)), 1).close()
+                    return child
+        time.sleep(0.1)
+    raise AssertionError(f"no broker within the time; the log ends:\n{gantry.output[-2000:]}")
