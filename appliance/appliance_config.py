@@ -34,9 +34,12 @@ CONFIG_VARIABLE = "GANTRY_CONFIG"
 DEFAULT_FILE = "gantry.toml"
 BROKERS_MAX = 26  # one letter each: broker-a … broker-z
 BROKER_PORT_STEP = 100  # the second broker listens this far above the first
+X_FORWARDED, FORWARDED = "x-forwarded", "forwarded"  # families of headers that a proxy sets
 # Names that start like settings and are not: the hand-over between processes, and switches of tests and benchmarks.
 RESERVED_VARIABLES = (CONFIG_VARIABLE, "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
 RESERVED_PREFIXES = ("GANTRY_TEST_", "GANTRY_BENCH_")
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def option(default: Any, doc: str) -> Any:
@@ -64,6 +67,9 @@ class ApplianceConfig:
     tls_mode: str = option("", "permissive: TLS and plain connections on one port; enforcing: TLS only")
     tls_client_auth: str = option("none", "ask clients for a certificate: none, optional or require")
     allowed_hosts: str = option("", "further host names the dashboard answers to, separated by commas")
+    trusted_proxies: str = option("", "addresses and networks of proxies before the dashboard, separated by commas")
+    proxy_headers: str = option("x-forwarded", "what those proxies set: x-forwarded (-for, -proto, -host) or forwarded")
+    http_hsts_s: int = option(0, "seconds for which browsers take https only, on every port of the host (HSTS); 0: off")
     http_body_bytes_max: int = option(
         6 << 20, "largest body of a request to the dashboard, in bytes (64 KiB at log-in)"
     )
@@ -82,6 +88,7 @@ class ApplianceConfig:
         _check_range("brokers", self.brokers, 1, BROKERS_MAX)
         _check_range("stop_grace_s", self.stop_grace_s, 0, 600)
         _check_range("http_body_bytes_max", self.http_body_bytes_max, 64 << 10, 1 << 30)
+        _check_range("http_hsts_s", self.http_hsts_s, 0, 10 * 365 * 86400)
         for name in ("http_connections_max", "http_connections_per_address_max"):
             _check_range(name, getattr(self, name), 16, 1 << 20)
         _check_range("web_hang_s", self.web_hang_s, 1, 3600)
@@ -92,6 +99,7 @@ class ApplianceConfig:
         if not self.bind:
             raise ConfigError("bind is empty: take 127.0.0.1, an address of this machine, or 0.0.0.0 for all of them")
         self._check_tls()
+        self._check_proxies()
         object.__setattr__(self, "data", Path(self.data).expanduser().absolute())
         object.__setattr__(self, "log_level", self.log_level.upper())
         if not self.advertise:
@@ -108,6 +116,19 @@ class ApplianceConfig:
         for name in ("tls_cert", "tls_key", "tls_trust"):
             if path := getattr(self, name):
                 object.__setattr__(self, name, str(Path(path).expanduser().absolute()))
+
+    def _check_proxies(self) -> None:
+        if self.proxy_headers not in (X_FORWARDED, FORWARDED):
+            raise ConfigError(f"proxy_headers={self.proxy_headers}: take {X_FORWARDED} or {FORWARDED}")
+        try:
+            _ = self.trusted_networks
+        except ValueError as exc:
+            raise ConfigError(f"trusted_proxies={self.trusted_proxies}: {exc}; take 10.0.0.7 or 10.0.0.0/24") from exc
+
+    @property
+    def trusted_networks(self) -> tuple[Network, ...]:
+        """What `trusted_proxies` names."""
+        return tuple(ipaddress.ip_network(name.strip()) for name in self.trusted_proxies.split(",") if name.strip())
 
     @property
     def client_tls(self) -> TlsConfig | None:

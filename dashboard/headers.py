@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 POLICY = {
@@ -58,7 +59,15 @@ class SecurityHeaders:
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
         headers["Permissions-Policy"] = "camera=(), microphone=(), geolocation=()"
         if request.is_secure():
-            headers["Strict-Transport-Security"] = "max-age=31536000"
+            _secure(response)
         if not headers.get("Cache-Control"):
             headers["Cache-Control"] = "no-store"
         return response
+
+
+def _secure(response: HttpResponseBase) -> None:
+    """What came over TLS must not leave without: cookies say so, and all of the host's ports if the setting wants."""
+    for morsel in response.cookies.values():
+        morsel["secure"] = True
+    if settings.APPLIANCE.http_hsts_s:
+        response.headers["Strict-Transport-Security"] = f"max-age={settings.APPLIANCE.http_hsts_s}"

@@ -32,6 +32,8 @@ TEXT_OPTIONS = {  # and what their value is called
     "tls_trust": "FILE",
     "tls_mode": "MODE",
     "tls_client_auth": "WHETHER",
+    "allowed_hosts": "NAMES",
+    "trusted_proxies": "ADDRESSES",
     "spark_master": "MASTER",
     "log_level": "LEVEL",
 }

@@ -38,6 +38,7 @@ SOCKETS_OF_ONE_ACCOUNT_MAX = 24
 SUBSCRIPTIONS_MAX = 16
 TEXT_CHARS_MAX = 4096
 TEXTS_IN_TEN_SECONDS_MAX = 40
+DEFAULT_PORTS = {"http": 80, "https": 443}
 CLOSE_NO_SESSION, CLOSE_TOO_MUCH = 4401, 4429
 
 _open_sockets: Counter[int] = Counter()
@@ -200,13 +201,28 @@ def may_subscribe(owner: Principal, channel: str) -> bool:
 
 
 def is_same_origin(scope: dict[str, Any]) -> bool:
-    """Whether the page that opens the socket is our own: Origin is there, names our host, and that host is ours."""
+    """Whether the page that opens the socket is our own: Origin names our scheme, host and port, and the host is ours.
+
+    Scheme and host are those of the browser's address line; the web door has put a trusted proxy's word into them.
+    """
     headers = dict(scope["headers"])
     origin, host = headers.get(b"origin", b"").decode("latin-1"), headers.get(b"host", b"").decode("latin-1")
-    if not origin or not host or urlsplit(origin).netloc.lower() != host.lower():
+    scheme = {"wss": "https", "https": "https"}.get(scope.get("scheme", "ws"), "http")
+    ours = _place(f"{scheme}://{host}")
+    if ours is None or _place(origin) != ours:
         return False
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+def _place(origin: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port of an origin; None when it is none."""
+    try:
+        url = urlsplit(origin.lower())
+        port = url.port or DEFAULT_PORTS[url.scheme]
+    except (ValueError, KeyError):
+        return None
+    return (url.scheme, url.hostname, port) if url.hostname else None
 
 
 def _names(wish: Any, key: str) -> list[str]:

@@ -12,6 +12,7 @@ from zope.interface import directlyProvides, providedBy
 from appliance.remoting.log_limit import LogLimit
 from dashboard.web.connections import ConnectionTable, address_key
 from dashboard.web.limits import WebLimits
+from dashboard.web.proxies import TrustedProxies
 
 if TYPE_CHECKING:
     from dashboard.web.channel import WebFactory
@@ -22,9 +23,10 @@ logger = logging.getLogger(__name__)
 class DoorFactory(ServerFactory):
     """What a listening port gives its connections to."""
 
-    def __init__(self, web: WebFactory, limits: WebLimits, log_limit: LogLimit) -> None:
+    def __init__(self, web: WebFactory, limits: WebLimits, proxies: TrustedProxies, log_limit: LogLimit) -> None:
         self.web = web
         self.limits = limits
+        self.proxies = proxies
         self.log_limit = log_limit
         self.table: ConnectionTable[Door] = ConnectionTable(
             connections_max=limits.connections_max, per_address_max=limits.connections_per_address_max
@@ -61,7 +63,8 @@ class Door(ProtocolWrapper):
         directlyProvides(self, providedBy(transport))
         self.transport = transport
         self.connected = 1
-        found = self.factory.table.enter(self, address_key(self.host))
+        key = "" if self.factory.proxies.trusts(self.host) else address_key(self.host)
+        found = self.factory.table.enter(self, key)
         self.wrappedProtocol.makeConnection(self)
         if found is not None:
             found[0].displace(found[1])

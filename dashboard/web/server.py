@@ -14,6 +14,7 @@ from typing import Any
 from daphne.server import Server, reactor
 from twisted.internet.error import CannotListenError
 from twisted.logger import LogLevel, formatEvent, globalLogBeginner
+from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.web.http_headers import Headers
 
 from appliance.appliance_config import ApplianceConfig
@@ -23,6 +24,7 @@ from dashboard.web.channel import WebFactory
 from dashboard.web.door import DoorFactory
 from dashboard.web.limits import BodyRoom, WebLimits
 from dashboard.web.live import LiveFactory
+from dashboard.web.proxies import PROXY_HEADERS, TrustedProxies
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ class WebServer(Server):
         self._port: Any = None
         self._questions = 0
         self._log_limit = LogLimit()
+        self.proxies = TrustedProxies(config.trusted_networks, config.proxy_headers)
         self.limits = WebLimits.of(config)
         self.body_room = BodyRoom(max(limits.BODIES_BYTES_MAX, self.limits.body_bytes_max))
 
@@ -66,7 +69,7 @@ class WebServer(Server):
         )
         globalLogBeginner.beginLoggingTo([self._observe], redirectStandardIO=False, discardBuffer=True)
         asyncio.set_event_loop(reactor._asyncioEventloop)
-        doors = DoorFactory(self.http_factory, self.limits, self._log_limit)
+        doors = DoorFactory(self.http_factory, self.limits, self.proxies, self._log_limit)
         try:
             self._port = reactor.listenTCP(self._config.http_port, doors, BACKLOG, self._config.bind)
         except CannotListenError as exc:
@@ -84,6 +87,21 @@ class WebServer(Server):
         stopped = self._port.stopListening()
         if stopped is not None:
             await stopped.asFuture(asyncio.get_running_loop())
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        """Give the application the request as the browser sent it, and no proxy's headers."""
+        headers = scope["headers"]
+        is_tls = isinstance(protocol.transport, TLSMemoryBIOProtocol)
+        address, port = scope["client"]
+        scheme = "https" if is_tls else "http"
+        seen = self.proxies.seen(address, port, scheme, lambda name: _values(headers, name.lower()))
+        scope["client"] = [seen.address, seen.port]
+        scope["scheme"] = seen.scheme if scope["type"] == "http" else {"http": "ws", "https": "wss"}[seen.scheme]
+        kept = [(name, value) for name, value in headers if name not in PROXY_HEADERS]
+        if seen.host is not None:
+            kept = [(name, value) for name, value in kept if name != b"host"] + [(b"host", seen.host)]
+        scope["headers"] = kept
+        return super().create_application(protocol, scope)
 
     # ---- what channels ask
 
@@ -112,3 +130,7 @@ class WebServer(Server):
             failure = event.get("log_failure")
             why = failure.getErrorMessage() if failure is not None else formatEvent(event)
             logger.error("twisted reports", extra={"event": "web_server_error", "why": why[:500], "left_out": left_out})
+
+
+def _values(headers: list[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
+    return [value for header, value in headers if header == name]

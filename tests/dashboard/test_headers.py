@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import re
+from typing import Any
 
 import pytest
 from django.templatetags.static import static
@@ -22,6 +24,16 @@ async def test_every_answer_carries_the_headers(address: str, transactional_db: 
     assert headers["Referrer-Policy"] == "same-origin"
     if not address.startswith("/static/"):
         assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("is_secure", [False, True])
+async def test_what_came_over_tls_stays_there(is_secure: bool, settings: Any) -> None:
+    settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, http_hsts_s=3600)
+    answer = await AsyncClient().get("/login", secure=is_secure)
+    assert [bool(cookie["secure"]) for cookie in answer.cookies.values()] == [is_secure]
+    assert answer.headers.get("Strict-Transport-Security") == ("max-age=3600" if is_secure else None)
+    settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, http_hsts_s=0)
+    assert "Strict-Transport-Security" not in (await AsyncClient().get("/login", secure=is_secure)).headers
 
 
 async def test_no_page_asks_for_anything_from_elsewhere_or_inline(log_in: Client) -> None:

@@ -58,11 +58,39 @@ async def frame_of(
 
 
 @pytest.mark.parametrize(
-    "origin", [None, b"http://evil.example", b"http://localhost:9999", b"null", b"http://localhost"]
+    "origin",
+    [
+        None,
+        b"http://evil.example",
+        b"http://localhost:9999",
+        b"null",
+        b"http://localhost",
+        b"https://localhost:8080",
+        b"http://localhost:8o8o",
+        b"ftp://localhost:8080",
+    ],
 )
 async def test_a_foreign_page_can_not_open_it(origin: bytes | None, log_in: Client) -> None:
     is_open, _ = await communicator(await log_in("admin"), origin).connect()
     assert not is_open
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "origin", "is_ours"),
+    [
+        ("wss", b"localhost", b"https://localhost", True),
+        ("wss", b"localhost", b"https://LOCALHOST:443", True),
+        ("wss", b"localhost:8443", b"https://localhost:8443", True),
+        ("wss", b"localhost", b"http://localhost", False),
+        ("wss", b"localhost", b"https://localhost:80", False),
+        ("ws", b"localhost", b"http://localhost:80", True),
+        ("ws", b"localhost:443", b"https://localhost", False),
+        ("ws", b"localhost:x", b"http://localhost", False),
+    ],
+)
+def test_scheme_host_and_port_are_those_of_the_page(scheme: str, host: bytes, origin: bytes, is_ours: bool) -> None:
+    scope = {"scheme": scheme, "headers": [(b"host", host), (b"origin", origin)]}
+    assert sockets.is_same_origin(scope) is is_ours
 
 
 async def test_a_host_that_is_not_ours_is_refused_even_if_the_origin_agrees(log_in: Client) -> None:

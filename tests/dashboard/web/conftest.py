@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.appliance_process import RunningAppliance
-from tests.dashboard.web.visitor import Visitor
+from tests.visitor import Visitor
 
 
 @pytest.fixture(scope="package")

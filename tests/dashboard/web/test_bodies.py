@@ -12,7 +12,7 @@ import websocket
 from appliance.appliance_config import ApplianceConfig
 from dashboard.web.limits import HEAD_BYTES_MAX, HEADERS_MAX, STRANGER_BODY_BYTES_MAX, WEBSOCKET_BYTES_MAX
 from tests.appliance_process import RunningAppliance
-from tests.dashboard.web.visitor import Visitor, talk, web_process
+from tests.visitor import Visitor, talk, web_process
 
 HUGE_BYTES = 1_900_000_000
 SENT_BYTES_MAX = 64 << 20  # what sockets, and reading on after the refusal, take of it

@@ -18,7 +18,7 @@ from dashboard.web.connections import ConnectionTable, address_key
 from dashboard.web.limits import CONNECTIONS_MIN, FILES_RESERVED, WebLimits
 from tests.appliance_process import RunningAppliance
 from tests.conftest import time_limit
-from tests.dashboard.web.visitor import web_process
+from tests.visitor import web_process
 
 FILES_MAX = 300
 IDLE_CONNECTIONS = 400

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import psutil
+import websocket
 
 from tests.appliance_process import RunningAppliance
 
@@ -25,11 +26,12 @@ class Answer(NamedTuple):
 
 
 class Visitor:
-    """`base` as the address line shows it; `tls` to trust more than the system does."""
+    """`base` as the address line shows it; `tls` to trust more than the system does; `source`: from which address."""
 
-    def __init__(self, base: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, base: str, tls: ssl.SSLContext | None = None, *, source: str = "127.0.0.1") -> None:
         self.base = base.rstrip("/")
         self.tls = tls
+        self._source = (source, 0)
         self.cookies: dict[str, str] = {}
         self.set_cookies: dict[str, str] = {}  # name to the whole line, as last set
         self.headers: dict[str, str] = {}
@@ -39,9 +41,13 @@ class Visitor:
         assert url.hostname is not None
         connection: http.client.HTTPConnection
         if url.scheme == "https":
-            connection = http.client.HTTPSConnection(url.hostname, url.port, timeout=SECONDS_MAX, context=self.tls)
+            connection = http.client.HTTPSConnection(
+                url.hostname, url.port, timeout=SECONDS_MAX, context=self.tls, source_address=self._source
+            )
         else:
-            connection = http.client.HTTPConnection(url.hostname, url.port, timeout=SECONDS_MAX)
+            connection = http.client.HTTPConnection(
+                url.hostname, url.port, timeout=SECONDS_MAX, source_address=self._source
+            )
         try:
             sent = self.headers | {name.replace("_", "-"): value for name, value in headers.items()}
             if self.cookies:
@@ -74,8 +80,18 @@ class Visitor:
         answer = self.submit(f"/first-run?token={first_run_token}", fields)
         assert answer.status == 302, answer.text
 
-    def log_in(self) -> Answer:
-        return self.submit("/login", {"username": "admin", "password": PASSWORD})
+    def log_in(self, password: str = PASSWORD) -> Answer:
+        return self.submit("/login", {"username": "admin", "password": password})
+
+    def live(self, origin: str = "") -> websocket.WebSocket:
+        """The live socket of a page that came from `origin`, the visitor's own address when empty."""
+        return websocket.create_connection(
+            f"{self.base.replace('http', 'ws', 1)}/live",
+            cookie=self.cookie_header(),
+            origin=origin or self.base,
+            sslopt={"context": self.tls} if self.tls else None,
+            timeout=SECONDS_MAX,
+        )
 
     def cookie_header(self) -> str:
         return "; ".join(f"{name}={value}" for name, value in self.cookies.items())
