@@ -7,7 +7,8 @@ Each name server has a link of its own that knows whether the other side is up t
     changed   -> the changed topics only; several changes in a row go out together
     lost      -> the connection closed: a restarted name server knows nothing, so back to unknown at once
 
-All registrations wait for their answer; RocketMQ's one-way ones get lost in silence.
+All registrations wait for their answer; RocketMQ's one-way ones get lost in silence. Who has to know when a topic is
+known asks `when_told`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from appliance.broker.access_control import own_credentials
 from appliance.broker.json_file import member_text
+from appliance.broker.topic_announcements import TopicAnnouncements
 from appliance.slices import in_slices
 from gantrymq.errors import BodyError, ClientClosed, ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.bodies import (
@@ -48,6 +50,7 @@ RETRIES_BEFORE_BACK_OFF = (
     30  # a name server that restarts is back within seconds; one that is down for good costs little
 )
 COALESCE_S = 0.02
+COALESCE_AWAITED_S = 0.002  # while an answer waits for the name servers
 LEAVE_TIMEOUT_S = 3.0
 
 
@@ -59,11 +62,16 @@ class NamesrvLink:
         self.is_registered = False  # it knows this broker, as far as we can tell
         self.needs_full = True  # the next registration must hold all topics
         self.changed: dict[str, TopicConfig] = {}  # topics it has not heard of yet
+        self.telling: dict[str, TopicConfig] = {}  # those of them that are on their way
         self.failures = 0  # in a row
         self.full_due_at = 0.0  # monotonic: when everything is to be told again, however many changes were meanwhile
         self.wake = asyncio.Event()
         self.lock = asyncio.Lock()  # one registration at a time: an older one must not overtake a newer
         self.connection: ClientConnection | None = None
+
+    def lacks(self, topic: str) -> bool:
+        """Whether it is up, as far as we can tell, and has not heard of the topic yet."""
+        return not self.failures and (topic in self.changed or topic in self.telling)
 
     def retry_delay_s(self, period_s: float) -> float:
         """How long to wait after `failures` failures in a row."""
@@ -97,6 +105,7 @@ class BrokerOuterApi:
         self._group: asyncio.TaskGroup | None = None  # while running
         self._watchers: set[asyncio.Task[None]] = set()
         self._is_leaving = False
+        self._announcements = TopicAnnouncements()
         self._body: tuple[tuple[int, int, int], bytes] | None = None  # key and bytes of the last full registration
 
     # -- what others call ---------------------------------------------------------------------------------------------
@@ -109,6 +118,10 @@ class BrokerOuterApi:
             link.changed[topic.topic_name] = topic
             if not link.failures:  # a name server that is down is tried again in its own time
                 link.wake.set()
+
+    def when_told(self, topic: str, act: Callable[[], None]) -> None:
+        """Act when all name servers that are up know the topic as it is: mostly at once, after a second at most."""
+        self._announcements.wait(topic, [link.address for link in self._links if link.lacks(topic)], act)
 
     async def register_all(self, *, topic: TopicConfig | None = None) -> int:
         """Bring the name servers up to date: all of them with the whole table, or those that are up with `topic`.
@@ -189,7 +202,7 @@ class BrokerOuterApi:
                 continue  # came while the full registration was on its way
             delay_s = link.retry_delay_s(self.period_s) if link.failures else link.full_due_at - time.monotonic()
             if delay_s > 0 and await _is_set_within(link.wake, delay_s):
-                await asyncio.sleep(COALESCE_S)
+                await asyncio.sleep(COALESCE_AWAITED_S if self._announcements else COALESCE_S)
                 continue
             link.full_due_at = time.monotonic() + self.period_s
             link.needs_full = link.needs_full or not await self._is_unchanged_there(link)
@@ -200,7 +213,8 @@ class BrokerOuterApi:
             link.wake.clear()
             if self._is_leaving or not (link.needs_full or link.changed):
                 return
-            changed, link.changed = link.changed, {}
+            changed = link.telling = link.changed
+            link.changed = {}
             is_full, link.needs_full = link.needs_full, False  # who wants more meanwhile is heard
             try:
                 await self._register(link, await (self._full_body() if is_full else self._encode(changed)))
@@ -208,6 +222,9 @@ class BrokerOuterApi:
                     link.full_due_at = time.monotonic() + self.period_s
             except GantryError as exc:
                 self._note_failure(link, exc)
+            finally:
+                link.telling = {}
+                self._announcements.settle(link.address, changed)
 
     async def _register(self, link: NamesrvLink, body: bytes) -> None:
         """Send one registration and take over what the answer says. Raises GantryError."""

@@ -6,6 +6,7 @@ topic, retry topic, refusals) is handled by functions of its own.
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from typing import TYPE_CHECKING
@@ -81,6 +82,8 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
         fields = request.fields if isinstance(request, SendRequest) else SendFields.of(request.ext_fields)
         target = broker.send_targets.plain.get(fields.topic)
         if target is None or broker.send_gate is not None:
+            if _creates_topic(broker, request, fields):
+                return _first_send(broker, connection, request, fields)
             target, queue_id, properties = _unusual_target(broker, connection, request, fields)
         else:
             queue_id, properties = fields.queue_id, fields.properties
@@ -92,7 +95,7 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
         if ("TRAN_MSG\x01" in properties or fields.sys_flag & TRANSACTION_MASK) and fields.batch != "true":
             half = half_message(broker, connection, request.body, fields, topic, queue_id)
             if half is not None:
-                return _store_half(broker, connection, request, queue_id, *half)
+                return _store_half(broker, connection, request, queue_id, topic, *half)
         encoded = properties.encode()
         if fields.batch == "true":
             return _store_batch(broker, connection, request, fields, target, queue_id, encoded)
@@ -130,7 +133,7 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
             return None
         answer = broker.send_answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
         if is_waiting and broker.store_config.is_sync_flush:
-            _answer_when_flushed(broker, connection, request, queue_id, result, answer)
+            _answer_when_flushed(broker, connection, request, queue_id, result, answer, topic)
             return None
         return answer
     except BrokerError as exc:
@@ -176,7 +179,7 @@ def _store_batch(
         return None
     answer = broker.send_answers.stored_batch(request, result.offsets, queue_id, result.queue_offset)
     if broker.store_config.is_sync_flush:
-        _answer_when_flushed(broker, connection, request, queue_id, result, answer)
+        _answer_when_flushed(broker, connection, request, queue_id, result, answer, target.topic)
         return None
     return answer
 
@@ -186,6 +189,7 @@ def _store_half(
     connection: ServerConnection,
     request: Request,
     queue_id: int,
+    topic: str,
     half: StoreMessage,
     is_waiting: bool,
 ) -> bytes | None:
@@ -203,7 +207,7 @@ def _store_half(
         return None
     answer = broker.send_answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
     if is_waiting and broker.store_config.is_sync_flush:
-        _answer_when_flushed(broker, connection, request, queue_id, result, answer)
+        _answer_when_flushed(broker, connection, request, queue_id, result, answer, topic)
         return None
     return answer
 
@@ -215,18 +219,20 @@ def _answer_when_flushed(
     queue_id: int,
     result: PutMessageResult,
     answer: bytes,
+    topic: str,
 ) -> None:
     """SYNC_FLUSH: the answer waits for the disk; a disk that is too slow is told as "stored, but"."""
     offsets = result.offsets or (result.physical_offset,)
 
     def flushed(is_on_disk: bool) -> None:
-        connection.write(
+        told = (
             answer
             if is_on_disk
             else broker.send_answers.stored_batch(
                 request, offsets, queue_id, result.queue_offset, ResponseCode.FLUSH_DISK_TIMEOUT
             )
         )
+        broker.outer_api.when_told(topic, functools.partial(connection.write, told))
 
     broker.store.when_flushed(result.physical_offset + result.size_bytes, flushed)
 
@@ -280,6 +286,24 @@ def _with_cluster(encoded: bytes, cluster_property: bytes) -> bytes:
 
 
 # -- what is not a plain send to a known topic ------------------------------------------------------------------------
+
+
+def _creates_topic(broker: BrokerController, request: Request, fields: SendFields) -> bool:
+    """Whether this is the first message of an ordinary topic, and somebody wants an answer."""
+    topic = fields.topic
+    is_ordinary = topic not in broker.topics.configs and not topic.startswith(RETRY_PREFIX)
+    return is_ordinary and not request.flag & ONEWAY_FLAG
+
+
+def _first_send(
+    broker: BrokerController, connection: ServerConnection, request: Request, fields: SendFields
+) -> bytes | None:
+    """The first message of a topic: stored at once, answered when the name servers know the topic."""
+    _unusual_target(broker, connection, request, fields)
+    answer = send(broker, connection, request)
+    if answer is not None:
+        broker.outer_api.when_told(fields.topic, functools.partial(connection.write, answer))
+    return None
 
 
 def _unusual_target(

@@ -1,0 +1,166 @@
+"""The first message of a topic: whoever hears that it is stored finds the topic at the name server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.frames import send_fields
+from gantrymq import AdminClient, Message, Producer
+from gantrymq.message.batch import encode_batch
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.appliance.broker.test_send_and_pull import Caller, calling
+from tests.client.ports import closed_port
+from tests.harness import LocalCluster
+
+ROUNDS = 20
+V1 = {
+    "producerGroup": "producers", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "queueId": "0",
+    "sysFlag": "0", "bornTimestamp": "1", "flag": "0", "reconsumeTimes": "0", "unitMode": "false", "properties": "",
+}  # fmt: skip
+HALF = "TRAN_MSG\x01true\x02PGROUP\x01producers\x02UNIQ_KEY\x01unique"
+
+
+def knows(caller: Caller, topic: str) -> bool:
+    return caller.cluster.namesrv.routes.pickup_topic_route(topic) is not None
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        (RequestCode.SEND_MESSAGE, {}),
+        (RequestCode.SEND_MESSAGE_V2, {}),
+        (RequestCode.SEND_BATCH_MESSAGE, {"m": "true"}),
+        (RequestCode.SEND_MESSAGE_V2, {"i": "DELAY\x013"}),
+        (RequestCode.SEND_MESSAGE_V2, {"i": "TIMER_DELAY_SEC\x0160"}),
+        (RequestCode.SEND_MESSAGE_V2, {"i": HALF}),
+    ],
+)
+async def test_each_kind_of_send_is_acknowledged_when_the_name_server_knows_the_topic(
+    tmp_path: Path, flush: str, code: RequestCode, changes: dict[str, str]
+) -> None:
+    async with calling(tmp_path, store={"flush_disk_type": flush}) as caller:
+        for number in range(3):
+            topic = f"T{number}"
+            body = encode_batch([Message(topic, b"x")]) if "m" in changes else b"x"
+            if code is RequestCode.SEND_MESSAGE:
+                fields = V1 | {"topic": topic}
+            else:
+                fields = send_fields("producers", topic, 0, "") | changes
+            answer = await caller.ask(RemotingCommand.request(code, fields, body))
+            assert (answer.code, knows(caller, topic)) == (0, True), answer.remark
+
+
+async def test_a_topic_that_was_made_by_one_way_sends_is_told_too(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("producers", "T", 0, ""), b"x")
+        client = RemotingClient()
+        await client.invoke_oneway(caller.cluster.broker_address, request)
+        async with asyncio.timeout(30):
+            while not knows(caller, "T"):
+                await asyncio.sleep(0.005)
+        await client.close()
+        answer = await caller.send("T", b"second")
+        assert (answer.code, answer.ext_fields["queueOffset"]) == (0, "1")
+
+
+async def test_a_refused_first_message_is_refused(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        answer = await caller.send("fresh", b"x", e="99")
+        assert "queueId[99] is illegal" in (answer.remark or "")
+        dead = await caller.send("%RETRY%readers", b"x", l="16", j="99")
+        assert dead.code == 0
+
+
+async def test_the_first_of_many_is_stored_first(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        answers = await asyncio.gather(*(caller.send("T", b"%d" % number) for number in range(20)))
+        assert [answer.ext_fields["queueOffset"] for answer in answers] == [str(number) for number in range(20)]
+        assert [message.body for message in await caller.read("T")] == [b"%d" % number for number in range(20)]
+
+
+async def test_the_route_of_processes_is_there_at_once(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path) as cluster:
+        async with AdminClient(cluster.namesrv_address) as admin, Producer(cluster.namesrv_address) as producer:
+            for number in range(ROUNDS):
+                await producer.send(Message(f"T{number}", b"x"))
+                assert (await admin.topic_route(f"T{number}")).queue_datas
+
+
+class Forwarder:
+    """A way to a name server that can be blocked: what is sent then waits."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+
+    async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port)
+            with contextlib.closing(far_writer):
+                await asyncio.gather(self._copy(reader, far_writer), self._copy(far_reader, writer))
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            await self.is_open.wait()
+            writer.write(data)
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def second_way(caller: Caller) -> AsyncIterator[Forwarder]:
+    """The broker registers at its name server twice, the second time over a way that can be blocked."""
+    forwarder = Forwarder(caller.cluster.namesrv.port)
+    server = await asyncio.start_server(forwarder.forward, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    outer_api = caller.cluster.broker.outer_api
+    outer_api.follow([caller.cluster.namesrv_address, f"127.0.0.1:{port}"])
+    async with asyncio.timeout(30):
+        while outer_api.registered != (2, 2):
+            await asyncio.sleep(0.005)
+    try:
+        yield forwarder
+    finally:
+        forwarder.is_open.set()
+        outer_api.follow([caller.cluster.namesrv_address])
+        server.close()
+
+
+async def test_a_name_server_that_hangs_costs_a_new_topic_a_second_and_the_next_message_nothing(
+    tmp_path: Path,
+) -> None:
+    async with calling(tmp_path, broker={"register_timeout_ms": 60_000}) as caller, second_way(caller) as way:
+        way.is_open.clear()
+        begin = time.monotonic()
+        assert (await caller.send("T", b"x")).code == 0
+        assert 0.9 < time.monotonic() - begin < 20
+        assert knows(caller, "T")  # the one that answers was told
+        waits = 0
+        for _ in range(50):
+            begin = time.monotonic()
+            assert (await caller.send("T", b"x")).code == 0
+            waits += time.monotonic() - begin > 0.9
+        assert waits < 25
+
+
+async def test_a_name_server_that_is_gone_costs_nothing(tmp_path: Path) -> None:
+    async with calling(tmp_path) as caller:
+        outer_api = caller.cluster.broker.outer_api
+        outer_api.follow([caller.cluster.namesrv_address, closed_port()])
+        assert (await caller.send("T", b"x")).code == 0
+        waits = 0
+        for number in range(20):
+            begin = time.monotonic()
+            assert (await caller.send(f"T{number}", b"x")).code == 0
+            assert knows(caller, f"T{number}")
+            waits += time.monotonic() - begin > 0.9
+        assert waits < 10
