@@ -49,7 +49,8 @@ DIFFERENCES = (
     ),
     Difference(
         "^(guarded )?brokerStatus",
-        ours=FIGURE + r"(acl\w+|connections|connectionsParked|consumerBehindBytesMax|consumerFilters"
+        ours=FIGURE + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax"
+        r"|consumerFilters|disk(Filled|Free|Others|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
         r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|slaveBehindBytes|slavesConnected"
         r"|subscriptionDisagreements"
         r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",
