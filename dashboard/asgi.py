@@ -10,12 +10,12 @@ from django.core.asgi import get_asgi_application
 
 pages = get_asgi_application()  # loads the models, which the imports below need
 
-from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.sessions import SessionMiddlewareStack  # noqa: E402
 
 from dashboard.log_in_door import LogInDoor  # noqa: E402
 from dashboard.urls import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
-    {"http": LogInDoor(pages), "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns))}
+    {"http": LogInDoor(pages), "websocket": SessionMiddlewareStack(URLRouter(websocket_urlpatterns))}
 )

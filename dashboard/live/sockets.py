@@ -1,9 +1,9 @@
 """The dashboard's websocket. One per tab: subscribe to what the page shows, receive frames, at most four a second.
 
 The page sends {"subscribe": ["overview", "topic:NAME"]} and {"unsubscribe": [...]}. Each subscription is checked
-against the account's permissions by itself. The session is looked at again every few seconds, so a log-out, a closed
-account or a changed role ends the socket. Everything is bounded: sockets of an account, subscriptions, size and rate
-of what comes in.
+against the account's permissions by itself. The session is looked at again every few seconds, so the socket ends with
+it: by log-out, age, another password, a closed account or a changed role. Everything is bounded: sockets of an account,
+subscriptions, size and rate of what comes in.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from urllib.parse import urlsplit
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
+from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
 
-from dashboard.access import Permission, Principal, account_of_session, principal_of
+from dashboard.access import Permission, Principal, account_of_session
 from dashboard.failures import GatewayError
 from dashboard.figures import topic_figures
 from dashboard.gateway import gateway
@@ -39,7 +40,7 @@ SUBSCRIPTIONS_MAX = 16
 TEXT_CHARS_MAX = 4096
 TEXTS_IN_TEN_SECONDS_MAX = 40
 DEFAULT_PORTS = {"http": 80, "https": 443}
-CLOSE_NO_SESSION, CLOSE_TOO_MUCH = 4401, 4429
+CLOSE_NO_SESSION, CLOSE_TOO_MUCH, CLOSE_NOT_KNOWN = 4401, 4429, 1011
 
 _open_sockets: Counter[int] = Counter()
 
@@ -59,7 +60,7 @@ class LiveSocket(AsyncWebsocketConsumer):
             logger.warning("socket refused", extra={"event": "socket_refused", "reason": "origin"})
             await self.close()
             return
-        owner = principal_of(self.scope.get("user"))
+        owner = await self._account()
         if owner is None or _open_sockets[owner.user.pk] >= SOCKETS_OF_ONE_ACCOUNT_MAX:
             await self.close()
             return
@@ -184,11 +185,24 @@ class LiveSocket(AsyncWebsocketConsumer):
         while True:
             await asyncio.sleep(RECHECK_S)
             assert self.owner is not None
-            now = await database_sync_to_async(account_of_session)(self.scope["session"].session_key)
-            if now is None or now.user.pk != self.owner.user.pk or now.permissions != self.owner.permissions:
+            code = await self._why_close(self.owner)
+            if code is not None:
                 with contextlib.suppress(Exception):  # it may be closing already
-                    await self.close(CLOSE_NO_SESSION)
+                    await self.close(code)
                 return
+
+    async def _why_close(self, owner: Principal) -> int | None:
+        """The code to close with when the session is over or may something else now; None when all is as it was."""
+        try:
+            now = await self._account()
+        except DatabaseError:  # nobody can say whether the session still holds: the page connects again
+            logger.exception("session not looked up", extra={"event": "socket_session_not_looked_up"})
+            return CLOSE_NOT_KNOWN
+        is_same = now is not None and now.user.pk == owner.user.pk and now.permissions == owner.permissions
+        return None if is_same else CLOSE_NO_SESSION
+
+    async def _account(self) -> Principal | None:
+        return await database_sync_to_async(account_of_session)(self.scope["session"].session_key)
 
 
 def may_subscribe(owner: Principal, channel: str) -> bool:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
+from http.cookies import SimpleCookie
 from typing import Any
 
 import pytest
 from channels.testing import WebsocketCommunicator
+from django.contrib.sessions.models import Session
+from django.db import OperationalError
 from django.test import AsyncClient
+from django.utils import timezone
 
+from dashboard.access import SESSION_LIFE_S, SESSION_STARTED
 from dashboard.asgi import application
 from dashboard.gateway import Gateway
 from dashboard.live import sockets
@@ -194,17 +201,75 @@ async def test_one_account_may_not_open_sockets_without_end(log_in: Client, monk
         pass
 
 
-async def test_log_out_and_a_changed_role_end_it(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def log_out(client: AsyncClient) -> None:
+    assert (await client.post("/logout")).status_code == 302
+
+
+async def change_role(client: AsyncClient) -> None:
+    await User.objects.filter(role="operator").aupdate(role="reader")
+
+
+async def close_account(client: AsyncClient) -> None:
+    await User.objects.filter(role="operator").aupdate(is_active=False)
+
+
+async def change_password(client: AsyncClient) -> None:
+    await User.objects.filter(role="operator").aupdate(password="argon2$another")
+
+
+async def reach_the_absolute_age(client: AsyncClient) -> None:
+    session = await client.asession()
+    await session.aset(SESSION_STARTED, int(time.time()) - SESSION_LIFE_S - 1)
+    await session.asave()
+
+
+async def be_idle_too_long(client: AsyncClient) -> None:
+    await Session.objects.aupdate(expire_date=timezone.now() - timedelta(seconds=1))
+
+
+ENDS = [log_out, change_role, close_account, change_password, reach_the_absolute_age, be_idle_too_long]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
+async def test_a_socket_does_not_outlive_its_session(
+    end: Callable[[AsyncClient], Awaitable[None]], log_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S14, S16: within seconds (RECHECK_S)."""
+    assert sockets.RECHECK_S < 5
     monkeypatch.setattr(sockets, "RECHECK_S", 0.05)
-    left, demoted = await log_in("reader"), await log_in("operator")
-    for client in (left, demoted):
-        socket = communicator(client)
-        await socket.connect()
-        if client is left:
-            await client.post("/logout")
-        else:
-            await User.objects.filter(role="operator").aupdate(role="reader")
-        assert (await socket.receive_output(3))["code"] == sockets.CLOSE_NO_SESSION
+    client = await log_in("operator")
+    socket = communicator(client)
+    is_open, _ = await socket.connect()
+    assert is_open and await socket.receive_nothing(0.3)
+    await end(client)
+    assert (await socket.receive_output(10))["code"] == sockets.CLOSE_NO_SESSION
+
+
+@pytest.mark.parametrize("end", [e for e in ENDS if e is not change_role], ids=lambda end: end.__name__)
+async def test_a_session_that_is_over_opens_no_socket(
+    end: Callable[[AsyncClient], Awaitable[None]], log_in: Client
+) -> None:
+    """S14."""
+    client = await log_in("operator")
+    kept = dict(client.cookies)
+    await end(client)
+    client.cookies = SimpleCookie({name: morsel.value for name, morsel in kept.items()})
+    is_open, _ = await communicator(client).connect()
+    assert not is_open
+
+
+async def test_a_socket_whose_session_can_not_be_looked_up_is_closed(
+    log_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "RECHECK_S", 0.05)
+    socket = communicator(await log_in("reader"))
+    await socket.connect()
+
+    def fail(session_key: str | None) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(sockets, "account_of_session", fail)
+    assert (await socket.receive_output(10))["code"] == sockets.CLOSE_NOT_KNOWN
 
 
 async def test_nothing_is_watched_after_the_last_socket_left(log_in: Client, make_topic: Topic) -> None:
