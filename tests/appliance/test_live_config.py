@@ -58,6 +58,7 @@ def test_what_already_is_so_may_be_sent_back() -> None:
     ],
 )
 def test_what_may_not_change_is_refused_and_nothing_changes(line: str, tmp_path: Path) -> None:
+    """S32."""
     both = configs()
     with pytest.raises(BrokerError, match=line.split("=")[0]) as refusal:
         plan_update(both, f"traceOn=false\n{line}\n".encode(), changeable=CHANGEABLE)
@@ -129,6 +130,7 @@ async def test_a_flood_of_settings_is_refused() -> None:
 
 
 async def test_secrets_are_masked_and_the_mask_changes_nothing() -> None:
+    """S33."""
     config = NamesrvConfig(tls_cert="c.pem", tls_key_password="open sesame", tls_client_key_password="too")
     live = LiveConfig([config], changeable=CHANGEABLE)
     text = live.text()

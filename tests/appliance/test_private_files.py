@@ -20,8 +20,14 @@ def open_to_others(folder: Path) -> list[str]:
     return [f"{stat.filemode(path.lstat().st_mode)} {path.relative_to(folder)}" for path in loose]
 
 
+def copied(folder: Path, to: Path) -> Path:
+    """A backup as a shell makes it."""
+    subprocess.run(["cp", "-r", folder, to], check=True, umask=0o022)
+    return to
+
+
 async def test_a_run_leaves_nothing_that_others_may_read(tmp_path: Path) -> None:
-    """S04: a backup with `cp -r` made messages, database and logs readable, for only the top folder was closed."""
+    """S04, S63: a backup with `cp -r` made messages, database and logs readable, for only the top folder was closed."""
     data = tmp_path / "data"
     with RunningAppliance(data, "--accounts") as gantry:
         own = Credentials.from_file(data / "accounts" / "appliance.yml")
@@ -29,6 +35,7 @@ async def test_a_run_leaves_nothing_that_others_may_read(tmp_path: Path) -> None
             for number in range(3):
                 await producer.send(Message("orders", b"body", keys=f"key-{number}"))
         assert open_to_others(data) == []
+    assert open_to_others(copied(data, tmp_path / "backup")) == []
     made = {path.name for path in data.rglob("*") if path.is_file()}
     assert {"db.sqlite3", "gantry.log", "broker-a.log", "checkpoint", "topics.json", "0" * 20} <= made
     assert open_to_others(data) == []

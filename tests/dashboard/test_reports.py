@@ -78,6 +78,7 @@ async def test_an_empty_page_teaches_what_to_do(data: Path, log_in: Client) -> N
 
 
 async def test_a_reader_looks_but_neither_starts_nor_schedules(data: Path, log_in: Client) -> None:
+    """S53."""
     client = await log_in("reader")
     run = await finished_run(data)
     assert "Run now" not in await text_of(client, "/reports/")
@@ -88,6 +89,7 @@ async def test_a_reader_looks_but_neither_starts_nor_schedules(data: Path, log_i
 
 
 async def test_nothing_is_started_by_get_or_without_login(data: Path, log_in: Client) -> None:
+    """S53."""
     client = await log_in("operator")
     for address in ("/reports/run", "/reports/schedule"):
         assert (await client.get(address)).status_code == 405
@@ -110,6 +112,7 @@ async def test_run_now_puts_a_run_in_the_queue(data: Path, log_in: Client) -> No
 
 @pytest.mark.parametrize("days", ["", "3", "1; DROP TABLE x", "-1"])
 async def test_a_range_that_is_not_offered_is_refused(data: Path, log_in: Client, days: str) -> None:
+    """S50."""
     assert (await (await log_in("operator")).post("/reports/run", {"days": days})).status_code == 400
     assert await ReportRun.objects.acount() == 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.test_access import OPEN, all_patterns, example_address
 
 READERS, OPERATORS, ADMINS = {"reader", "operator", "admin"}, {"operator", "admin"}, {"admin"}
+SECRET = re.compile(r"secret|password|token|access_?key|credential", re.IGNORECASE)
 METHODS = ("get", "post", "put", "patch", "delete")
 
 # Written out on purpose: this is the table that the code must agree with. By the address's name; any method.
@@ -124,3 +127,21 @@ async def test_no_token_and_made_up_ones_open_nothing(secret: str, users: dict[s
     for method, address in REST:
         response = await getattr(client, method)("/api/v1" + address, headers={"authorization": f"Bearer {secret}"})
         assert response.status_code == 401, (method, address, response.status_code)
+
+
+def test_no_answer_has_a_field_for_a_secret() -> None:
+    """S25: REST has no way to give one out, whatever the role."""
+    shown = set(answer_fields(api.get_openapi_schema(path_prefix="/api/v1/")))
+    assert {"stored_messages", "write_queues"} <= shown
+    assert {name for name in shown if SECRET.search(name)} == set()
+
+
+def answer_fields(schema: Any) -> Iterator[str]:
+    """Every property's name in what the document describes."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        for value in schema.values():
+            yield from answer_fields(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from answer_fields(value)

@@ -51,6 +51,7 @@ def requests(name: str) -> Iterator[RemotingCommand]:
 
 
 async def test_no_name_leaves_the_store(tmp_path: Path) -> None:
+    """S35."""
     outside = tmp_path / "outside"
     outside.mkdir()
     root = outside / "a" / "b" / "c"

@@ -307,6 +307,7 @@ for number in range(1_000_000):
 
 
 def test_a_killed_writer_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
+    """S43."""
     path = accounts_file(tmp_path, "accounts: [{accessKey: keeper12, secretKey: keeper12, admin: true}]")
     for round_number in range(8):
         writer = subprocess.Popen(

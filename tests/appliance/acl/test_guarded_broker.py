@@ -58,6 +58,7 @@ def pull(topic: str, group: str) -> dict[str, str]:
 
 
 async def test_sends_of_every_shape_are_checked(tmp_path: Path) -> None:
+    """S39."""
     async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
         batch = encode_batch([Message("TopicX", b"one"), Message("TopicX", b"two")])
         shapes = [
@@ -123,6 +124,7 @@ async def test_a_body_or_field_changed_on_the_way_is_refused(tmp_path: Path) -> 
 
 
 async def test_messages_of_a_topic_can_not_be_had_by_a_back_door(tmp_path: Path) -> None:
+    """S40."""
     async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
         plain = await sent(peer, RIGHT, "TopicX", KEYS="key1", UNIQ_KEY="unique1")
         delayed = await sent(peer, RIGHT, "TopicX", DELAY="18")
@@ -173,6 +175,7 @@ def is_open_to_default_sub(code: int, fields: dict[str, str]) -> bool:
 
 
 async def test_who_ends_a_transaction_may_send_to_its_topic(tmp_path: Path) -> None:
+    """S39."""
     half = {"TRAN_MSG": "true", "PGROUP": "PG"}
     async with guarded(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
         for topic, is_allowed in (("TopicSubOnly", False), ("TopicX", True)):
@@ -261,6 +264,7 @@ async def test_a_heartbeat_joins_no_group_and_topic_that_the_account_has_not(tmp
 
 
 async def test_a_request_that_somebody_saw_can_not_be_sent_again(tmp_path: Path) -> None:
+    """S38."""
     async with (
         guarded(tmp_path) as cluster,
         signed_peer(cluster.broker.port) as peer,
@@ -306,6 +310,7 @@ async def test_a_stamp_does_not_go_away_by_another_name(tmp_path: Path) -> None:
 
 
 async def test_clients_without_stamps_are_served_unless_a_setting_or_the_account_says_no(tmp_path: Path) -> None:
+    """S38."""
     java = Credentials("rightKey1", "rightSecret1", stamped=False)
     strict = "accounts: [{accessKey: rightKey1, secretKey: rightSecret1, topicPerms: [TopicX=PUB], requireStamp: true}]"
     cases: list[tuple[str, dict[str, bool], int]] = [
@@ -439,6 +444,7 @@ async def test_the_white_list_changes_by_request(tmp_path: Path) -> None:
 
 
 async def test_secrets_come_out_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """S25, S62."""
     canary = "canary-5f2e9a"
     text = f"accounts: [{{accessKey: adminKey1, secretKey: {canary}, admin: true}}]"
     admin = Credentials("adminKey1", canary)
@@ -501,7 +507,7 @@ async def test_the_status_tells_what_was_refused(tmp_path: Path) -> None:
 
 
 async def test_a_key_query_shows_no_message_of_another_topic(tmp_path: Path) -> None:
-    """The index knows hashes only; "Aa#k" and "BB#k" have the same one."""
+    """S40: The index knows hashes only; "Aa#k" and "BB#k" have the same one."""
     accounts = "accounts: [{accessKey: rightKey1, secretKey: rightSecret1, topicPerms: [Aa=PUB, BB=PUB|SUB]}]"
     async with guarded(tmp_path, accounts) as cluster, signed_peer(cluster.broker.port) as peer:
         await sent(peer, RIGHT, "Aa", b"secret", KEYS="k")

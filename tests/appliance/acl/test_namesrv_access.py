@@ -90,6 +90,7 @@ def test_strangers_may_ask_and_not_tell(tmp_path: Path, code: int) -> None:
 
 
 async def test_a_rogue_changes_no_route(tmp_path: Path) -> None:
+    """S34."""
     async with signed_namesrv(tmp_path) as (namesrv, honest), signed_peer(namesrv.port) as rogue:
         header, body = registration("10.0.0.1:10911")
         assert (await honest.ask(ADMIN, RequestCode.REGISTER_BROKER, header, body)).code == 0

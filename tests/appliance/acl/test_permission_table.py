@@ -121,6 +121,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[Guarded]:
 
 
 def test_every_code_that_a_broker_serves_stands_in_the_table() -> None:
+    """S30."""
     assert set(map(int, HANDLERS)) <= set(map(int, PERMISSIONS))
 
 
@@ -130,6 +131,7 @@ def test_the_table_says_what_this_file_says() -> None:
 
 @pytest.mark.parametrize("account", [None, WRONG, UNKNOWN], ids=["no account", "wrong signature", "unknown account"])
 async def test_nobody_gets_in_without_an_account(broker: Guarded, account: Credentials | None) -> None:
+    """S30."""
     let_in = []
     for code in map(int, HANDLERS):
         answer = await broker.peer.send(broker.request(code, account))
@@ -139,6 +141,7 @@ async def test_nobody_gets_in_without_an_account(broker: Guarded, account: Crede
 
 
 async def test_an_account_without_the_topic_gets_nothing_of_it(broker: Guarded) -> None:
+    """S30, S39."""
     let_in = set()
     for code in map(int, HANDLERS):
         answer = await broker.peer.send(broker.request(code, LOW))
@@ -148,6 +151,7 @@ async def test_an_account_without_the_topic_gets_nothing_of_it(broker: Guarded) 
 
 
 async def test_an_account_with_topic_and_group_gets_all_but_administration(broker: Guarded) -> None:
+    """S30, S33: reading the settings is administration too."""
     let_in = {code for code in ALL if broker.is_let_in(code, RIGHT, Client())}
     assert let_in == FOR_WHO_HAS_THE_TOPIC_OR_GROUP | FOR_ANY_ACCOUNT
 
@@ -169,7 +173,7 @@ REFUSED = {"may_send": READS, "may_read": SENDS, "no_group": OF_A_GROUP, "no_top
 
 @pytest.mark.parametrize("half", REFUSED)
 async def test_half_of_what_a_code_needs_is_not_enough(tmp_path: Path, half: str) -> None:
-    """Sending without reading, reading without sending, a topic without the group, a group without the topic."""
+    """S39: Sending without reading, reading without sending, a topic without the group, a group without the topic."""
     async with guarded(tmp_path, HALVES_OF_AN_ACCOUNT) as cluster, signed_peer(cluster.broker.port) as peer:
         broker = Guarded(cluster, peer, await sent(peer, RIGHT, "TopicX"))
         account = Credentials(half, "secretOfOne")
@@ -182,6 +186,7 @@ async def test_an_administrator_gets_everything(broker: Guarded) -> None:
 
 
 async def test_a_white_listed_address_gets_everything_but_administration(broker: Guarded) -> None:
+    """S30."""
     client = Client(WHITE_HOST)
     assert {code for code in ALL if broker.is_let_in(code, None, client)} == set(ALL) - FOR_ADMINS
     assert [code for code in ALL if not broker.is_let_in(code, ADMIN, client)] == []
@@ -194,6 +199,7 @@ async def test_a_code_that_is_not_in_the_table_is_open_to_nobody(broker: Guarded
 
 
 async def test_unknown_codes_are_answered_and_end_the_connection_of_who_has_no_account(broker: Guarded) -> None:
+    """S30."""
     async with signed_peer(broker.cluster.broker.port) as stranger:
         for _ in range(32):
             assert (await stranger.ask(None, 9999)).code == 3

@@ -32,6 +32,7 @@ async def beat(tool: Tool, producers: list[str], consumers: dict[str, int], clie
 
 
 async def test_one_client_can_not_be_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S37: heartbeats."""
     monkeypatch.setattr(clients, "GROUPS_MAX", 5)
     monkeypatch.setattr(clients, "SUBSCRIPTIONS_MAX", 3)
     async with tool_at(tmp_path) as tool:

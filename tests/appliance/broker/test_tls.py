@@ -60,6 +60,7 @@ async def test_a_permissive_cluster_serves_plain_clients_as_ever(tmp_path: Path)
 
 
 async def test_an_enforcing_cluster_refuses_plain_clients_in_words(tmp_path: Path) -> None:
+    """S41."""
     fields = server_fields(tls_mode="enforcing")
     async with (
         serving(tmp_path, broker={**fields, **outgoing()}, namesrv=fields) as cluster,

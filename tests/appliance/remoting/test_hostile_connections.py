@@ -65,6 +65,7 @@ async def until_closed(reader: asyncio.StreamReader) -> None:
     ],
 )
 async def test_a_stream_that_is_no_protocol_is_closed_and_others_go_on(tmp_path: Path, start: bytes) -> None:
+    """S36."""
     async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
         reader, writer = await asyncio.open_connection("127.0.0.1", cluster.broker.port)
         writer.write(start)
@@ -104,6 +105,7 @@ async def test_a_header_nobody_needs_is_refused_before_it_arrives(tmp_path: Path
 
 
 async def test_a_frame_that_trickles_in_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S36, S37."""
     monkeypatch.setattr(limits, "FRAME_SECONDS_MAX", 0.4)
     async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
         reader, writer = await asyncio.open_connection("127.0.0.1", cluster.broker.port)
@@ -131,6 +133,7 @@ async def test_frames_that_take_long_but_come_are_served(tmp_path: Path, monkeyp
 async def test_one_address_can_not_take_all_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocking: list[socket.socket], caplog: pytest.LogCaptureFixture
 ) -> None:
+    """S37."""
     monkeypatch.setattr(limits, "CONNECTIONS_PER_ADDRESS_MAX", 30)
     caplog.set_level(logging.INFO)
     async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
@@ -159,6 +162,7 @@ async def test_one_address_can_not_take_all_connections(
 async def test_incomplete_frames_of_all_together_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocking: list[socket.socket]
 ) -> None:
+    """S36."""
     monkeypatch.setattr(limits, "HELD_BYTES_MAX", 4 << 20)
     async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
         server = cluster.broker.server

@@ -84,6 +84,8 @@ def test_a_permissive_port_takes_both(loop: Callable[[], asyncio.AbstractEventLo
 def test_an_enforcing_port_tells_a_plain_client_why(
     loop: Callable[[], asyncio.AbstractEventLoop], caplog: pytest.LogCaptureFixture
 ) -> None:
+    """S41."""
+
     async def scene() -> None:
         async with port(tls_mode="enforcing") as (number, _):
             assert await ask(number, trusting()) == b"hello"
@@ -141,6 +143,7 @@ def test_the_first_byte_may_come_late_and_the_rest_in_pieces(loop: Callable[[], 
 def test_a_silent_client_is_sent_away_and_keeps_nobody_out(
     loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """S37."""
     monkeypatch.setattr(tls_listener, "FIRST_BYTE_SECONDS_MAX", 0.2)
     monkeypatch.setattr(tls_listener, "ARRIVING_MAX", 5)
 
@@ -197,6 +200,7 @@ def test_closing_sends_away_who_is_still_arriving(loop: Callable[[], asyncio.Abs
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
 async def test_old_protocol_versions_are_refused() -> None:
+    """S41."""
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     old.load_verify_locations(authority() / "ca.pem")
     old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED

@@ -198,6 +198,7 @@ def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Pa
 
 
 def test_traffic_counts_by_topic_and_hour_and_marks_what_is_not_an_ordinary_topic(spark: SparkSession) -> None:
+    """S50: names with quotes in them are bound as values."""
     from appliance.reports.transforms import traffic_per_topic_and_hour
 
     messages = frame(

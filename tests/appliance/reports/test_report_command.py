@@ -88,6 +88,7 @@ def test_a_run_leaves_its_results_and_no_process(java: Java, data: Path) -> None
 
 
 def test_a_run_that_takes_too_long_is_killed_with_everything_it_started(java: Java, data: Path) -> None:
+    """S52."""
     done = subprocess.run(command(data, "--timeout", "6"), cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 124
     assert "took longer than 6 s" in done.stderr
@@ -98,6 +99,7 @@ def test_a_run_that_takes_too_long_is_killed_with_everything_it_started(java: Ja
 
 @pytest.mark.parametrize(("number", "graceful"), [(signal.SIGTERM, True), (signal.SIGKILL, False)])
 def test_a_stopped_launcher_takes_its_run_with_it(java: Java, data: Path, number: int, graceful: bool) -> None:
+    """S52."""
     launcher = subprocess.Popen(command(data), cwd=ROOT, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
     while not any("java" in line.split(" ", 1)[0] for line in processes_of(data)):

@@ -20,6 +20,7 @@ from appliance.reports.runs import RunFolder, RunSpec, new_run_id
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_a_cell_that_a_spreadsheet_would_run_becomes_text(cell: str) -> None:
+    """S21."""
     written = csv_bytes(pa.table({"topic": [cell, "plain", None], "messages": [-5, 0, 7]})).decode()
     rows = list(csv.reader(io.StringIO(written, newline="")))
     assert rows[1:] == [["'" + cell, "-5"], ["plain", "0"], ["", "7"]]
@@ -60,6 +61,7 @@ def test_an_empty_report_has_an_empty_page() -> None:
 
 @pytest.mark.parametrize("run_id", ["", "..", "../../etc", "20261121T120000Z-0a1b2c/..", "20261121T120000Z-0A1B2C"])
 def test_a_run_id_that_could_leave_the_folder_is_refused(tmp_path: Path, run_id: str) -> None:
+    """S53."""
     with pytest.raises(ReportError, match="is not a run id"):
         RunFolder.in_data(tmp_path, run_id)
 
@@ -79,6 +81,7 @@ def test_a_run_folder_gives_back_what_was_asked(tmp_path: Path) -> None:
     [({"report": "x"}, "unknown"), ({"end_ms": 1}, "empty"), ({"timeout_s": 0}, "greater than 0")],
 )
 def test_a_spec_that_makes_no_sense_is_refused(change: dict[str, object], sentence: str) -> None:
+    """S50."""
     values = {"report": "traffic", "data": "d", "begin_ms": 1, "end_ms": 2} | change
     with pytest.raises(ReportError, match=sentence):
         RunSpec(**values)
