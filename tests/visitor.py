@@ -80,6 +80,12 @@ class Visitor:
         answer = self.submit(f"/first-run?token={first_run_token}", fields)
         assert answer.status == 302, answer.text
 
+    def send_message(self, topic: str, body: str) -> Answer:
+        """Make a topic and send one message to it, by the forms."""
+        made = self.submit("/topics/create", {"name": topic, "queues": "1", "perm": "read-write"})
+        assert made.status in (200, 302), made.text
+        return self.submit(f"/topic/{topic}/send", {"body": body, "delay_level": "0"}, page=f"/topic/{topic}")
+
     def log_in(self, password: str = PASSWORD) -> Answer:
         return self.submit("/login", {"username": "admin", "password": password})
 

@@ -15,7 +15,7 @@ REPORTS = {
 
 def banner(config: ApplianceConfig, *, version: str, token: str | None, reports: str, started_s: float) -> str:
     """The whole text. `reports` is the state of the report stack, `started_s` how long the start took."""
-    url = f"http://{config.http_address}/"
+    url = f"{config.http_scheme}://{config.http_address}/"
     rows = [("Dashboard", url)]
     if token is not None:
         rows += [
@@ -64,9 +64,9 @@ from gantrymq import {", ".join(sorted(names))}
 
 
 def ready_line(config: ApplianceConfig) -> str:
-    """The line that scripts wait for. With several brokers it names the first."""
+    """The line that scripts wait for. With several brokers it names the first; with TLS it says https= for http=."""
     return (
-        f"GANTRY READY http={config.http_address} namesrv={config.namesrv_address} "
+        f"GANTRY READY {config.http_scheme}={config.http_address} namesrv={config.namesrv_address} "
         f"broker={config.broker_address_of(0)} data={config.data}"
     )
 

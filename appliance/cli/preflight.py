@@ -71,8 +71,8 @@ def check_bind(config: ApplianceConfig) -> Iterator[Finding]:
     if config.accounts:
         if not config.tls_cert:
             yield Finding(
-                f"Brokers at {config.bind} ask for accounts, but what clients and the dashboard say to each other can "
-                "be read on the way: give brokers a certificate with --tls-cert, and the dashboard a proxy with TLS.",
+                f"Brokers at {config.bind} ask for accounts, but what clients, browsers and the appliance say to each "
+                "other can be read on the way: give a certificate with --tls-cert.",
                 is_fatal=False,
             )
         return
@@ -85,8 +85,8 @@ def check_bind(config: ApplianceConfig) -> Iterator[Finding]:
         return
     yield Finding(
         f"Everyone who reaches {config.bind} can read and write all messages: brokers ask nobody for an account "
-        "(--allow-open-network without --accounts). The dashboard asks for its password all the same, but speaks "
-        "plain HTTP.",
+        "(--allow-open-network without --accounts). The dashboard asks for its password all the same"
+        f"{'' if config.http_tls else ', but speaks plain HTTP'}.",
         is_fatal=False,
     )
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from daphne.http_protocol import HTTPFactory
+from OpenSSL import SSL
 from twisted.protocols.basic import LineReceiver
 from twisted.web.http import HTTPChannel
 
 from dashboard.web import limits
+from dashboard.web.hosts import place_over_tls
 from dashboard.web.request import WebRequest
 
 if TYPE_CHECKING:
@@ -34,8 +37,8 @@ class WebFactory(HTTPFactory):
     protocol = None  # `build` makes them
     server: WebServer
 
-    def build(self, address: Any, door: Door) -> WebChannel:
-        channel = WebChannel(door)
+    def build(self, address: Any, door: Door, *, is_tls: bool) -> WebChannel:
+        channel = WebChannel(door, is_tls=is_tls)
         channel.factory = self
         channel.callLater = self.reactor.callLater
         channel.timeOut = limits.HEAD_SECONDS_MAX
@@ -53,9 +56,10 @@ class WebChannel(HTTPChannel):
     requestFactory = WebRequest
     factory: WebFactory
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Door, *, is_tls: bool = False) -> None:
         super().__init__()
         self._door = door
+        self._is_tls = is_tls
         self._body_bytes_max = 0
         self._room_bytes = 0  # reserved for the body that is read
         self._asking: asyncio.Task[None] | None = None  # whether a session is good
@@ -103,6 +107,9 @@ class WebChannel(HTTPChannel):
         self.persistent = self.checkPersistence(request, self._version)
         request.requestHeaders.removeHeader(b"Daphne-Root-Path")  # a proxy's, Daphne thinks; anybody could send it
         request.gotLength(self.length)
+        if (place := self._place_over_tls(request)) is not None:
+            self.refuse(308, "This address is served over TLS.", more=[("Location", place)])
+            return
         if self.length == 0:
             return
         if request.requestHeaders.hasHeader(b"Upgrade"):
@@ -111,6 +118,17 @@ class WebChannel(HTTPChannel):
             self._begin_body(request, self.length)
         else:
             self._judge_large_body(request)
+
+    def _place_over_tls(self, request: WebRequest) -> str | None:
+        """Where to send a plain request instead of serving it; None when it is served."""
+        if self._is_tls or not self.server.sends_to_tls(self._path):
+            return None
+        values = request.requestHeaders
+        seen = self.server.proxies.seen(self._door.host, 0, "http", lambda name: list(values.getRawHeaders(name, [])))
+        if seen.scheme == "https":
+            return None
+        host = seen.host or b"".join(values.getRawHeaders(b"Host", [])[:1])
+        return place_over_tls(host, self._path, self.server.http_address)
 
     def _judge_large_body(self, request: WebRequest) -> None:
         """A body that is large, or of unknown size."""
@@ -131,7 +149,7 @@ class WebChannel(HTTPChannel):
         self._asking = None
         wanted = self.server.limits.body_bytes_max if self.length is None else self.length
         if is_known and not self.server.body_room.take(wanted):
-            self.refuse(503, "Other large bodies are being read; try again.", retry_after_s=5)
+            self.refuse(503, "Other large bodies are being read; try again.", more=[("Retry-After", "5")])
         elif is_known:
             self._room_bytes = wanted
             self._begin_body(request, wanted)
@@ -196,16 +214,18 @@ class WebChannel(HTTPChannel):
         if self._asking is not None:
             self._asking.cancel()
         self._give_room_back()
+        if reason.check(SSL.Error):
+            self._door.tell("TLS connection failed", "web_tls_failed", why=str(reason.value)[:200])
         super().connectionLost(reason)
 
-    def refuse(self, status: int, sentence: str, *, retry_after_s: int = 0) -> None:
-        """Answer with an error and read no further request."""
+    def refuse(self, status: int, sentence: str, *, more: Sequence[tuple[str, str]] = ()) -> None:
+        """Answer with an error, or another place, and read no further request. `more`: headers."""
         self._is_refused = True
         self._is_in_body = False
         self._give_room_back()
         self._door.waits()
-        self._door.tell("request refused", "web_request_refused", status=status, why=sentence)
-        more = [("Retry-After", str(retry_after_s))] if retry_after_s else []
+        if status >= 400:
+            self._door.tell("request refused", "web_request_refused", status=status, why=sentence)
         self.transport.write(refusal(status, sentence, is_api=self._is_api(), more=more))
         self.setRawMode()
         self.setTimeout(limits.LINGER_SECONDS_MAX)
@@ -223,7 +243,7 @@ class WebChannel(HTTPChannel):
         return self.factory.server
 
 
-def refusal(status: int, sentence: str, *, is_api: bool, more: list[tuple[str, str]]) -> bytes:
+def refusal(status: int, sentence: str, *, is_api: bool, more: Sequence[tuple[str, str]]) -> bytes:
     """A whole answer that ends the connection."""
     body = json.dumps({"detail": sentence}) if is_api else f"{sentence}\n"
     kind = "application/json" if is_api else "text/plain; charset=utf-8"

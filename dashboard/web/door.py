@@ -1,4 +1,8 @@
-"""One accepted connection: counted, given to HTTP, closed when others need its place."""
+"""One accepted connection: counted, given to HTTP, closed when others need its place.
+
+With a certificate the port takes TLS and plain connections alike, as brokers' ports do: the first byte tells which
+(`appliance.remoting.tls_listener`). What plain ones get then is the channel's to say.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.protocol import ServerFactory
 from twisted.protocols.policies import ProtocolWrapper
+from twisted.protocols.tls import TLSMemoryBIOFactory
 from zope.interface import directlyProvides, providedBy
 
 from appliance.remoting.log_limit import LogLimit
+from dashboard.web.certificate import Certificate
 from dashboard.web.connections import ConnectionTable, address_key
-from dashboard.web.limits import WebLimits
+from dashboard.web.limits import HEAD_SECONDS_MAX, WebLimits
 from dashboard.web.proxies import TrustedProxies
 
 if TYPE_CHECKING:
@@ -19,14 +25,24 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+TLS_HANDSHAKE_BYTE = 0x16
+
 
 class DoorFactory(ServerFactory):
     """What a listening port gives its connections to."""
 
-    def __init__(self, web: WebFactory, limits: WebLimits, proxies: TrustedProxies, log_limit: LogLimit) -> None:
+    def __init__(
+        self,
+        web: WebFactory,
+        limits: WebLimits,
+        proxies: TrustedProxies,
+        certificate: Certificate | None,
+        log_limit: LogLimit,
+    ) -> None:
         self.web = web
         self.limits = limits
         self.proxies = proxies
+        self.tls = TLSMemoryBIOFactory(certificate, False, web) if certificate is not None else None
         self.log_limit = log_limit
         self.table: ConnectionTable[Door] = ConnectionTable(
             connections_max=limits.connections_max, per_address_max=limits.connections_per_address_max
@@ -53,10 +69,12 @@ class Door(ProtocolWrapper):
     """The outermost layer of a connection, its only one that lives from the first byte to the last."""
 
     factory: DoorFactory
-    wrappedProtocol: Any  # HTTP or, after an upgrade, a websocket
+    wrappedProtocol: Any  # HTTP, TLS around it, or a websocket after an upgrade; None: the first byte is awaited
 
     def __init__(self, factory: DoorFactory, address: Any) -> None:
-        super().__init__(factory, factory.web.build(address, self))
+        super().__init__(factory, None)
+        self._address = address
+        self._silence: Any = None  # the timer until the first byte
         self.host = str(getattr(address, "host", ""))
 
     def makeConnection(self, transport: Any) -> None:
@@ -65,16 +83,37 @@ class Door(ProtocolWrapper):
         self.connected = 1
         key = "" if self.factory.proxies.trusts(self.host) else address_key(self.host)
         found = self.factory.table.enter(self, key)
-        self.wrappedProtocol.makeConnection(self)
+        transport.setTcpNoDelay(True)
+        if self.factory.tls is None:
+            self._begin(is_tls=False)
+        else:
+            self._silence = self.factory.web.reactor.callLater(HEAD_SECONDS_MAX, transport.abortConnection)
         if found is not None:
             found[0].displace(found[1])
         elif transport.fileno() > self.factory.limits.file_number_max:
             self._out_of_files()
 
+    def dataReceived(self, data: bytes) -> None:
+        if self.wrappedProtocol is None:
+            self._begin(is_tls=data[0] == TLS_HANDSHAKE_BYTE)
+        self.wrappedProtocol.dataReceived(data)
+
     def connectionLost(self, reason: Any = None) -> None:
         self.factory.table.leave(self)
-        self.wrappedProtocol.connectionLost(reason)
-        self.wrappedProtocol = None
+        self._end_silence()
+        if self.wrappedProtocol is not None:
+            self.wrappedProtocol.connectionLost(reason)
+            self.wrappedProtocol = None
+
+    def _begin(self, *, is_tls: bool) -> None:
+        self._end_silence()
+        channel, tls = self.factory.web.build(self._address, self, is_tls=is_tls), self.factory.tls
+        self.wrappedProtocol = tls.protocol(tls, channel) if is_tls and tls is not None else channel
+        self.wrappedProtocol.makeConnection(self)
+
+    def _end_silence(self) -> None:
+        if self._silence is not None and self._silence.active():
+            self._silence.cancel()
 
     def waits(self) -> None:
         self.factory.table.waits(self)

@@ -20,8 +20,10 @@ from twisted.web.http_headers import Headers
 from appliance.appliance_config import ApplianceConfig
 from appliance.remoting.log_limit import LogLimit
 from dashboard.web import credentials, limits
+from dashboard.web.certificate import Certificate
 from dashboard.web.channel import WebFactory
 from dashboard.web.door import DoorFactory
+from dashboard.web.hosts import ONLY_FOR_PROGRAMS
 from dashboard.web.limits import BodyRoom, WebLimits
 from dashboard.web.live import LiveFactory
 from dashboard.web.proxies import PROXY_HEADERS, TrustedProxies
@@ -51,6 +53,7 @@ class WebServer(Server):
         self._port: Any = None
         self._questions = 0
         self._log_limit = LogLimit()
+        self._certificate = Certificate(config.tls_cert, config.tls_key) if config.http_tls else None
         self.proxies = TrustedProxies(config.trusted_networks, config.proxy_headers)
         self.limits = WebLimits.of(config)
         self.body_room = BodyRoom(max(limits.BODIES_BYTES_MAX, self.limits.body_bytes_max))
@@ -69,7 +72,7 @@ class WebServer(Server):
         )
         globalLogBeginner.beginLoggingTo([self._observe], redirectStandardIO=False, discardBuffer=True)
         asyncio.set_event_loop(reactor._asyncioEventloop)
-        doors = DoorFactory(self.http_factory, self.limits, self.proxies, self._log_limit)
+        doors = DoorFactory(self.http_factory, self.limits, self.proxies, self._certificate, self._log_limit)
         try:
             self._port = reactor.listenTCP(self._config.http_port, doors, BACKLOG, self._config.bind)
         except CannotListenError as exc:
@@ -104,6 +107,19 @@ class WebServer(Server):
         return super().create_application(protocol, scope)
 
     # ---- what channels ask
+
+    @property
+    def http_address(self) -> str:
+        return self._config.http_address
+
+    def sends_to_tls(self, target: bytes) -> bool:
+        """Whether a plain request for this target is answered with its place over TLS, and with nothing else.
+
+        In permissive mode programs may go on without TLS; people may not: their cookies would be read on the way.
+        """
+        if self._certificate is None:
+            return False
+        return self._config.tls_mode == "enforcing" or not target.startswith(ONLY_FOR_PROGRAMS)
 
     def may_be_known(self, headers: Headers) -> bool:
         return credentials.may_be_known(headers)

@@ -27,6 +27,7 @@ class Visit:
             protocol_connected=lambda request: None,
             protocol_disconnected=lambda request: None,
             may_be_known=lambda headers: False,
+            sends_to_tls=lambda target: False,
         )
         door: Any = SimpleNamespace(waits=lambda: None, is_busy=lambda: None, tell=lambda *args, **facts: None)
         self.channel = WebChannel(door)

@@ -1,0 +1,25 @@
+"""Which host a request asked for, and the same place over TLS."""
+
+from __future__ import annotations
+
+import re
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+ONLY_FOR_PROGRAMS = (b"/api/", b"/healthz")  # no cookie opens them without TLS, so nothing is lost on the way
+_TARGET = re.compile(rb"/[!-~]*")
+
+
+def is_ours(host: str) -> bool:
+    """Whether a Host header names us: another site's page may have brought its own name here (DNS rebinding)."""
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+def place_over_tls(host: bytes, target: bytes, usual: str) -> str:
+    """The same page with https. A host that is not ours is replaced by `usual`: nobody is sent elsewhere."""
+    text = host.decode("latin-1")
+    found = _TARGET.fullmatch(target)
+    path = "/" + target.decode("ascii").lstrip("/") if found is not None else "/"
+    return f"https://{text if is_ours(text) else usual}{path}"
