@@ -10,6 +10,7 @@ narrows it.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,11 +22,13 @@ from django.conf import settings
 from django.contrib.auth import alogout, get_user
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends.db import SessionStore
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from appliance.remoting.log_limit import LogLimit
 from dashboard.models import ApiToken, Role, User
 from dashboard.tokens import find_token
 
@@ -33,6 +36,10 @@ SESSION_LIFE_S = 7 * 86400  # a session ends then even if it was never idle
 SESSION_TOUCH_S = 300  # how often the idle limit is pushed on (each push is a write to the database)
 SESSION_STARTED = "started_at"
 SESSION_TOUCHED = "touched_at"
+HOST_CHARS_LOGGED = 100
+
+logger = logging.getLogger(__name__)
+_log_limit = LogLimit()
 SESSION_ADDRESS = "address"
 
 
@@ -133,7 +140,10 @@ class AccessMiddleware:
         markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        request.get_host()  # raises for a name that is not ours: 400, before anything is looked up
+        try:
+            request.get_host()
+        except DisallowedHost:  # before anything is looked up
+            return unknown_host(request)
         return await self.get_response(request)
 
     async def process_view(
@@ -227,6 +237,25 @@ def _ask_to_log_in(request: HttpRequest) -> HttpResponseBase:
     target = request.get_full_path() if request.method == "GET" else ""
     login = reverse(settings.LOGIN_URL)
     return redirect(f"{login}?{urlencode({'next': target})}" if target not in ("", "/") else login)
+
+
+def unknown_host(request: HttpRequest) -> HttpResponseBase:
+    """400 for a Host that is not ours: in the log one short line, a few of an address, and not Django's traceback."""
+    from dashboard.views.errors import error_card  # the views import this module
+
+    address = request.META.get("REMOTE_ADDR") or "unknown"
+    left_out = _log_limit.left_out("host_refused", address)
+    if left_out is not None:
+        host = request.META.get("HTTP_HOST", "")[:HOST_CHARS_LOGGED]
+        facts = {"event": "host_refused", "host": host, "address": address}
+        logger.warning("unknown host refused", extra=facts | ({"left_out": left_out} if left_out else {}))
+    reason = "This dashboard does not answer to this host name."
+    if _is_api(request):
+        response: HttpResponse = JsonResponse({"detail": reason}, status=400)
+    else:
+        response = error_card(request, 400, "Unknown host name", reason, "Ask who runs it to allow the name.")
+    response._has_been_logged = True  # type: ignore[attr-defined]  # by us: Django would add lines of its own
+    return response
 
 
 def forbidden(request: HttpRequest, reason: str) -> HttpResponseBase:

@@ -23,6 +23,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
 
+from appliance.remoting.log_limit import LogLimit
 from dashboard.access import Permission, Principal, account_of_session
 from dashboard.failures import GatewayError
 from dashboard.figures import topic_figures
@@ -42,6 +43,7 @@ TEXTS_IN_TEN_SECONDS_MAX = 40
 DEFAULT_PORTS = {"http": 80, "https": 443}
 CLOSE_NO_SESSION, CLOSE_TOO_MUCH, CLOSE_NOT_KNOWN = 4401, 4429, 1011
 
+_log_limit = LogLimit()
 _open_sockets: Counter[int] = Counter()
 
 
@@ -57,7 +59,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         self.owner: Principal | None = None
         self.tasks: list[asyncio.Task[None]] = []
         if not is_same_origin(self.scope):
-            logger.warning("socket refused", extra={"event": "socket_refused", "reason": "origin"})
+            _tell_refusal((self.scope.get("client") or ["unknown"])[0])
             await self.close()
             return
         owner = await self._account()
@@ -212,6 +214,12 @@ def may_subscribe(owner: Principal, channel: str) -> bool:
     if channel.startswith(frames.TOPIC) and 0 < len(channel) - len(frames.TOPIC) <= 127:
         return owner.may(Permission.TOPICS_READ) and owner.may(Permission.MESSAGES_READ)
     return False
+
+
+def _tell_refusal(address: str) -> None:
+    if (left_out := _log_limit.left_out("socket_refused", address)) is not None:
+        facts = {"event": "socket_refused", "reason": "origin", "address": address}
+        logger.warning("socket refused", extra=facts | ({"left_out": left_out} if left_out else {}))
 
 
 def is_same_origin(scope: dict[str, Any]) -> bool:

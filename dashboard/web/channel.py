@@ -107,6 +107,9 @@ class WebChannel(HTTPChannel):
         self.persistent = self.checkPersistence(request, self._version)
         request.requestHeaders.removeHeader(b"Daphne-Root-Path")  # a proxy's, Daphne thinks; anybody could send it
         request.gotLength(self.length)
+        if len(self._path) > limits.TARGET_BYTES_MAX:
+            self.refuse(414, f"The address is longer than {limits.TARGET_BYTES_MAX} bytes.")
+            return
         if (place := self._place_over_tls(request)) is not None:
             self.refuse(308, "This address is served over TLS.", more=[("Location", place)])
             return

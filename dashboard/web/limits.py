@@ -11,6 +11,7 @@ STRANGER_BODY_BYTES_MAX = 64 * 1024  # of a body whose sender has neither sessio
 BODIES_BYTES_MAX = 32 << 20  # of bodies larger than that, read at the same time
 HEAD_BYTES_MAX = 16 * 1024  # request line and headers
 HEADERS_MAX = 100
+TARGET_BYTES_MAX = 4 * 1024  # path and query: a log line may hold them
 HEAD_SECONDS_MAX = 20.0  # from the connection, or the last answer, to the end of a head
 BODY_SECONDS_MIN = 20.0  # a body has this long, and longer by its size:
 BODY_BYTES_A_SECOND_MIN = 32 * 1024

@@ -19,7 +19,7 @@ from twisted.web.http_headers import Headers
 
 from appliance.appliance_config import ApplianceConfig
 from appliance.remoting.log_limit import LogLimit
-from dashboard.web import credentials, limits
+from dashboard.web import credentials, limits, peer_lines
 from dashboard.web.certificate import Certificate
 from dashboard.web.channel import WebFactory
 from dashboard.web.door import DoorFactory
@@ -70,6 +70,7 @@ class WebServer(Server):
             maxMessagePayloadSize=self.websocket_max_message_size,
             maxFramePayloadSize=self.websocket_max_frame_size,
         )
+        peer_lines.install()
         globalLogBeginner.beginLoggingTo([self._observe], redirectStandardIO=False, discardBuffer=True)
         asyncio.set_event_loop(reactor._asyncioEventloop)
         doors = DoorFactory(self.http_factory, self.limits, self.proxies, self._certificate, self._log_limit)

@@ -1,0 +1,36 @@
+"""Django's log lines about single requests: a few of a kind for each address, then their number only.
+
+Nothing keeps a stranger from asking for pages that are not there; a line for each would push all others out of the log.
+What went wrong on our side is told always.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from appliance.remoting.log_limit import LogLimit
+
+LOGGERS = ("django.request", "django.security.csrf")
+
+
+class PeerLines(logging.Filter):
+    def __init__(self, limit: LogLimit | None = None) -> None:
+        super().__init__()
+        self._limit = limit or LogLimit()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        request = getattr(record, "request", None)
+        if request is None or record.levelno >= logging.ERROR:
+            return True
+        kind = f"{record.name} {getattr(record, 'status_code', '')}"
+        left_out = self._limit.left_out(kind, request.META.get("REMOTE_ADDR") or "unknown")
+        if left_out:
+            record.left_out = left_out
+        return left_out is not None
+
+
+def install() -> None:
+    """Have Django's loggers pass through it."""
+    lines = PeerLines()
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(lines)

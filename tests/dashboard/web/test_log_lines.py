@@ -1,0 +1,69 @@
+"""What strangers can write into the log: little, and not much of it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from django.test import RequestFactory
+
+from appliance.remoting.log_limit import LINES_MAX, WINDOW_S, LogLimit
+from dashboard.web.limits import TARGET_BYTES_MAX
+from dashboard.web.peer_lines import PeerLines
+from tests.appliance_process import RunningAppliance
+from tests.visitor import Visitor, talk
+
+REQUESTS = 60
+LINE_CHARS_MAX = 400
+
+
+def grown(log: Path, before: int) -> list[str]:
+    with log.open() as file:
+        file.seek(before)
+        return file.read().splitlines()
+
+
+def test_a_bad_host_is_one_short_line_and_only_some_of_them(gantry: RunningAppliance) -> None:
+    log = Path(gantry.data) / "logs" / "gantry.log"
+    before = log.stat().st_size
+    visitor = Visitor(f"http://{gantry.http}", source="127.0.0.3")
+    for number in range(REQUESTS):
+        answer = visitor.get("/login", Host=f"rebound-{number}.example" + "x" * 1000)
+        assert answer.status == 400 and "does not answer to this host name" in answer.text
+    assert visitor.get("/api/v1/topics", Host="no such host!").text.startswith('{"detail": "This dashboard')
+    lines = grown(log, before)
+    assert len(lines) <= LINES_MAX * 3  # windows of ten seconds that the requests may have fallen into
+    assert all("event=host_refused" in line and len(line) < LINE_CHARS_MAX for line in lines), lines
+    assert not any("Traceback" in line for line in lines)
+
+
+def test_pages_that_are_not_there_fill_no_log(gantry: RunningAppliance) -> None:
+    log = Path(gantry.data) / "logs" / "gantry.log"
+    before = log.stat().st_size
+    visitor = Visitor(f"http://{gantry.http}", source="127.0.0.4")
+    for number in range(REQUESTS):
+        assert visitor.get(f"/nope-{number}").status == 404
+    assert 0 < len(grown(log, before)) <= LINES_MAX * 3
+
+
+def test_a_long_address_is_refused(gantry: RunningAppliance) -> None:
+    head = "GET /{} HTTP/1.1\nHost: localhost\nConnection: close\n\n"
+    assert talk(gantry.http, head.format("x" * TARGET_BYTES_MAX)).status == 414
+    assert talk(gantry.http, head.format("x" * (TARGET_BYTES_MAX - 1))).status == 404
+
+
+def test_the_number_of_lines_left_out_is_told_and_our_own_faults_always() -> None:
+    now = 0.0
+    lines = PeerLines(LogLimit(clock=lambda: now))
+    request = RequestFactory().get("/nope")
+
+    def record(level: int = logging.WARNING, **facts: object) -> logging.LogRecord:
+        return logging.makeLogRecord({"name": "django.request", "levelno": level, "request": request} | facts)
+
+    assert sum(lines.filter(record(status_code=404)) for _ in range(50)) == LINES_MAX
+    assert lines.filter(record(status_code=403)) and lines.filter(record(logging.ERROR, status_code=404))
+    assert lines.filter(logging.makeLogRecord({"name": "django.request", "levelno": logging.WARNING}))
+    now = WINDOW_S
+    later = record(status_code=404)
+    assert lines.filter(later)
+    assert later.left_out == 50 - LINES_MAX  # type: ignore[attr-defined]
