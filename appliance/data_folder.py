@@ -1,7 +1,7 @@
 """The data folder: its layout, its secrets, and the lock that keeps two appliances out of one folder.
 
 DATA/gantry.lock              held while an appliance runs here; holds its process id
-DATA/dashboard/               db.sqlite3, secret_key
+DATA/dashboard/               db.sqlite3, copies/ of it, secret_key
 DATA/accounts/                appliance.yml, conf/plain_acl.yml, conf/acl/ (with --accounts)
 DATA/namesrv/                 namesrv.properties, kvConfig.json
 DATA/brokers/<name>/          broker.properties, store/

@@ -45,7 +45,7 @@ def _traffic(snapshot: Snapshot) -> str:
 
 
 def _problems(snapshot: Snapshot) -> list[Problem]:
-    found = []
+    found = [*snapshot.problems]
     if snapshot.namesrv_why:
         found.append(
             Problem(

@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "dashboard.headers.SecurityHeaders",
+    "dashboard.database_door.DatabaseDoor",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -81,7 +82,7 @@ DATABASES = {
         "OPTIONS": {
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
             "transaction_mode": "IMMEDIATE",
-            "timeout": 10,
+            "timeout": 5,  # seconds for a lock; then a page says so
         },
         "TEST": {"NAME": APPLIANCE.dashboard_folder / "test.sqlite3"},  # a file, as in life: threads share it
     }

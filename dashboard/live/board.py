@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dashboard.live.services import LaneCounts, Services
+from dashboard.problems import Problem
 from dashboard.processes import ProcessFacts
 
 HISTORY_S = 15 * 60
@@ -149,6 +150,7 @@ class Snapshot:
     processes: tuple[ProcessFacts, ...]
     stored: Stored | None
     stored_why: str | None = None
+    problems: tuple[Problem, ...] = ()  # of the appliance itself
 
     def known_sum(self, name: str) -> tuple[float | None, float | None, str | None]:
         """(sum over brokers of a fact, the age-giving oldest moment, why it is unknown or partial)."""

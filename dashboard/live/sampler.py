@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 from channels.layers import get_channel_layer
 
-from dashboard import processes
+from dashboard import database, processes
 from dashboard.failures import GatewayError
 from dashboard.gateway import Gateway, gateway
 from dashboard.live import frames
@@ -102,6 +102,7 @@ class Sampler:
             processes=tuple(processes.sample()),
             stored=self._count.total(),
             stored_why=self._count.why,
+            problems=tuple(database.problems(time.time())),
         )
         point = self._board.put(snapshot)
         await publish(snapshot, point)

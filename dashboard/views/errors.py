@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 from django.conf import settings
+from django.db import DatabaseError, DataError, IntegrityError, ProgrammingError
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
 from django.shortcuts import render
 from django.urls import is_valid_path
 
+from dashboard.database import state
 from dashboard.failures import GatewayError, GroupNotFound, TopicNotFound
 
+OURS = (DataError, IntegrityError, ProgrammingError)  # what a view did wrong says nothing about the database
 TITLES = {404: "Not found", 409: "Not possible", 502: "The broker said no", 503: "The cluster does not answer"}
 
 
@@ -58,7 +63,17 @@ def _other_slash(path: str) -> str | None:
     return other if other.startswith("/") and not other.startswith("//") and is_valid_path(other) else None
 
 
+def database_unusable(request: HttpRequest, why: str) -> HttpResponse:
+    """No page without the dashboard's own database; brokers have nothing to do with it."""
+    response = _plain(request, 503, "The dashboard can't show this", f"{why} Brokers serve on.")
+    response.headers["Retry-After"] = "5"
+    return response
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
+    failure = sys.exc_info()[1]  # Django calls us while it handles what was raised
+    if isinstance(failure, DatabaseError) and not isinstance(failure, OURS):
+        return database_unusable(request, state.noticed(failure))
     return _plain(
         request, 500, "Our fault", "Something went wrong on our side. The log of the appliance has the details."
     )

@@ -23,10 +23,8 @@ from typing import Any, Protocol
 
 import psutil
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db import DatabaseError, connection
 
 from appliance import logs
 from appliance.appliance_config import ApplianceConfig
@@ -71,6 +69,7 @@ class Appliance:
         self._supervisor = Supervisor(
             worker_stages(config), link, logs_folder=config.logs_folder, stop_grace_s=config.stop_grace_s
         )
+        self._has_offered = False  # a link for the first visit; another one would void it
         self._exit_code = 1  # until the end was reached in good order
 
     def serve(self) -> int:
@@ -118,19 +117,21 @@ class Appliance:
 
     async def _supervise(self, server: Any, stopping: asyncio.Event) -> int:
         """Returns when it was asked to stop, or the start failed, and everything is stopped."""
+        from dashboard import database
         from dashboard.processes import attach
 
         attach(self._supervisor, self._link)
         self._log_endings()
-        database = asyncio.create_task(asyncio.to_thread(_migrate), name="migrations")  # while the workers start
+        database.state.why = database.OPENING
+        opening = asyncio.create_task(asyncio.to_thread(database.prepare), name="database")  # while the workers start
         supervision = asyncio.create_task(self._supervisor.run(), name="supervisor")
         ended = asyncio.create_task(stopping.wait(), name="stop signal")
         services: list[asyncio.Task[None]] = []
         code = 0
         try:
             if await self._all_serve(supervision, ended):
-                await database
-                services = [asyncio.create_task(_kept_running(service)) for service in _services()]
+                await opening
+                services = [asyncio.create_task(_kept_running(item)) for item in _services(self._offer_first_visit)]
                 services += self._install_reports_when_missing()
                 await self._announce()
                 await asyncio.wait({supervision, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -141,7 +142,9 @@ class Appliance:
             code = 1
         await server.stop_listening()
         await _cancel(*services, ended, supervision)
-        await asyncio.wait({database})  # a thread can't be cancelled
+        await asyncio.wait({opening})  # a thread can't be cancelled
+        if not database.state.why:
+            await asyncio.to_thread(database.copy_now)
         return code
 
     def _log_endings(self) -> None:
@@ -161,19 +164,29 @@ class Appliance:
     async def _announce(self) -> None:
         self._link.tell_serving()
         if self._link.is_resumed:
+            self._has_offered = True
             logger.info("web process serves again", extra={"event": "web_serves_again"})
             return
         await self._print_banner()
 
     async def _print_banner(self) -> None:
-        from dashboard.first_run import issue_setup_token
+        from dashboard.database import state as database
 
-        token = await asyncio.to_thread(issue_setup_token)
+        token = await asyncio.to_thread(_setup_token)
+        self._has_offered = token is not None
         state = install_reports.read_state(self._config.reports_folder / install_reports.STATE_FILE).state
         started_s = time.time() - psutil.Process(self._link.guardian_pid).create_time()
+        for sentence in filter(None, (database.set_aside, database.why)):
+            print(f"! The dashboard's database: {sentence}", file=sys.stderr, flush=True)
         print(banner(self._config, version=VERSION, token=token, reports=state, started_s=started_s))
         print(ready_line(self._config), flush=True)
         logger.info("appliance serves", extra={"event": "appliance_serves", "started_s": round(started_s, 2)})
+
+    def _offer_first_visit(self, is_another: bool) -> None:
+        """A database without accounts needs its first one: where it is another, or nobody was told yet. Blocking."""
+        if (is_another or not self._has_offered) and (token := _setup_token()) is not None:
+            self._has_offered = True
+            print(f"  First visit  http://{self._config.http_address}/first-run?token={token}", flush=True)
 
     def _install_reports_when_missing(self) -> list[asyncio.Task[None]]:
         path = self._config.reports_folder / install_reports.STATE_FILE
@@ -216,22 +229,27 @@ def _installation_text(state: install_reports.InstallState) -> str:
     return f"Reports: {state.step} ({state.done + 1} of {state.total})" if state.step else ""
 
 
-def _migrate() -> None:
-    """Bring the dashboard's database up to date. Looking first is five times as fast as the command."""
+def _setup_token() -> str | None:
+    """The token of the first visit, where there is no administrator yet; None too while the database can't be used."""
+    from dashboard.database import state
+    from dashboard.first_run import issue_setup_token
+
     try:
-        executor = MigrationExecutor(connection)
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            call_command("migrate", verbosity=0, interactive=False)
+        return None if state.why else issue_setup_token()
+    except DatabaseError as exc:
+        state.noticed(exc)
+        return None
     finally:
         connection.close()  # this thread's own
 
 
-def _services() -> list[Service]:
+def _services(on_usable: Callable[[bool], None]) -> list[Service]:
     """What runs beside the pages on this loop."""
+    from dashboard.database import DatabaseCare
     from dashboard.live.sampler import Sampler
     from dashboard.reports_schedule import ReportSchedule
 
-    return [Sampler(), ReportSchedule()]
+    return [Sampler(), ReportSchedule(), DatabaseCare(on_usable)]
 
 
 async def _kept_running(service: Service) -> None:
@@ -239,6 +257,9 @@ async def _kept_running(service: Service) -> None:
     while True:
         try:
             await service.run()
+        except DatabaseError as exc:  # the database's own lines say more
+            facts = {"event": "service_waits", "service": type(service).__name__, "reason": str(exc)}
+            logger.warning("service waits for the database", extra=facts)
         except Exception:
             logger.exception("service failed", extra={"event": "service_failed", "service": type(service).__name__})
         await asyncio.sleep(SERVICE_RESTART_S)
