@@ -1,0 +1,62 @@
+"""docs/security.md and the tests agree: each item of the checklist is tested by name, or the page says why not."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "security.md"
+ITEMS = {
+    f"S{number:02}"
+    for first, last in ((1, 6), (10, 26), (30, 43), (50, 53), (60, 66))
+    for number in range(first, last + 1)
+}
+NAME = re.compile(r"\bS\d\d\b")
+ROW = re.compile(r"^\| (S\d\d) \| ([^|]+) \|([^|]*)\|$", re.MULTILINE)
+
+
+def rows(text: str) -> dict[str, tuple[str, str]]:
+    """Number to item and reason, of the page's table."""
+    found = ROW.findall(text)
+    assert len({number for number, _, _ in found}) == len(found), "a number stands there twice"
+    return {number: (item.strip(), why.strip()) for number, item, why in found}
+
+
+@functools.cache
+def named_by_tests() -> dict[str, set[str]]:
+    """Number to the tests that name it, in their own docstring or in that of their module."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if path == Path(__file__).resolve():
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tests = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        ]
+        for node in (tree, *tests):
+            where = path.name if isinstance(node, ast.Module) else f"{path.name}::{node.name}"
+            for number in NAME.findall(ast.get_docstring(node) or ""):
+                found.setdefault(number, set()).add(where)
+    return found
+
+
+def test_the_page_has_every_item_once() -> None:
+    assert set(rows(PAGE.read_text(encoding="utf-8"))) == ITEMS
+
+
+@pytest.mark.parametrize("number", sorted(ITEMS))
+def test_an_item_is_tested_by_name_or_the_page_says_why_not(number: str) -> None:
+    item, why = rows(PAGE.read_text(encoding="utf-8"))[number]
+    assert item
+    assert named_by_tests().get(number) or len(why) > 20, f"{number} ({item}): no test names it, no reason is given"
+
+
+def test_tests_name_no_item_that_is_not_on_the_list() -> None:
+    assert {number: where for number, where in named_by_tests().items() if number not in ITEMS} == {}
