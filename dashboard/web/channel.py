@@ -64,9 +64,9 @@ class WebChannel(HTTPChannel):
         self._room_bytes = 0  # reserved for the body that is read
         self._asking: asyncio.Task[None] | None = None  # whether a session is good
         self._held: list[bytes] = []  # what came in meanwhile
-        self._is_in_head = False
-        self._is_in_body = False
+        self._is_idle = False  # between an answer and the next head
         self._is_refused = False
+        self._drained_seconds = 0.0  # given to a peer that reads an answer slowly
         self._lingered_bytes = 0
 
     # ---- bytes
@@ -76,7 +76,9 @@ class WebChannel(HTTPChannel):
         if self._is_refused:
             self._linger(len(data))
         else:
-            self._is_in_head = self._is_in_head or not (self._is_in_body or self._handlingRequest)
+            if self._is_idle:
+                self._is_idle = False
+                self.setTimeout(limits.HEAD_SECONDS_MAX)
             LineReceiver.dataReceived(self, data)
 
     def lineReceived(self, line: bytes) -> None:
@@ -103,7 +105,6 @@ class WebChannel(HTTPChannel):
 
     def allHeadersReceived(self) -> None:
         request = self.requests[-1]
-        self._is_in_head = False
         self.persistent = self.checkPersistence(request, self._version)
         request.requestHeaders.removeHeader(b"Daphne-Root-Path")  # a proxy's, Daphne thinks; anybody could send it
         request.gotLength(self.length)
@@ -150,6 +151,8 @@ class WebChannel(HTTPChannel):
         """Look the session or token up, then go on with what came in meanwhile."""
         is_known = await self.server.is_known(request.requestHeaders)
         self._asking = None
+        if self._is_refused:  # its time was over first
+            return
         wanted = self.server.limits.body_bytes_max if self.length is None else self.length
         if is_known and not self.server.body_room.take(wanted):
             self.refuse(503, "Other large bodies are being read; try again.", more=[("Retry-After", "5")])
@@ -164,13 +167,12 @@ class WebChannel(HTTPChannel):
         self._networkProducer.resumeProducing()
         held, self._held = self._held, []
         for data in held:
-            self.rawDataReceived(data)
+            self.dataReceived(data)
 
     # ---- the body
 
     def _begin_body(self, request: WebRequest, bytes_max: int) -> None:
         self._body_bytes_max = bytes_max
-        self._is_in_body = True
         self.setTimeout(limits.body_seconds_max(bytes_max))
         expected = request.requestHeaders.getRawHeaders(b"Expect")
         if expected and expected[0].lower() == b"100-continue" and self._version == b"HTTP/1.1":
@@ -189,15 +191,18 @@ class WebChannel(HTTPChannel):
     def allContentReceived(self) -> None:
         if self._is_refused:
             return
-        self._is_in_body = False
-        self.setTimeout(limits.HEAD_SECONDS_MAX)  # Twisted switches it off now, and on again after the answer
+        self._drained_seconds = 0.0
+        self.setTimeout(limits.IDLE_SECONDS_MAX)  # Twisted switches it off now, and on again after the answer
         self._door.is_busy()
         super().allContentReceived()
 
     def requestDone(self, request: Any) -> None:
         self._give_room_back()
         self._door.waits()
+        self._is_idle = True
         super().requestDone(request)
+        if not self.persistent:  # it closes when its peer has read the answer, or has had its time
+            self.setTimeout(limits.IDLE_SECONDS_MAX)
 
     def _give_room_back(self) -> None:
         self.server.body_room.give_back(self._room_bytes)
@@ -208,8 +213,13 @@ class WebChannel(HTTPChannel):
     def timeoutConnection(self) -> None:
         if self._is_refused:
             self.transport.abortConnection()
-        elif self._is_in_head or self._is_in_body:
+        elif self._waitingForTransport and self._drained_seconds < limits.DRAIN_SECONDS_MAX:
+            self._drained_seconds += limits.IDLE_SECONDS_MAX
+            self.setTimeout(limits.IDLE_SECONDS_MAX)
+        elif self.requests:
             self.refuse(408, "The request took too long to arrive.")
+        elif not self.persistent:  # it is closing already
+            self.transport.abortConnection()
         else:
             super().timeoutConnection()
 
@@ -224,7 +234,6 @@ class WebChannel(HTTPChannel):
     def refuse(self, status: int, sentence: str, *, more: Sequence[tuple[str, str]] = ()) -> None:
         """Answer with an error, or another place, and read no further request. `more`: headers."""
         self._is_refused = True
-        self._is_in_body = False
         self._give_room_back()
         self._door.waits()
         if status >= 400:

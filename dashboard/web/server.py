@@ -92,6 +92,11 @@ class WebServer(Server):
         if stopped is not None:
             await stopped.asFuture(asyncio.get_running_loop())
 
+    def kill_all_applications(self) -> Any:
+        """Daphne's, without the requests that have no application yet: they would keep it from ending the others."""
+        self.connections = {one: facts for one, facts in self.connections.items() if "application_instance" in facts}
+        return super().kill_all_applications()
+
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         """Give the application the request as the browser sent it, and no proxy's headers."""
         headers = scope["headers"]

@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
+from twisted.web import http
 
+from appliance.remoting.log_limit import LogLimit
 from dashboard.web import limits
 from dashboard.web.channel import WebChannel
-from dashboard.web.limits import BodyRoom
+from dashboard.web.door import DoorFactory
+from dashboard.web.limits import BodyRoom, WebLimits
+from dashboard.web.proxies import TrustedProxies
+from dashboard.web.request import WebRequest
 
 
 class Visit:
@@ -31,7 +36,7 @@ class Visit:
         )
         door: Any = SimpleNamespace(waits=lambda: None, is_busy=lambda: None, tell=lambda *args, **facts: None)
         self.channel = WebChannel(door)
-        self.channel.factory = SimpleNamespace(server=server)
+        self.channel.factory = SimpleNamespace(server=server, log=lambda request: None)
         self.channel.callLater = self.clock.callLater
         self.channel.timeOut = limits.HEAD_SECONDS_MAX
         self.channel.makeConnection(self.transport)
@@ -48,6 +53,14 @@ class Visit:
         return bool(self.transport.disconnecting or self.transport.disconnected)
 
 
+class AnsweredAtOnce(WebRequest):
+    """What an application's short answer does to the channel."""
+
+    def process(self) -> None:
+        http.Request.write(self, b"hello")
+        http.Request.finish(self)
+
+
 @pytest.fixture
 def visit() -> Visit:
     return Visit()
@@ -62,6 +75,39 @@ def test_a_head_that_drips_in_ends_with_its_time(visit: Visit) -> None:
     assert visit.answer == "HTTP/1.1 408 Request Timeout"
     visit.clock.advance(limits.LINGER_SECONDS_MAX)
     assert visit.is_closed
+
+
+def test_after_an_answer_silence_may_last_longer_and_a_head_may_not(visit: Visit) -> None:
+    visit.channel.requestFactory = AnsweredAtOnce
+    visit.says("GET / HTTP/1.1\nHost: x\n\n")
+    assert visit.answer == "HTTP/1.1 200 OK"
+    visit.clock.advance(limits.IDLE_SECONDS_MAX - 1)
+    visit.says("GET / HTTP/1.1\n")
+    visit.transport.clear()
+    visit.clock.advance(limits.HEAD_SECONDS_MAX - 1)
+    assert visit.answer == ""
+    visit.clock.advance(1)
+    assert visit.answer == "HTTP/1.1 408 Request Timeout"
+
+
+def test_an_idle_connection_is_closed_in_time(visit: Visit) -> None:
+    visit.channel.requestFactory = AnsweredAtOnce
+    visit.says("GET / HTTP/1.1\nHost: x\n\n")
+    visit.transport.clear()
+    visit.clock.advance(limits.IDLE_SECONDS_MAX)
+    assert visit.is_closed and visit.answer == ""
+
+
+@pytest.mark.parametrize("line", ["Host: x", "Connection: close"])
+def test_who_does_not_read_an_answer_is_cut_off_in_the_end(visit: Visit, line: str) -> None:
+    visit.channel.requestFactory = AnsweredAtOnce
+    visit.says(f"GET / HTTP/1.1\n{line}\n\n")
+    visit.channel.pauseProducing()  # what the transport says when its peer does not read
+    visit.clock.advance(limits.IDLE_SECONDS_MAX)
+    assert not visit.transport.disconnected
+    for _ in range(int(limits.DRAIN_SECONDS_MAX / limits.IDLE_SECONDS_MAX) + 1):
+        visit.clock.advance(limits.IDLE_SECONDS_MAX)
+    assert visit.transport.disconnected
 
 
 def test_silence_is_closed_without_a_word(visit: Visit) -> None:
@@ -101,3 +147,31 @@ def test_chunks_are_counted_whatever_their_size(visit: Visit) -> None:
     assert visit.answer == ""
     visit.says("1\nx\n")
     assert visit.answer == "HTTP/1.1 413 Request Entity Too Large"
+
+
+class NumberedTransport(StringTransport):
+    """A transport with a descriptor."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def fileno(self) -> int:
+        return self._number
+
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        pass
+
+
+def test_the_last_descriptors_are_not_for_connections(caplog: pytest.LogCaptureFixture) -> None:
+    """One that got a high number goes, and with it the one that has waited longest: somebody else uses many files."""
+    limits_here = WebLimits(body_bytes_max=1, connections_max=10, connections_per_address_max=10, file_number_max=200)
+    channel: Any = SimpleNamespace(makeConnection=lambda door: None, connectionLost=lambda reason: None)
+    web: Any = SimpleNamespace(build=lambda address, door, is_tls: channel)
+    doors = DoorFactory(web, limits_here, TrustedProxies((), "x-forwarded"), None, LogLimit())
+    transports = [NumberedTransport(number) for number in (198, 199, 201)]
+    for transport in transports:
+        doors.buildProtocol(SimpleNamespace(host="10.0.0.1")).makeConnection(transport)
+    assert [transport.disconnected for transport in transports] == [True, False, True]
+    assert caplog.messages == ["connection closed to make room"] * 2
+    assert len(doors.table) == 1
