@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Django's command-line door. `manage.py up` is `gantry up`; started by its guardian, it is the web process."""
+"""Django's command-line door. `manage.py up` is `gantry up`; started by its guardian, it is the web process.
+`manage.py users` is `gantry users`, which understands the words first."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from appliance.supervisor.parent import end_with_parent
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["up"] and GUARDIAN_VARIABLE not in os.environ:
+    is_up = sys.argv[1:2] == ["up"] and GUARDIAN_VARIABLE not in os.environ
+    is_users = sys.argv[1:2] == ["users"] and not "".join(sys.argv[2:3]).startswith("{")  # JSON is what gantry hands on
+    if is_up or is_users:
         from appliance.__main__ import main as gantry
 
         return gantry(sys.argv[1:])

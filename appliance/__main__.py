@@ -22,6 +22,7 @@ COMMANDS = {
     "broker": "run one broker",
     "report": "compute a historical report with Spark",
     "admin": "look at a running cluster and change it: topics, groups, messages, settings, accounts",
+    "users": "people who may log in to the dashboard: accounts, roles, passwords, locks, sessions",
     "store": "look into a store folder, verify it, repair it",
     "bench": "measure this broker, and Apache RocketMQ beside it",
     "tls": "make certificates for TLS between one's own machines",

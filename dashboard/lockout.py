@@ -24,7 +24,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dashboard.known_browsers import Source, account_key
+from dashboard.known_browsers import Source, account_key, counted_source
 from dashboard.models import BookingTurn, LoginFailure
 
 WINDOW = timedelta(minutes=5)
@@ -33,6 +33,7 @@ SOURCE_FAILURES_MAX = 5
 ADDRESS_FAILURES_MAX = 30
 ACCOUNT_FAILURES_MAX = 100
 PRESSED_SOURCE_FAILURES_MAX = 2
+LOCKS_SHOWN_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,15 @@ class Booking:
 
     failure_id: int | None = None
     locked_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """An account that may not be tried from one source for the moment."""
+
+    account: str
+    source: str
+    until: datetime
 
 
 def book(username: str, source: Source, now: datetime | None = None) -> Booking:
@@ -68,6 +78,28 @@ def take_back(booking: Booking) -> None:
 def forgive(username: str, source: Source) -> None:
     """A right password clears the account's count for this source, with the booking of this try. Blocking."""
     LoginFailure.objects.filter(account_key=account_key(username), source=source.key).delete()
+
+
+def forget(*, account: str = "", address: str = "") -> int:
+    """Forget wrong tries: at one account, from one address, or all. Returns how many there were. Blocking."""
+    tries = LoginFailure.objects.all()
+    if account:
+        tries = tries.filter(account_key=account_key(account))
+    if address:
+        tries = tries.filter(source=counted_source(address).key)
+    return tries.delete()[0]
+
+
+def locks(now: datetime | None = None) -> list[Lock]:
+    """What is closed at the moment, to whom. Blocking."""
+    now = now or timezone.now()
+    pairs = LoginFailure.objects.values_list("account_key", "source", "is_known_browser").order_by().distinct()
+    found = []
+    for account, key, is_known in pairs[:LOCKS_SHOWN_MAX]:
+        until = _locked_until(account, Source(key, is_known), now)
+        if until is not None:
+            found.append(Lock(account, "a known browser" if is_known else key, until))
+    return found
 
 
 def _locked_until(account: str, source: Source, now: datetime) -> datetime | None:

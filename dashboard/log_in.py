@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth import alogin
+from django.contrib.sessions.models import Session
 from django.http import HttpRequest
 
 from dashboard import hashing, lockout
@@ -43,7 +44,8 @@ async def try_password(request: HttpRequest, username: str, password: str) -> Ou
 
 
 async def start_session(request: HttpRequest, user: User) -> None:
-    """Log the account in: a new session key, and when and from where it began."""
+    """Log the account in: a new session key, and when and from where it began. Sessions of the past are forgotten."""
+    await Session.objects.filter(expire_date__lt=datetime.now(UTC)).adelete()
     await alogin(request, user, backend="django.contrib.auth.backends.ModelBackend")
     start_session_clock(request.session, client_address(request))
 

@@ -128,6 +128,7 @@ ROOMS = {
         ),
         WEB,
     ),
+    "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.admin_output", *SHARED), WEB),
     "dashboard.management.commands.up": Room(
         ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")
     ),

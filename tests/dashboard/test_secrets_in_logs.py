@@ -16,7 +16,7 @@ from appliance import certificates
 from gantrymq import AdminClient, Credentials, Message, Producer, TlsConfig
 from gantrymq.errors import GantryError
 from tests.appliance_process import RunningAppliance
-from tests.dashboard.web.visitor import Answer, Visitor
+from tests.visitor import Answer, Visitor
 
 PASSWORD, WEAK, WRONG = "nine lives of a crane", "password1", "nine wives of a crane"
 FORM = "application/x-www-form-urlencoded"

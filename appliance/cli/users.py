@@ -1,0 +1,107 @@
+"""People who may log in to the dashboard, from a shell on its machine: at once, whether the appliance runs or not.
+
+  gantry users list
+  gantry users add ada --role operator            # asks for the password; with --password-stdin it is read there
+  gantry users roles                              # what each role may do
+  gantry users roles ada reader
+  gantry users reset-password ada                 # ends the account's sessions
+  gantry users unlock ada                         # forget wrong tries
+  gantry users sessions                           # who is logged in, from where
+  gantry users sessions --end 3f9a2c41d7          # or ada --end-all
+
+Run it as the user who owns the data folder. No password is ever taken from the command line: others see that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pwd
+import sys
+from pathlib import Path
+
+from appliance.appliance_config import CONFIG_VARIABLE, ROOT, ApplianceConfig, describe
+from gantrymq.errors import GantryError
+
+DATABASE = "db.sqlite3"
+
+
+class NoDatabase(GantryError):
+    """There are no accounts to be looked at here, or not by this user."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def verb(name: str, summary: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = verbs.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        made.add_argument("--config", type=Path, metavar="FILE", help="settings file (default: gantry.toml, if there)")
+        made.add_argument("--data", type=Path, metavar="DIR", help=describe("data"))
+        return made
+
+    _json(verb("list", "accounts: role, last log-in, sessions, API tokens, and where they are locked"))
+    add = verb("add", "make an account")
+    add.add_argument("name", metavar="NAME", help="letters, digits and . @ + - _")
+    add.add_argument("--role", default="reader", metavar="ROLE", help="reader, operator or admin (default: reader)")
+    _password(add)
+    roles = verb("roles", "what each role may do; with a name and a role, give the account that role")
+    roles.add_argument("name", nargs="?", metavar="NAME", help="the account that gets another role")
+    roles.add_argument("role", nargs="?", metavar="ROLE", help="reader, operator or admin")
+    _json(roles)
+    reset = verb("reset-password", "set an account's password, end its sessions, forget its wrong tries")
+    reset.add_argument("name", metavar="NAME")
+    reset.add_argument("--revoke-tokens", action="store_true", help="end its API tokens too")
+    _password(reset)
+    unlock = verb("unlock", "forget wrong tries")
+    which = unlock.add_mutually_exclusive_group(required=True)
+    which.add_argument("name", nargs="?", metavar="NAME", help="those at this account")
+    which.add_argument("--address", metavar="ADDRESS", help="those from this address")
+    which.add_argument("--all", action="store_true", help="all of them")
+    sessions = verb("sessions", "who is logged in; end sessions")
+    sessions.add_argument("name", nargs="?", metavar="NAME", help="only those of this account")
+    sessions.add_argument("--end", action="append", metavar="ID", help="end this session, as often as needed")
+    sessions.add_argument("--end-all", action="store_true", help="end all of them, or all of NAME")
+    _json(sessions)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Become `manage.py users`, which knows the accounts. Comes back only when something is wrong."""
+    wish = dict(vars(arguments))
+    config = ApplianceConfig.load({"data": wish.pop("data")}, config_file=wish.pop("config"))
+    _check_database(config.dashboard_folder / DATABASE)
+    environment = {**os.environ, **config.to_environment()}
+    environment.pop(CONFIG_VARIABLE, None)  # what it said is in the variables now
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, str(ROOT / "manage.py"), "users", json.dumps(wish)], environment)
+
+
+def _check_database(path: Path) -> None:
+    """Only its owner opens it: files that somebody else made beside it would stop the appliance."""
+    try:
+        owner = path.stat().st_uid
+    except FileNotFoundError:
+        raise NoDatabase(
+            f"no accounts in {path.parent.parent}: start the appliance there once, or name its folder with --data"
+        ) from None
+    except PermissionError as exc:
+        raise NoDatabase(f"{path}: {exc.strerror}; run this as the user who owns the data folder") from exc
+    if owner != os.geteuid():
+        raise NoDatabase(f"{path} belongs to {_name_of(owner)}: run this as that user (sudo -u {_name_of(owner)} …)")
+
+
+def _name_of(user_id: int) -> str:
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return f"#{user_id}"
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _password(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--password-stdin", action="store_true", help="read the password from standard input, its first line"
+    )

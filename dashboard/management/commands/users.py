@@ -1,0 +1,164 @@
+"""What `gantry users` does. It has understood the words and hands them over as JSON."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+
+from appliance.cli.admin_output import table
+from dashboard import lockout, user_accounts
+from dashboard.access import ROLE_PERMISSIONS
+from dashboard.known_browsers import account_key
+from dashboard.models import ApiToken, Role, User
+from dashboard.user_accounts import OpenSession, UserProblem
+
+PASSWORD_CHARS_MAX = 1024
+Wish = dict[str, Any]
+
+
+class Command(BaseCommand):
+    help = "People who may log in to the dashboard (the same as `gantry users`)."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("wish", type=json.loads, help="the options of `gantry users`, as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        wish: Wish = options["wish"]
+        try:
+            _check_version()
+            lines = VERBS[wish["verb"]](wish)
+        except (UserProblem, DatabaseError, KeyboardInterrupt) as exc:
+            print(f"gantry users: {exc or 'nothing was changed'}", file=sys.stderr)
+            sys.exit(1)
+        for line in lines:
+            self.stdout.write(line)
+
+
+def _list(wish: Wish) -> Iterable[str]:
+    users = list(User.objects.order_by("username"))
+    sessions = Counter(item.username for item in user_accounts.open_sessions())
+    living = ApiToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now())
+    tokens = Counter(living.values_list("user__username", flat=True))
+    locks = lockout.locks()
+    rows: list[dict[str, Any]] = [
+        {
+            "name": user.username,
+            "role": user.role,
+            "active": user.is_active,
+            "last_login": _time(user.last_login),
+            "sessions": sessions[user.username],
+            "tokens": tokens[user.username],
+            "locked_for": sorted(lock.source for lock in locks if lock.account == account_key(user.username)),
+        }
+        for user in users
+    ]
+    if wish["json"]:
+        return [json.dumps(rows, indent=2)]
+    shown = [[*row.values()] for row in (row | {"locked_for": ", ".join(row["locked_for"]) or None} for row in rows)]
+    return table(["name", "role", "active", "last log-in", "sessions", "tokens", "locked for"], shown)
+
+
+def _add(wish: Wish) -> Iterable[str]:
+    user = user_accounts.new_user(wish["name"], user_accounts.as_role(wish["role"]))
+    user_accounts.add_user(user, _ask_password(user, from_stdin=wish["password_stdin"]))
+    return [f"{user.username} may log in now, as {Role(user.role).label.lower()}"]
+
+
+def _roles(wish: Wish) -> Iterable[str]:
+    if wish["name"] is None:
+        rows = {role.value: sorted(ROLE_PERMISSIONS[role]) for role in Role}
+        if wish["json"]:
+            return [json.dumps(rows, indent=2)]
+        return table(["role", "may"], ([role, ", ".join(permissions)] for role, permissions in rows.items()))
+    if wish["role"] is None:
+        raise UserProblem(f"which role? gantry users roles {wish['name']} ROLE, with one of {', '.join(Role.values)}")
+    user, role = user_accounts.find_user(wish["name"]), user_accounts.as_role(wish["role"])
+    user_accounts.set_role(user, role)
+    return [f"{user.username} is {role.label.lower()} now"]
+
+
+def _reset_password(wish: Wish) -> Iterable[str]:
+    user = user_accounts.find_user(wish["name"])
+    password = _ask_password(user, from_stdin=wish["password_stdin"])
+    ended, revoked = user_accounts.reset_password(user, password, revoke_tokens=wish["revoke_tokens"])
+    return [f"{user.username} has a new password; sessions ended: {ended}; API tokens revoked: {revoked}"]
+
+
+def _unlock(wish: Wish) -> Iterable[str]:
+    if wish["name"] is not None:
+        user_accounts.find_user(wish["name"])
+    count = lockout.forget(account=wish["name"] or "", address=wish["address"] or "")
+    return [f"wrong tries forgotten: {count}"]
+
+
+def _sessions(wish: Wish) -> Iterable[str]:
+    user = user_accounts.find_user(wish["name"]) if wish["name"] else None
+    sessions = user_accounts.open_sessions(user)
+    if wish["end"] or wish["end_all"]:
+        return [f"sessions ended: {user_accounts.end_sessions(_chosen(sessions, wish['end']))}"]
+    rows = [
+        [item.id, item.username, item.address, _time(item.started_at), _time(item.seen_at), _time(item.ends_at)]
+        for item in sessions
+    ]
+    columns = ["id", "name", "address", "since", "last seen", "ends"]
+    if wish["json"]:
+        keys = [column.replace(" ", "_") for column in columns]
+        return [json.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2)]
+    return table(columns, rows)
+
+
+def _chosen(sessions: list[OpenSession], ids: list[str] | None) -> list[OpenSession]:
+    """Those with these ids; all of them when none is named."""
+    if ids is None:
+        return sessions
+    missing = set(ids) - {item.id for item in sessions}
+    if missing:
+        raise UserProblem(f"there is no session {', '.join(sorted(missing))}; nothing was ended")
+    return [item for item in sessions if item.id in ids]
+
+
+VERBS: dict[str, Callable[[Wish], Iterable[str]]] = {
+    "list": _list,
+    "add": _add,
+    "roles": _roles,
+    "reset-password": _reset_password,
+    "unlock": _unlock,
+    "sessions": _sessions,
+}
+
+
+def _ask_password(user: User, *, from_stdin: bool) -> str:
+    """The first line of standard input, or what is typed twice without being shown."""
+    if from_stdin:
+        password = sys.stdin.readline(PASSWORD_CHARS_MAX + 2).rstrip("\r\n")
+    elif sys.stdin.isatty():
+        password = getpass.getpass(f"New password of {user.username}: ")
+        if getpass.getpass("Once more: ") != password:
+            raise UserProblem("the two passwords differ; nothing was changed")
+    else:
+        raise UserProblem("no terminal to ask on: give the password to standard input, with --password-stdin")
+    if len(password) > PASSWORD_CHARS_MAX:
+        raise UserProblem(f"a password has at most {PASSWORD_CHARS_MAX} characters")
+    return password
+
+
+def _check_version() -> None:
+    """The database must be this version's: the appliance brings it up to date when it starts."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise UserProblem("the database is of an older version: start the appliance of this version once")
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.astimezone().strftime("%Y-%m-%d %H:%M") if at else None
