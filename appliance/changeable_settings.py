@@ -35,6 +35,7 @@ CHANGEABLE = frozenset(
         "osPageCacheBusyTimeOutMills",
         "pullThreadPoolQueueCapacity",
         "queryThreadPoolQueueCapacity",
+        "queueLockGraceTime",
         "regionId",
         "registerBrokerTimeoutMills",
         "rejectTransactionMessage",

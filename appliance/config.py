@@ -140,6 +140,11 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     queue_lock_life_ms: int = setting(
         60_000, rocketmq="rocketmq.broker.rebalance.lockMaxLiveTime", doc="life of a queue lock not renewed, ms"
     )
+    queue_lock_grace_ms: int = setting(
+        1000,
+        rocketmq="queueLockGraceTime",
+        doc="a client's queue locks go so long after its last connection broke, ms; -1: when they expire",
+    )
     notify_consumer_ids_changed_enable: bool = setting(
         True, rocketmq="notifyConsumerIdsChangedEnable", doc="tell a group when its members change"
     )

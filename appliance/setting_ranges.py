@@ -30,6 +30,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "maxMessageSize": (1024, 256 << 20),
     "osPageCacheBusyTimeOutMills": (1, DAY_MS),
     "protectBrokerInterval": (100, DAY_MS),
+    "queueLockGraceTime": (-1, DAY_MS),
     "registerBrokerTimeoutMills": (10, 600_000),
     "haSendHeartbeatInterval": (100, 600_000),
     "haHousekeepingInterval": (1000, 3_600_000),

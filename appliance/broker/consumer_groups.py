@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from appliance.broker.clients import Channels, ClientChannel, Memberships, expired
@@ -24,6 +24,7 @@ from gantrymq.remoting.command import RemotingCommand
 logger = logging.getLogger(__name__)
 
 NOTICE_INTERVAL_S = 0.1
+NOTICE_MARGIN_S = 0.02  # timers may be early by a hair
 SUBSCRIBED_BYTES_MAX = 256 << 20  # of the subscriptions of all members together, about
 EXPRESSION_CHARS_MAX = 32_768  # of one subscription, as of SQL conditions
 SUBSCRIPTION_BYTES = 1024  # that any subscription takes
@@ -212,10 +213,12 @@ class ConsumerManager:
             if self.on_group_gone is not None:
                 self.on_group_gone(group)
 
-    def connection_closed(self, connection: ServerConnection) -> None:
-        """Take the connection out of all its groups."""
-        for group in self._memberships.of(connection):
+    def connection_closed(self, connection: ServerConnection) -> list[str]:
+        """Take the connection out of all its groups; return which these were."""
+        groups = self._memberships.of(connection)
+        for group in groups:
             self.unregister(group, connection, is_gone=True)
+        return groups
 
     def scan_expired(self, now: float) -> None:
         """Close and drop members that were silent for SILENCE_S_MAX; unlike RocketMQ's, the others are told."""
@@ -263,6 +266,16 @@ class ConsumerManager:
         if self._is_notifying and (always or group not in self._silent_groups):
             self._to_notify[group] = None
             self._has_notices.set()
+
+    def notify_after(self, delay_s: float, groups: Sequence[str]) -> None:
+        """Have the groups told again later: what a member left behind can be taken by then, and not before."""
+
+        def notify() -> None:
+            for group in groups:
+                if group in self.groups:
+                    self.notify(group, always=True)
+
+        asyncio.get_running_loop().call_later(delay_s + NOTICE_MARGIN_S, notify)
 
     def push_notices(self) -> int:
         """Tell the members of every group that changed; returns how many were told."""

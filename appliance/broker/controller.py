@@ -22,6 +22,7 @@ from appliance.acl.account_file import AccountFileError
 from appliance.broker.access_control import access_gate, account_book, may_send, may_still_pull
 from appliance.broker.address_server import AddressServer, address_server_url
 from appliance.broker.answers import SendAnswers
+from appliance.broker.client_connections import ClientConnections
 from appliance.broker.clients import ProducerManager
 from appliance.broker.consume_lag import StoreTimes
 from appliance.broker.consumer_filter import ConsumerFilterManager
@@ -104,6 +105,7 @@ class BrokerController:
         self.producers = ProducerManager()
         self.consumers = ConsumerManager(notify_enable=config.notify_consumer_ids_changed_enable)
         self.consumers.on_group_gone = self.filters.unregister
+        self.client_connections = ClientConnections()
         self.locks = RebalanceLockManager(life_s=config.queue_lock_life_ms / 1000)
         self.store = MessageStore(store_config)
         self.store_times = StoreTimes(self.store)
@@ -330,7 +332,13 @@ class BrokerController:
 
     def _connection_closed(self, connection: ServerConnection) -> None:
         self.producers.connection_closed(connection)
-        self.consumers.connection_closed(connection)
+        groups = self.consumers.connection_closed(connection)
+        gone = self.client_connections.closed(connection)
+        grace_s = self.config.queue_lock_grace_ms / 1000
+        if grace_s >= 0:
+            holders = [client_id for client_id in gone if self.locks.client_gone(client_id, grace_s)]
+            if holders:
+                self.consumers.notify_after(grace_s, groups)
 
     def _totals(self) -> tuple[int, int]:
         """Records stored, of any kind, and messages read, for the daily figures: RocketMQ's store counts them."""

@@ -1,8 +1,12 @@
 """Who may consume a queue in order: one client of a group at a time, for as long as it keeps asking.
 
 Memory only. A lock that is not renewed for 60 s is free (RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime); clients
-renew every 20 s and stop consuming after 30 s without an answer, so two never hold one queue. That is also why a
-connection that closes frees no locks: its client may only have lost the network, and still consume.
+renew every 20 s and stop consuming after 30 s without an answer, so two never hold one queue.
+
+A client whose last connection broke is mostly dead, and its queues would stand still for most of a minute: its locks go
+after queueLockGraceTime, unless it is heard of again by then. One that only lost its connection and takes longer to
+come back may still work on what it had pulled (docs/operations.md says which clients do); -1 leaves such locks to
+expire.
 """
 
 from __future__ import annotations
@@ -49,6 +53,8 @@ class RebalanceLockManager:
         self._locks_of_a_host_max = locks_of_a_host_max
         self._count = 0
         self._of_hosts: Counter[str] = Counter()
+        self._of_clients: Counter[str] = Counter()
+        self._gone: dict[str, float] = {}  # clients that hold locks, to when these go
         self._log_limit = LogLimit()
         self._clock = clock
         self._locks: dict[str, dict[MessageQueue, QueueLock]] = {}
@@ -56,20 +62,22 @@ class RebalanceLockManager:
     def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue], *, host: str = "") -> list[MessageQueue]:
         """Lock or renew the queues for the client, which is on a host; return those it holds now."""
         now = self._clock()
+        self._gone.pop(client_id, None)
         locks = self._locks.setdefault(group, {})
         held: list[MessageQueue] = []
         for queue in queues:
             lock = locks.get(queue)
-            if lock is not None and lock.client_id != client_id and lock.expires_at > now:
+            if lock is not None and lock.client_id != client_id and not self._is_free(lock, now):
                 continue
             if not self._has_room(lock, host):
                 continue
             if lock is not None:
-                self._leave(lock)
                 if lock.client_id != client_id:
-                    self._tell_expired(group, queue, lock.client_id, client_id, host)
+                    self._tell_passed_on(group, queue, lock, client_id, host)
+                self._leave(lock)
             self._count += 1
             self._of_hosts[host] += 1
+            self._of_clients[client_id] += 1
             locks[queue] = QueueLock(client_id, now + self._life_s, host)
             held.append(queue)
         if not locks:
@@ -89,20 +97,46 @@ class RebalanceLockManager:
         self._of_hosts[lock.host] -= 1
         if not self._of_hosts[lock.host]:
             del self._of_hosts[lock.host]
+        self._of_clients[lock.client_id] -= 1
+        if not self._of_clients[lock.client_id]:
+            del self._of_clients[lock.client_id]
+            self._gone.pop(lock.client_id, None)
 
-    def _tell_expired(self, group: str, queue: MessageQueue, before: str, now: str, host: str) -> None:
-        if self._log_limit.allows("queue_lock_expired", host):
+    def _is_free(self, lock: QueueLock, now: float) -> bool:
+        """Whether another client may have the queue."""
+        return lock.expires_at <= now or self._gone.get(lock.client_id, now + 1) <= now
+
+    def _tell_passed_on(self, group: str, queue: MessageQueue, before: QueueLock, now: str, host: str) -> None:
+        facts = {
+            "group": group,
+            "topic": queue.topic,
+            "queue_id": queue.queue_id,
+            "before": before.client_id,
+            "now": now,
+        }
+        if before.client_id in self._gone:
+            if self._log_limit.allows("queue_lock_left", host):
+                logger.info(
+                    "queue lock of a client that is gone, another has it now",
+                    extra={"event": "queue_lock_left"} | facts,
+                )
+        elif self._log_limit.allows("queue_lock_expired", host):
             logger.warning(
-                "queue lock expired, another client has it now",
-                extra={
-                    "event": "queue_lock_expired",
-                    "group": group,
-                    "topic": queue.topic,
-                    "queue_id": queue.queue_id,
-                    "before": before,
-                    "now": now,
-                },
+                "queue lock expired, another client has it now", extra={"event": "queue_lock_expired"} | facts
             )
+
+    # -- clients that come and go -------------------------------------------------------------------------------------
+
+    def client_gone(self, client_id: str, grace_s: float) -> bool:
+        """The client's last connection closed: its locks go after the grace. Returns whether it holds any."""
+        if not self._of_clients[client_id]:
+            return False
+        self._gone[client_id] = self._clock() + grace_s
+        return True
+
+    def client_back(self, client_id: str) -> None:
+        """The client was heard of: what it holds, and nobody took, it keeps."""
+        self._gone.pop(client_id, None)
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
         """Release those of the queues that the client holds."""
@@ -120,7 +154,7 @@ class RebalanceLockManager:
     def holder(self, group: str, queue: MessageQueue) -> str | None:
         """Return the client that holds the queue, None when it is free."""
         lock = self._locks.get(group, {}).get(queue)
-        return lock.client_id if lock is not None and lock.expires_at > self._clock() else None
+        return lock.client_id if lock is not None and not self._is_free(lock, self._clock()) else None
 
     async def drop_expired(self) -> None:
         """Forget locks nobody renewed: called now and then, so that clients which vanished leave nothing behind."""
@@ -131,7 +165,7 @@ class RebalanceLockManager:
                 await slices.step()
                 locks = self._locks.get(group, {})
                 lock = locks.get(queue)
-                if lock is None or lock.expires_at > self._clock():
+                if lock is None or not self._is_free(lock, self._clock()):
                     continue
                 del locks[queue]
                 self._leave(lock)

@@ -74,6 +74,11 @@ class RemotingClient:
         self._prepare(request, connection)
         connection.send(request)
 
+    def open_connection(self, address: str) -> ClientConnection | None:
+        """The connection to the address, if one is open."""
+        connection = self._connections.get(address)
+        return None if connection is None or connection.is_closing else connection
+
     async def connection(self, address: str, request: RemotingCommand, timeout_s: float) -> ClientConnection:
         """A connection with room for the request: for callers that pipeline with submit."""
         connection = self._connections.get(address)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import cast
@@ -62,6 +63,7 @@ class ClientConnection(asyncio.Protocol):
         self._sweep: asyncio.TimerHandle | None = None
         self._received_at = 0.0
         self._close_reason = ""
+        self.lost_at: float | None = None  # time.monotonic()
         self._closed = self._loop.create_future()
 
     # -- calls --------------------------------------------------------------------------------------------------------
@@ -121,6 +123,10 @@ class ClientConnection(asyncio.Protocol):
         self._flush()
         self._transport.close()
         self._fail_all()
+
+    def when_lost(self, act: Callable[[], None]) -> None:
+        """Have `act` called once the connection has ended."""
+        self._closed.add_done_callback(lambda closed: act())
 
     async def wait_lost(self) -> None:
         """Wait as long as the connection lives, whoever ends it; does nothing to it."""
@@ -202,6 +208,7 @@ class ClientConnection(asyncio.Protocol):
             self._wake_room_waiters()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.lost_at = time.monotonic()
         self._close_reason = self._close_reason or (f"connection lost: {exc}" if exc else "closed by the peer")
         if self._sweep is not None:
             self._sweep.cancel()

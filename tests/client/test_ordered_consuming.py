@@ -195,6 +195,55 @@ async def test_a_lost_lock_stops_the_queue_until_it_is_taken_anew(peer: Peer, na
             assert held.was_dropped()
 
 
+async def test_without_its_connection_a_queue_is_not_consumed_and_soon_renewed_it_goes_on(
+    peer: Peer, name: str
+) -> None:
+    seen = Seen()
+    async with (
+        topic_at(peer, name, queues=1),
+        Producer(peer.namesrv_address) as producer,
+        ordered(peer, name, seen) as consumer,
+    ):
+        await producer.send(Message(name, b"one"))
+        await until(lambda: seen.bodies == [b"one"])
+        locks, queue = consumer._locks, MessageQueue(name, peer.broker_name, 0)
+        assert locks is not None and locks.holds(queue)
+        held = consumer._assignment.held[queue]
+        connection = locks._locked_over[queue]
+        assert connection is not None
+        connection.close("as if the network broke")
+        assert not locks.holds(queue)
+        await connection.wait_lost()
+        connection.lost_at = time.monotonic() + 3600  # however slow this machine: it was away for a moment only
+        await until(lambda: locks.holds(queue))  # without a message: the break itself has the lock renewed
+        await producer.send(Message(name, b"two"))
+        await until(lambda: seen.bodies == [b"one", b"two"])
+        assert consumer._assignment.held[queue] is held
+
+
+async def test_a_queue_whose_connection_was_gone_for_long_is_taken_anew(peer: Peer, name: str) -> None:
+    seen = Seen()
+    async with (
+        topic_at(peer, name, queues=1),
+        Producer(peer.namesrv_address) as producer,
+        ordered(peer, name, seen) as consumer,
+    ):
+        await producer.send(Message(name, b"one"))
+        await until(lambda: seen.bodies == [b"one"])
+        await consumer._assignment.persist()
+        locks, queue = consumer._locks, MessageQueue(name, peer.broker_name, 0)
+        assert locks is not None
+        held = consumer._assignment.held[queue]
+        connection = locks._locked_over[queue]
+        assert connection is not None
+        connection.close("as if the network broke")
+        await connection.wait_lost()
+        connection.lost_at = time.monotonic() - 10
+        await producer.send(Message(name, b"two"))
+        await until(lambda: seen.bodies == [b"one", b"two"])
+        assert held.was_dropped()
+
+
 def test_a_sharding_key_chooses_alone() -> None:
     async def send() -> None:
         async with Producer("127.0.0.1:1") as producer:

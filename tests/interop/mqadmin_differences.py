@@ -58,7 +58,7 @@ DIFFERENCES = (
         reason="figures of ours: the dashboard shows them",
     ),
     Difference(
-        "^get(Broker|Namesrv)Config",
+        "^getNamesrvConfig",
         ours="",
         theirs=r"^\w+(ThreadPoolNums|Threads|SemaphoreValue|AllocatorEnable|NativeSelector|ThreadPoolQueueCapacity)"
         r" = \S+$",
@@ -66,19 +66,18 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours="",
-        theirs=r"^(client|commercial|ha|flush|commit|scheduleAsync|enableSchedule)[\w<>]+ = \S+$",
-        reason="the pace of RocketMQ's own threads, its client part, replication and billing: without a meaning here",
+        ours=r"^((autoDeleteUnusedStats|messageIndexSafe) = true|(clientCloseSocketIfTimeout|transferMsgByHeap"
+        r"|serverPooledByteBufAllocatorEnable|useReentrantLockWhenPutMessage) = false)$",
+        theirs=r"^((autoDeleteUnusedStats|messageIndexSafe) = false|(clientCloseSocketIfTimeout|transferMsgByHeap"
+        r"|serverPooledByteBufAllocatorEnable|useReentrantLockWhenPutMessage) = true)$",
+        reason="settings that do nothing here are told with what they amount to",
     ),
     Difference(
         "^getBrokerConfig",
-        ours="",
-        theirs=r"^(autoDeleteUnusedStats|bitMapLengthConsumeQueueExt|channelNotActiveInterval|debugLockEnable"
-        r"|destroyMapedFileIntervalForcibly|diskFallRecorded|enableDetailStat|fastFailIfNoBufferInStorePool|highSpeedMode"
-        r"|isEnableBatchPush|isolateLogEnable|maxDelayTime|maxLmqConsumeQueueNum|messageIndexSafe|offsetCheckInSlave"
-        r"|putMsgIndexHightWater|redeleteHangedFileInterval|slaveTimeout|transferMsgByHeap|transientStorePoolSize"
-        r"|useReentrantLockWhenPutMessage) = \S+$",
-        reason="settings that are accepted and ignored: each with its reason in appliance/ignored_settings.py",
+        ours=r"^(dLegerGroup|dLegerPeers|dLegerSelfId|haMasterAddress|preferredLeaderId|storePathDLedgerCommitLog"
+        r"|rmqAddressServerDomain|rmqAddressServerSubGroup) =.*$",
+        theirs="",
+        reason="what RocketMQ leaves out while nobody set it",
     ),
     Difference(
         "^getNamesrvConfig",
@@ -107,8 +106,8 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(adminBrokerThreadPoolQueueCapacity|clusterTest|credentialsFile|maxStoreBytes|protectBrokerInterval"
-        r"|readOnlyCommitLogStorePaths|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable"
+        ours=r"^(adminBrokerThreadPoolQueueCapacity|cleanFileForciblyForOthers|clusterTest|credentialsFile|maxStoreBytes|protectBrokerInterval"
+        r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable"
         r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",
         theirs="",
         reason="settings of ours, and constants and empty values of RocketMQ that it does not list",

@@ -46,6 +46,8 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
         )
     if connection.is_closing:  # it left while this waited: registered now, it would stay a member for two minutes
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
+    context.client_connections.note(beat.client_id, connection)
+    context.locks.client_back(beat.client_id)
     refused: list[str] = []
     for producer in beat.producer_data_set:
         group = str(producer.group_name)

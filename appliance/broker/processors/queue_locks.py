@@ -37,6 +37,9 @@ def lock_queues(
     host = connection.remote_text.rpartition(":")[0]
 
     def lock(queues: list[MessageQueue]) -> list[Any]:
+        if connection.is_closing:  # it left while this waited: nobody would hear of its end any more
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
+        context.client_connections.note(wanted.client_id, connection)
         held = context.locks.lock(wanted.group, wanted.client_id, queues, host=host)
         return LockBatchResponse(held).to_dict()["lockOKMQSet"]  # type: ignore[no-any-return]
 

@@ -142,3 +142,40 @@ def test_of_locks_that_change_hands_a_few_are_told(clock: Clock, caplog: pytest.
     clock.now = 61
     assert locks.lock("g", "c2", many) == many
     assert len(caplog.records) == 20
+
+
+def test_the_locks_of_a_client_that_is_gone_go_after_the_grace(locks: RebalanceLockManager, clock: Clock) -> None:
+    locks.lock("g", "one", [A, B])
+    locks.lock("h", "one", [A])
+    assert locks.client_gone("one", 1.0) and not locks.client_gone("nobody", 1.0)
+    clock.now = 0.9
+    assert locks.lock("g", "two", [A, B]) == []
+    clock.now = 1.0
+    assert (locks.holder("g", A), locks.holder("h", A)) == (None, None)
+    assert (locks.lock("g", "two", [A]), locks.lock("h", "two", [A])) == ([A], [A])
+    assert (locks.holder("g", A), locks.holder("g", B)) == ("two", None)
+
+
+@pytest.mark.parametrize("by_lock", [True, False])
+def test_a_client_that_comes_back_keeps_what_nobody_took(
+    locks: RebalanceLockManager, clock: Clock, by_lock: bool
+) -> None:
+    locks.lock("g", "one", [A, B])
+    locks.client_gone("one", 1.0)
+    clock.now = 0.5
+    if by_lock:
+        locks.lock("g", "one", [B])
+    else:
+        locks.client_back("one")
+    clock.now = 5.0
+    assert locks.lock("g", "two", [A]) == []
+
+
+async def test_of_a_client_that_is_gone_nothing_is_remembered(locks: RebalanceLockManager, clock: Clock) -> None:
+    for number in range(100):
+        locks.lock("g", f"c{number}", [MessageQueue("t", "b", number)])
+        locks.client_gone(f"c{number}", 1.0)
+    clock.now = 2.0
+    locks.lock("g", "heir", [MessageQueue("t", "b", 0)])
+    await locks.drop_expired()
+    assert (locks._gone, dict(locks._of_clients), locks._count) == ({}, {"heir": 1}, 1)

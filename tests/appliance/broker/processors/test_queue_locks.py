@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from appliance.broker.controller import BrokerController
 from appliance.broker.processors import queue_locks
 from appliance.broker.processors.queue_locks import lock_queues, unlock_queues
+from appliance.errors import BrokerError
+from appliance.remoting.connection import ServerConnection
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.bodies import LockBatchRequest, LockBatchResponse
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, LockBatchRequest, LockBatchResponse, ProducerData
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import tool_at
 from tests.appliance.broker.processors.unopened import ask, unopened_broker
 from tests.appliance.broker.recording import RecordingConnection
+from tests.appliance.peer import Peer, connected
+from tests.harness import ServingCluster, serving
 
 LOCK, UNLOCK = 41, 42
 
@@ -116,3 +121,87 @@ async def test_as_many_as_a_body_holds_are_locked_over_a_socket(tmp_path: Path) 
         assert (await tool.ask(LOCK, body=wrong)).code == 29
         assert (await tool.ask(UNLOCK, body=body)).code == 0
         assert tool.broker.locks._locks == {}
+
+
+async def held(peer: Peer, client: str) -> bool:
+    queue = MessageQueue("t", "broker-a", 0)
+    answer = await peer.ask(LOCK, body=LockBatchRequest("g", client, [queue]).to_json())
+    assert answer.code == 0
+    return LockBatchResponse.from_json(answer.body).lock_ok_mq_set == [queue]
+
+
+async def until_closed(cluster: ServingCluster, connections: int) -> None:
+    """Wait until the broker has seen all other connections end."""
+    async with asyncio.timeout(30):
+        while len(cluster.broker.client_connections._clients) != connections:
+            await asyncio.sleep(0.005)
+
+
+async def beat(peer: Peer, client: str) -> None:
+    heartbeat = HeartbeatData(client, producer_data_set=[ProducerData("p")], consumer_data_set=[])
+    assert (await peer.ask(34, body=heartbeat.to_json())).code == 0
+
+
+async def test_locks_of_a_client_go_with_its_last_connection(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker={"queue_lock_grace_ms": 0}) as cluster:
+        port = cluster.broker.port
+        async with connected(port) as heir:
+            async with connected(port) as producing:
+                async with connected(port) as consuming:
+                    assert await held(consuming, "one") and not await held(heir, "two")
+                    await beat(producing, "one")
+                await until_closed(cluster, 2)
+                assert not await held(heir, "two")  # its process lives: another connection says so
+            await until_closed(cluster, 1)
+            assert await held(heir, "two")
+
+
+async def test_a_client_that_is_back_within_the_grace_keeps_its_locks(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker={"queue_lock_grace_ms": 1000}) as cluster:
+        port = cluster.broker.port
+        async with connected(port) as heir:
+            async with connected(port) as before:
+                assert await held(before, "one") and not await held(heir, "two")
+            await until_closed(cluster, 1)
+            async with connected(port) as after:
+                await beat(after, "one")
+                cluster.broker.locks._clock = lambda: time.monotonic() + 2
+                assert not await held(heir, "two")
+            await until_closed(cluster, 1)
+            assert not await held(heir, "two")
+            cluster.broker.locks._clock = lambda: time.monotonic() + 4
+            assert await held(heir, "two")
+
+
+async def test_with_rocketmqs_way_locks_wait_until_they_expire(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker={"queue_lock_grace_ms": -1}) as cluster, connected(cluster.broker.port) as heir:
+        async with connected(cluster.broker.port) as before:
+            assert await held(before, "one") and not await held(heir, "two")
+        await until_closed(cluster, 1)
+        cluster.broker.locks._clock = lambda: time.monotonic() + 59
+        assert not await held(heir, "two")
+        cluster.broker.locks._clock = lambda: time.monotonic() + 61
+        assert await held(heir, "two")
+
+
+async def test_the_others_are_told_when_the_locks_have_gone(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker={"queue_lock_grace_ms": 200}) as cluster:
+        port = cluster.broker.port
+        async with connected(port) as heir:
+            async with connected(port) as before:
+                for peer, client in ((heir, "two"), (before, "one")):
+                    heartbeat = HeartbeatData(client, consumer_data_set=[ConsumerData("g")])
+                    assert (await peer.ask(34, body=heartbeat.to_json())).code == 0
+                assert await held(before, "one")
+            while not await held(heir, "two"):  # as a client asks: whenever the group changed
+                assert (await heir.read()).code == 40
+
+
+def test_a_client_that_left_while_its_request_waited_gets_no_lock(broker: BrokerController) -> None:
+    connection = RecordingConnection()
+    connection.close("killed")
+    body = LockBatchRequest("g", "one", [MessageQueue("t", "broker-a", 0)]).to_json()
+    request = RemotingCommand.request(LOCK, None, body)
+    with pytest.raises(BrokerError, match="closed"):
+        lock_queues(broker, cast("ServerConnection", connection), request)
+    assert broker.locks._locks == {}
