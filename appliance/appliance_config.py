@@ -82,6 +82,8 @@ class ApplianceConfig:
     java_home: str = option("", "Java for reports; empty: JAVA_HOME, java on the path, or the report stack's own")
     stop_grace_s: float = option(20.0, "seconds a process gets to stop before it is killed")
     web_hang_s: float = option(10.0, "seconds the web process may be silent before it is killed and started again")
+    user: str = option("", "account to run as when started as root (a name or a number)")
+    allow_root: bool = option(False, "run as root, where there is no other account")
     log_level: str = option("INFO", "DEBUG, INFO, WARNING or ERROR")
 
     def __post_init__(self) -> None:

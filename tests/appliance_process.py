@@ -42,7 +42,8 @@ class RunningAppliance:
         self._folder = data
         self._environment = dict(environment or {})
         self._brokers = int(options[options.index("--brokers") + 1]) if "--brokers" in options else 1
-        self._command = [*command, "--data", str(data), "--no-install-reports", *ports, *options]
+        root = () if os.geteuid() else ("--allow-root",)
+        self._command = [*command, "--data", str(data), "--no-install-reports", *root, *ports, *options]
         self._lines: list[str] = []
         self._ended = threading.Event()
         self._ready = threading.Event()

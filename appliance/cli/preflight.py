@@ -52,7 +52,7 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
         *check_ports(config),
         *check_open_files(),
         *check_map_count(),
-        *check_user(),
+        *check_user(config),
         *check_java(config),
     ]
 
@@ -222,9 +222,12 @@ def check_map_count(path: Path = Path("/proc/sys/vm/max_map_count")) -> Iterator
         )
 
 
-def check_user() -> Iterator[Finding]:
-    if os.geteuid() == 0:
-        yield Finding("Running as root, which nothing here needs: an account of its own is safer.", is_fatal=False)
+def check_user(config: ApplianceConfig) -> Iterator[Finding]:
+    if os.geteuid() == 0 and not config.allow_root:
+        yield Finding(
+            "Running as root, which nothing here needs, would make a flaw here one of the whole machine: start as "
+            "another account, name one with --user NAME, or say --allow-root where there is nobody else."
+        )
 
 
 def check_java(config: ApplianceConfig) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from typing import Any
 from appliance.acl.own_account import ensure_own_account
 from appliance.appliance_config import BROKER_PORT_STEP, CONFIG_VARIABLE, ApplianceConfig, describe
 from appliance.cli import preflight
+from appliance.cli.privileges import drop_privileges
 from appliance.data_folder import lay_out
 from appliance.supervisor.roles import gantry_environment
 from gantrymq.errors import ConfigError, GantryError
@@ -36,9 +37,10 @@ TEXT_OPTIONS = {  # and what their value is called
     "trusted_proxies": "ADDRESSES",
     "spark_master": "MASTER",
     "log_level": "LEVEL",
+    "user": "NAME",
 }
 NUMBER_OPTIONS = ("http_port", "namesrv_port", "broker_port", "brokers")
-SWITCHES = ("accounts", "allow_open_network")
+SWITCHES = ("accounts", "allow_open_network", "allow_root")
 
 
 class NotReady(GantryError):
@@ -63,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, prepare, then become the guardian. Comes back only when something is wrong."""
     given = {name: value for name, value in vars(arguments).items() if name != "config"}
     config = ApplianceConfig.load(given, config_file=arguments.config)
+    drop_privileges(config)
     config = with_real_ports(config)
     _tell(preflight.check_all(config))
     lay_out(config)

@@ -19,12 +19,21 @@ GIB = 1 << 30
 
 
 def make_config(folder: Path, **changes: object) -> ApplianceConfig:
-    free = {"http_port": 0, "namesrv_port": 0, "broker_port": 0}
+    free = {"http_port": 0, "namesrv_port": 0, "broker_port": 0, "allow_root": True}
     return with_real_ports(ApplianceConfig(**({"data": folder} | free | changes)))  # type: ignore[arg-type]
 
 
 def test_a_machine_that_is_ready_has_nothing_fatal(tmp_path: Path) -> None:
     assert not [found for found in preflight.check_all(make_config(tmp_path)) if found.is_fatal]
+
+
+def test_root_is_refused_unless_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    (found,) = preflight.check_user(make_config(tmp_path, allow_root=False))
+    assert found.is_fatal and "--user NAME" in found.sentence and "--allow-root" in found.sentence
+    assert not list(preflight.check_user(make_config(tmp_path)))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert not list(preflight.check_user(make_config(tmp_path, allow_root=False)))
 
 
 def test_a_taken_port_names_its_holder_and_the_option(tmp_path: Path) -> None:
