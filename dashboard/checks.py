@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dashboard import units
-from dashboard.live.board import FRESH_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.live.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
 from dashboard.problems import Level, Problem
 from dashboard.processes import ProcessFacts
 from dashboard.service_checks import service_problems
@@ -73,19 +73,22 @@ def _problems(snapshot: Snapshot) -> list[Problem]:
 
 def _broker_problems(broker: BrokerState, now: float) -> list[Problem]:
     facts = broker.facts
-    if broker.why is not None and (facts is None or now - facts.at > FRESH_S):
+    if broker.why is not None and (facts is None or now - facts.at > SILENT_S):
+        is_short = facts is not None and now - facts.at <= FRESH_S  # one answer came late: worth a look, not an alarm
         since = f" for {units.duration(int(now - broker.failing_since))}" if broker.failing_since else ""
         return [
             Problem(
-                Level.BAD,
+                Level.WARN if is_short else Level.BAD,
                 f"{broker.name} does not answer{since}",
                 f"{broker.address}: {broker.why}",
-                "Its messages are safe on disk. The supervisor restarts it; clients use other brokers meanwhile.",
+                "Its messages are safe on disk, and clients use other brokers meanwhile. When its process ends it is "
+                "restarted; when it hangs, its log says why.",
+                name=f"{broker.name} does not answer",
             )
         ]
     if facts is None:
         return []
-    return _disk_problems(facts) + _lane_problems(facts) + service_problems(facts)
+    return _disk_problems(facts) + _store_problems(facts) + _lane_problems(facts) + service_problems(facts)
 
 
 def _disk_problems(facts: BrokerFacts) -> list[Problem]:
@@ -104,6 +107,20 @@ def _disk_problems(facts: BrokerFacts) -> list[Problem]:
         return [Problem(Level.BAD, "The disk is nearly full", used, action)]
     action = f"Above {units.mark(marks.clean)} expired messages are cleaned at once."
     return [Problem(Level.WARN, "The disk is filling", used, action)]
+
+
+def _store_problems(facts: BrokerFacts) -> list[Problem]:
+    if not facts.store_trouble:
+        return []
+    return [
+        Problem(
+            Level.BAD,
+            f"{facts.name} has trouble with its disk",
+            facts.store_trouble,
+            "What was acknowledged is kept; what is refused, clients send again or elsewhere. Look at the disk and at "
+            "the broker's log.",
+        )
+    ]
 
 
 def _whose_bytes(facts: BrokerFacts) -> str:
@@ -151,6 +168,15 @@ def _process_problems(process: ProcessFacts) -> list[Problem]:
                 f"Process {process.name} was started again",
                 f"{process.note}; {units.count(process.restarts)} restarts",
                 "Brokers served on. guardian.log and gantry.log in the data folder say why.",
+            )
+        ]
+    if process.is_suspended:
+        return [
+            Problem(
+                Level.BAD,
+                f"Process {process.name} is stopped by a signal",
+                f"pid {process.pid} is suspended (SIGSTOP, or a debugger)",
+                f"It serves nobody until it goes on: kill -CONT {process.pid}.",
             )
         ]
     if process.state in ("running", "done", "stopped"):

@@ -26,3 +26,8 @@ class Problem:
     title: str
     evidence: str
     action: str
+    name: str = ""  # the same for the same problem, where the title counts seconds
+
+    @property
+    def identity(self) -> str:
+        return self.name or self.title

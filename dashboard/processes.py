@@ -48,6 +48,7 @@ class ProcessFacts:
     at: float
     why: str | None = None
     note: str = ""  # what a person should know of its past
+    is_suspended: bool = False  # by SIGSTOP, or by a debugger
 
 
 _supervisor: Supervisor | None = None
@@ -115,13 +116,27 @@ def _facts(
         with handle.oneshot():
             cpu_percent = handle.cpu_percent(None)  # since the last call; the first call has nothing to compare with
             rss_bytes = handle.memory_info().rss
+            is_suspended = handle.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
     except psutil.Error as exc:
         _handles.pop(pid, None)
         why = f"process {pid}: {type(exc).__name__}"
         return ProcessFacts(name, role, pid, state, restarts, started_at, address, None, None, now, why)
     cpu_ratio = None if is_new else cpu_percent / 100
     note = "measured from the next second on" if is_new else None
-    return ProcessFacts(name, role, pid, state, restarts, started_at, address, cpu_ratio, rss_bytes, now, note)
+    return ProcessFacts(
+        name,
+        role,
+        pid,
+        state,
+        restarts,
+        started_at,
+        address,
+        cpu_ratio,
+        rss_bytes,
+        now,
+        note,
+        is_suspended=is_suspended,
+    )
 
 
 def _forget_all_but(pids: set[int]) -> None:

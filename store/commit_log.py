@@ -12,6 +12,7 @@ import logging
 import mmap
 import struct
 import threading
+import time
 
 from gantrymq.message import record, sysflag
 from store.allocate import ALLOCATE_AHEAD_BYTES, WARM_AHEAD_BYTES, Allocator
@@ -47,7 +48,8 @@ class CommitLog:
         self._next: MappedFile | None = None
         self._lock = threading.Lock()  # make_room on the loop against prepare on the allocator's thread
         self._allocator = Allocator(self.prepare)
-        self._out_of_space = False
+        self.no_space = ""  # why the log could not grow when it was last asked to
+        self.no_space_at = 0.0  # of the clock that never jumps
         self._ahead_bytes = ALLOCATE_AHEAD_BYTES  # less while the disk is nearly full
         self._warm_to = 0
         self._warm_next = config.warm_files_enable
@@ -104,7 +106,7 @@ class CommitLog:
             except OSError as exc:
                 self._report_no_space(exc)
                 return False
-            self._out_of_space = False
+            self.no_space = ""
             self.prepare_at = min(self.prepare_at, self.position)
             return True
 
@@ -240,7 +242,7 @@ class CommitLog:
         return following
 
     def _report_no_space(self, error: OSError) -> None:
-        if not self._out_of_space:
+        if not self.no_space:
             logger.error(
                 "commit log can't grow",
                 extra={
@@ -249,4 +251,5 @@ class CommitLog:
                     "error": str(error),
                 },
             )
-        self._out_of_space = True
+        self.no_space = str(error) or type(error).__name__
+        self.no_space_at = time.monotonic()

@@ -67,6 +67,12 @@ class LogFlusher:
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._last_thorough = time.monotonic()
+        self._sync_began: float | None = None
+
+    @property
+    def sync_lasts_s(self) -> float:
+        """How long the disk has been busy with the log's sync that is under way, seconds; 0.0 when none is."""
+        return time.monotonic() - self._sync_began if self._sync_began is not None else 0.0
 
     def when_flushed(self, end_offset: int, callback: Callable[[bool], None]) -> None:
         """Call back once the disk has everything below the offset: True, or False after the timeout or a failure."""
@@ -87,12 +93,15 @@ class LogFlusher:
                     await self._pause()
                 if self._is_worthwhile():
                     stamp = self._log.store_timestamp
+                    self._sync_began = time.monotonic()
                     try:
                         await loop.run_in_executor(self._executor, self._log.sync)
                     except OSError as exc:
                         self._on_failure(exc)
                         self._complete_all(False)
                         return
+                    finally:
+                        self._sync_began = None
                     self._checkpoint.physic_ms = max(self._checkpoint.physic_ms, stamp)
                 self._complete()
         finally:

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 RECENT_BYTES = 64 << 20  # surely in the page cache
 ALL_SYNCED = 1 << 62  # after a clean stop
 TOPICS_A_TURN = 64
+NO_SPACE_TOLD_S = 10.0  # after the last message that found no room; nobody knows if the next one would
+SLOW_SYNC_S = 1.0  # a disk that takes longer is told: whoever waits for it with SYNC_FLUSH wants to know why
 
 
 class MessageStore(WritableStore):
@@ -68,6 +70,8 @@ class MessageStore(WritableStore):
         self._index_rebuilder = IndexRebuilder(config, self._log, self._index, self._executor)
         self._cleaner = Cleaner(config, self._log, self._queues, self._index, self._executor, self._disk_full)
         self._loaded = False
+        self._slow_since: float | None = None  # of the clock that never jumps
+        self._last_error = ""
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -262,7 +266,33 @@ class MessageStore(WritableStore):
             f"{shares.others_bytes >> 20} MiB are others'"
         )
 
+    def trouble(self) -> str:
+        """Say in a sentence what is wrong between the store and its disks; "" when nothing is."""
+        flags = self.flags
+        if flags & RunningFlags.SYNC_ERROR:
+            return f"the disk did not take the commit log ({self._last_error}): messages are refused until a restart"
+        if flags & RunningFlags.DISK_FULL:
+            return self.why_full() or "the disk is full: messages are refused"
+        if flags & (RunningFlags.QUEUE_ERROR | RunningFlags.INDEX_ERROR):
+            what = "consume queues" if flags & RunningFlags.QUEUE_ERROR else "the key index"
+            return f"{what} can't be written ({self._last_error}): messages are refused"
+        if self._log.no_space and time.monotonic() - self._log.no_space_at < NO_SPACE_TOLD_S:
+            return f"the commit log can't grow ({self._log.no_space}): messages are refused"
+        if (lasts_s := self._log_flusher.sync_lasts_s) > SLOW_SYNC_S:
+            return f"the disk is slow: a sync of the commit log has lasted {lasts_s:.1f} s"
+        return ""
+
     # -- inside --------------------------------------------------------------------------------------------------
+
+    def _note_slow_disk(self) -> None:
+        lasts_s = self._log_flusher.sync_lasts_s
+        if lasts_s > SLOW_SYNC_S and self._slow_since is None:
+            self._slow_since = self._monotonic() - lasts_s
+            logger.warning("disk is slow", extra={"event": "disk_slow", "sync_lasts_s": round(lasts_s, 1)})
+        elif lasts_s <= SLOW_SYNC_S and self._slow_since is not None:
+            took_s = self._monotonic() - self._slow_since - lasts_s
+            logger.info("disk took the log", extra={"event": "disk_took_log", "seconds": round(took_s, 1)})
+            self._slow_since = None
 
     def _disk_full(self, full: bool) -> None:
         if full != bool(self.flags & RunningFlags.DISK_FULL):
@@ -281,12 +311,15 @@ class MessageStore(WritableStore):
             self.set_flag(RunningFlags.INDEX_ERROR, False)
 
     def _queue_state(self, error: OSError | None) -> None:
+        if error is not None:
+            self._last_error = str(error)
         if error is not None and not self.flags & RunningFlags.QUEUE_ERROR:
             logger.error("consume queues can't be written", extra={"event": "queue_error", "error": str(error)})
         if (error is not None) != bool(self.flags & RunningFlags.QUEUE_ERROR):
             self.set_flag(RunningFlags.QUEUE_ERROR, error is not None)
 
     def _sync_failed(self, error: OSError) -> None:
+        self._last_error = str(error)
         logger.critical("commit log can't be synced", extra={"event": "sync_error", "error": str(error)})
         self.set_flag(RunningFlags.SYNC_ERROR, True)
 
@@ -304,4 +337,5 @@ class MessageStore(WritableStore):
         while True:
             self.stats.sample(self._clock())
             self._mender.tell_left_out()
+            self._note_slow_disk()
             await asyncio.sleep(1)

@@ -31,6 +31,7 @@ from store.disk_space import (
 )
 from store.index_service import IndexService
 from store.mapped_file import MappedFile
+from store.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class Cleaner:
         self._forecaster = DiskForecaster()
         self._shares = ShareCounter(config)
         self._is_above = False
+        self._clock = SteadyClock()  # a clock set ahead by days must not make everything old
         self._manual_rounds = 0
         self._wake = asyncio.Event()
         self._cleaned_to = -1
@@ -111,7 +113,7 @@ class Cleaner:
                 self._wake.clear()
                 next_round = now + self._config.clean_interval_ms / 1000
                 try:
-                    await self.clean(time.time(), ratio, await self._own_ratio(ratio))
+                    await self.clean(self._clock.now(), ratio, await self._own_ratio(ratio))
                 except OSError as exc:
                     logger.error("cleaning failed", extra={"event": "cleaning_failed", "error": str(exc)})
             try:

@@ -40,6 +40,7 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.setting_ranges",
     "appliance.slices",
     "appliance.socket_settings",
+    "appliance.standstill",
     "appliance.tasks",
     "appliance.tls_settings",
     "appliance.version",

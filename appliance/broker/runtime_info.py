@@ -141,6 +141,7 @@ def _disks(broker: BrokerController) -> dict[str, str]:
         "diskRefuseMarkRatio": str(config.warning_ratio),
         **_disk_forecast(broker),
         **_disk_shares(broker),
+        **({"storeTrouble": trouble} if (trouble := broker.store.trouble()) else {}),
         "commitLogDirCapacity": f"Total : {readable_bytes(usage.total)}, Free : {readable_bytes(usage.free)}.",
     }
 

@@ -19,11 +19,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from appliance.broker.steady_clock import SteadyClock
 from appliance.broker.topic_config import TopicConfigManager
 from gantrymq.message.topic_attributes import OWN_DIGITS_MAX, RETENTION_MESSAGES, RETENTION_MS
 from gantrymq.remoting.bodies import TopicConfig
 from store.message_store import MessageStore
+from store.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
 

@@ -21,6 +21,8 @@ from appliance import logs
 from appliance.heap import keep_freed_memory
 from appliance.ignored_settings import explain_ignored
 from appliance.properties_file import PropertiesFile
+from appliance.standstill import StandstillWatch
+from appliance.tasks import running
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +54,8 @@ async def _serve(controller: Controller, role: str, host: str, facts: Mapping[st
     await asyncio.gather(*(asyncio.to_thread(all_there.wait) for _ in range(IO_THREADS)))
     async with controller:
         _announce({"role": role, "listen": f"{host}:{controller.port}", "pid": os.getpid(), **facts})
-        await stop.wait()
+        async with running(StandstillWatch()):
+            await stop.wait()
         logger.info("stopping", extra={"event": "stopping", "role": role})
     logger.info("stopped", extra={"event": "stopped", "role": role})
 

@@ -141,7 +141,7 @@ class Child:
             await asyncio.wait([wanted, exited], return_when=asyncio.FIRST_COMPLETED)
             if wanted.done():
                 return wanted.result()
-            raise ChildNotReady(self.spec.name, f"ended before it served ({_ending(exited.result())})", exited.result())
+            raise ChildNotReady(self.spec.name, f"ended before it served ({ending(exited.result())})", exited.result())
         finally:
             wanted.cancel()
             exited.cancel()
@@ -162,10 +162,12 @@ def _facts_of(line: str) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def _ending(code: int | None) -> str:
+def ending(code: int | None) -> str:
     """An exit code in words."""
     if code is None or code >= 0:
         return f"exit code {code}"
+    if -code == signal.SIGBUS:
+        return "killed by SIGBUS: a file of its store could not be read, for a disk error or since it was cut short"
     try:
         return f"killed by {signal.Signals(-code).name}"
     except ValueError:

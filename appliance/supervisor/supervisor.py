@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance.supervisor.backoff import Backoff
-from appliance.supervisor.child import Child, ChildNotReady, ChildSpec
+from appliance.supervisor.child import Child, ChildNotReady, ChildSpec, ending
 from appliance.supervisor.guardian_link import GuardianLink
 from appliance.supervisor.log_file import tail
 from gantrymq.errors import GantryError
@@ -163,6 +163,8 @@ class Keeper:
     def _log_end(self) -> None:
         level = logging.INFO if not self.spec.is_service and self._exit_code == 0 else logging.WARNING
         facts = {"event": "process_ended", "child": self.spec.name, "exit_code": self._exit_code}
+        if self._exit_code is not None and self._exit_code < 0:
+            facts["how"] = ending(self._exit_code)
         logger.log(level, "process ended", extra=facts)
 
     async def _pause(self, delay_s: float) -> None:

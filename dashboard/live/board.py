@@ -17,6 +17,7 @@ from dashboard.processes import ProcessFacts
 
 HISTORY_S = 15 * 60
 FRESH_S = 3.0  # older than this is stale
+SILENT_S = 1.5  # so long nothing was heard when one round in vain follows another
 FORGET_AFTER_S = 120.0  # older than this is unknown
 
 DISK_RATIOS = ("commitLogDiskRatio", "consumeQueueDiskRatio")  # of broker_runtime_info; the fuller one decides
@@ -96,6 +97,7 @@ class BrokerFacts:
     disk_text: str = ""
     disk_growth: float | None = None  # bytes/s, all that lies on the partition; only our brokers say
     disk_full_in_s: float | None = None  # until writes are refused; None when unknown or not filling up
+    store_trouble: str = ""  # why messages are refused or wait for the disk, in the broker's words
     disk_store_bytes: int | None = None  # of the disk's bytes, those of the store; only our brokers say
     disk_others_bytes: int | None = None
     disk_filled_by_others: bool = False  # young messages stay, so only refusing is left

@@ -18,7 +18,9 @@ from datetime import UTC, datetime, timedelta
 
 from channels.layers import get_channel_layer
 
+from appliance.standstill import StandstillWatch
 from dashboard import database, processes
+from dashboard.checks import judge
 from dashboard.failures import GatewayError
 from dashboard.gateway import Gateway, gateway
 from dashboard.live import frames
@@ -39,6 +41,7 @@ from dashboard.live.board import (
     Stored,
     board,
 )
+from dashboard.live.problem_log import ProblemLog
 from dashboard.live.services import REFUSALS_REMEMBERED_S, read_services, refusing_lanes
 from dashboard.live.tail import TopicTail, topic_tail
 from dashboard.models import MetricSample
@@ -66,6 +69,7 @@ class Sampler:
         self._states: dict[str, BrokerState] = {}
         self._count = _StoredCount()
         self._minute = _Minute()
+        self._problem_log = ProblemLog()
 
     async def run(self) -> None:
         """Sample until cancelled. A failed round is logged and the next one tried: watching must not end."""
@@ -74,6 +78,7 @@ class Sampler:
                 group.create_task(self._each_second(), name="sampler")
                 group.create_task(self._count_stored(), name="sampler-topics")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
+                group.create_task(StandstillWatch().run(), name="standstill")
         finally:
             with contextlib.suppress(Exception):
                 await self._gateway.close()
@@ -105,6 +110,7 @@ class Sampler:
             problems=tuple(database.problems(time.time())),
         )
         point = self._board.put(snapshot)
+        self._problem_log.note(judge(snapshot).problems, snapshot.at)
         await publish(snapshot, point)
         finished = self._minute.add(snapshot, point)
         if finished is not None:
@@ -190,6 +196,7 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         disk_text=info.get("commitLogDirCapacity", ""),
         disk_growth=_float(info, "diskGrowthBytesPerSecond"),
         disk_full_in_s=_float(info, "diskSecondsToFull"),
+        store_trouble=info.get("storeTrouble", ""),
         disk_store_bytes=_int(info, "diskStoreBytes"),
         disk_others_bytes=_int(info, "diskOthersBytes"),
         disk_filled_by_others=info.get("diskFilledByOthers") == "true",

@@ -17,6 +17,7 @@ from dashboard.live import sampler as sampling
 from dashboard.live.board import Board, BrokerFacts, BrokerState, DiskMarks, Lane, Snapshot
 from dashboard.live.sampler import Sampler, read_facts
 from dashboard.models import MetricSample
+from dashboard.processes import ProcessFacts
 from dashboard.rows import BrokerRef
 from dashboard.templatetags.gantry import bar
 from gantrymq.message.model import Message
@@ -85,6 +86,25 @@ def test_whose_bytes_fill_the_disk_is_said() -> None:
         assert "messages that have not expired stay" in problem.action
     own = read_facts(BROKER, {**told, "diskFilledByOthers": "false", "commitLogDiskRatio": "0.86"}, 100.0, None)
     assert "go early" in judge(snapshot(BrokerState("broker-a", "a", own))).problems[0].action
+
+
+def test_trouble_with_the_disk_is_shown_in_the_brokers_words() -> None:
+    read = read_facts(BROKER, {"storeTrouble": "the disk is slow: a sync has lasted 2.0 s"}, 100.0, None)
+    [problem] = judge(snapshot(BrokerState("broker-a", "a", read))).problems
+    assert (problem.level, problem.evidence) == (Level.BAD, "the disk is slow: a sync has lasted 2.0 s")
+
+
+def test_a_broker_that_was_silent_once_is_named_before_it_is_an_alarm() -> None:
+    for heard_at, levels in ((99.0, []), (98.2, [Level.WARN]), (96.0, [Level.BAD])):
+        state = BrokerState("broker-a", "a", facts(at=heard_at), "no answer", failing_since=98.0)
+        assert [problem.level for problem in judge(snapshot(state)).problems] == levels, heard_at
+
+
+def test_a_suspended_process_is_a_problem_by_itself() -> None:
+    process = ProcessFacts("broker-a", "broker", 77, "running", 0, 1.0, "a", 0.0, 1, 100.0, is_suspended=True)
+    state = BrokerState("broker-a", "a", facts())
+    [problem] = judge(replace(snapshot(state), processes=(process,))).problems
+    assert "stopped by a signal" in problem.title and "kill -CONT 77" in problem.action
 
 
 def test_the_bar_has_its_ticks_at_the_marks_and_goes_by_them() -> None:

@@ -151,7 +151,7 @@ async def test_a_store_that_fills_the_disk_lets_its_oldest_go(disk: SmallDisk, o
                 await asyncio.sleep(0)
         assert not store.others_fill_disk
         await until(lambda: store.is_writeable)
-        assert taken * len(BODY) > 0.8 * (DISK_BYTES - others_bytes)
+        assert taken * len(BODY) > 0.85 * DISK_BYTES - others_bytes - (2 << 20), "it gave up before its room was used"
 
 
 async def test_whoever_wants_rocketmqs_rule_has_it(disk: SmallDisk) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,9 @@ NOON = 1_700_049_600.0  # never within the deletion hour of the tests
 
 
 @pytest.fixture(autouse=True)
-def _half_full() -> Iterator[None]:
+def _half_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests say how full the disk is, whatever the machine's is like."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retention, "disk_ratio", lambda path: 0.5)
-        yield
+    monkeypatch.setattr(retention, "disk_ratio", lambda path: 0.5)
 
 
 def small_config(root: Path, **settings: Any) -> MessageStoreConfig:

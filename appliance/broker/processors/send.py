@@ -74,6 +74,7 @@ _REFUSALS = {
     ),
 }
 _UNKNOWN_REFUSAL = (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR")
+_DISKS_REFUSALS = (PutMessageStatus.SERVICE_NOT_AVAILABLE, PutMessageStatus.CREATE_MAPED_FILE_FAILED)
 
 
 def send(broker: BrokerController, connection: ServerConnection, request: Request) -> bytes | None:
@@ -239,7 +240,7 @@ def _answer_when_flushed(
 
 def _refusal(broker: BrokerController, result: PutMessageResult) -> BrokerError:
     code, remark = _REFUSALS.get(result.status, _UNKNOWN_REFUSAL)
-    if result.status is PutMessageStatus.SERVICE_NOT_AVAILABLE and (why := broker.store.why_full()):
+    if result.status in _DISKS_REFUSALS and (why := broker.store.trouble()):
         remark = f"{remark}; {why}"
     remark = remark.replace("{delay_ms_max}", str(broker.store.timer_rules.delay_ms_max))
     return BrokerError(code, remark.replace("{body_bytes_max}", str(broker.store_config.message_bytes_max)))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from appliance.broker.steady_clock import SteadyClock
 from appliance.broker.topic_config import TopicConfigManager
 from appliance.broker.topic_retention import TopicRetention
 from appliance.config import BrokerConfig
@@ -19,6 +18,7 @@ from gantrymq.remoting.bodies import TopicConfig
 from store.config import MessageStoreConfig
 from store.message_store import MessageStore
 from store.results import GetMessageStatus, PutMessageStatus, StoreMessage
+from store.steady_clock import SteadyClock
 from tests.harness import SMALL_STORE, serving
 
 HOST = encode_host("127.0.0.1", 10911)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from appliance.broker.steady_clock import SteadyClock
+from store.steady_clock import SteadyClock
 
 
 class Machine:
