@@ -27,7 +27,9 @@ class GoClient:
     @contextlib.contextmanager
     def run(self, program: str, *arguments: object) -> Iterator[ClientProgram]:
         """Run burst or another program of main.go's table while the block runs."""
-        yield from running(f"go {program}", [self._folder / "programs", program, *map(str, arguments)], self._logs)
+        home = f"HOME={self._logs}"  # where a broadcast consumer keeps its offsets
+        command = ["env", home, self._folder / "programs", program, *map(str, arguments)]
+        yield from running(f"go {program}", command, self._logs)
 
 
 def _programs_folder() -> Path:

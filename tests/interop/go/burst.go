@@ -54,8 +54,6 @@ func burst(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	// After a send that timed out this client works on with the answer it has not got, and would end the process.
-	primitive.PanicHandler = func(any) {}
 	sender, err := rocketmq.NewProducer(
 		producer.WithNameServer([]string{arguments[0]}), producer.WithGroupName("burst"), producer.WithRetry(0))
 	if err != nil {
