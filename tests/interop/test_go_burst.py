@@ -18,7 +18,7 @@ QUEUES = 4
 BODY_BYTES = 900
 
 
-@pytest.mark.parametrize("count", [200])
+@pytest.mark.parametrize("count", [200, 20_000])
 def test_none_of_a_burst_fails_and_every_one_way_message_arrives(cluster: Peer, go: GoClient, count: int) -> None:
     topic = f"Interop-go-burst-{time.monotonic_ns()}"
     wire.create_topic(cluster.broker_address, topic, QUEUES)
