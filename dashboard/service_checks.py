@@ -100,7 +100,8 @@ def _lane_text(lane: LaneCounts) -> str:
         parts.append(f"{units.count(lane.rejected)} rejected")
     if lane.expired:
         parts.append(f"{units.count(lane.expired)} expired")
-    return f"{lane.name} lane: {' and '.join(parts)}"
+    lost = f", {units.count(lane.oneway_refused)} of them one-way and lost" if lane.oneway_refused else ""
+    return f"{lane.name} lane: {' and '.join(parts)}{lost}"
 
 
 def _timer(name: str, services: Services) -> Problem | None:

@@ -29,6 +29,7 @@ SHARED = (  # what every process of the appliance may use: settings, errors, tas
     "appliance.config_loader",
     "appliance.data_folder",
     "appliance.errors",
+    "appliance.fair_turns",
     "appliance.formats",
     "appliance.garbage",
     "appliance.heap",

@@ -1,8 +1,9 @@
 """Figures of the broker's services for GET_BROKER_RUNTIME_INFO (28): keys of ours beside RocketMQ's.
 
 RocketMQ tells size, capacity and head wait of four of its queues; here every lane has them, under the name that its
-capacity's setting has. `…Served`, `…Rejected` and `…Expired` count since the start: rejected are requests that a full
-lane refused, expired those that waited too long in it (fast failure).
+capacity's setting has. `…Served`, `…Rejected`, `…Expired` and `…OnewayRefused` count since the start: rejected are
+requests that a full lane refused, expired those that waited too long in it (fast failure), and of the rejected those
+that are one-way are lost, for nobody is told.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ def _lane(lane: Lane, prefix: str, *, is_told: bool) -> dict[str, str]:
         f"{prefix}Served": str(lane.served),
         f"{prefix}Rejected": str(lane.rejected),
         f"{prefix}Expired": str(lane.expired),
+        f"{prefix}OnewayRefused": str(lane.oneway_refused),
     }
     if is_told:
         return counts

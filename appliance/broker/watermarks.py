@@ -57,5 +57,6 @@ def _log_lane(lane: Lane) -> None:
                 "wait_ms": wait_ms,
                 "rejected": lane.rejected,
                 "expired": lane.expired,
+                "oneway_refused": lane.oneway_refused,
             },
         )

@@ -6,7 +6,8 @@ read its answers is no longer read from (its write buffer is bounded).
 
 Requests are read no faster than they are served: a connection with more at hand than the lanes want is *parked*, its
 socket left alone, until its turn comes again (see Lanes). So a flood costs its sender patience, not everybody else
-their answers: reading a request only to refuse it costs a third of serving it.
+their answers: reading a request only to refuse it costs a third of serving it. What a peer has sent before it went is
+served all the same when it waits for no answer, or is a message.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from appliance.remoting.lanes import failure_answer
+from appliance.remoting.lanes import BEGUN_MAX, TURN_REQUESTS_MAX, Lane, Route, Turn, failure_answer
 from appliance.remoting.typed import decode_request, decode_request_with_fields
 from appliance.remoting.typed_request import TypedRequest
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
@@ -27,6 +28,7 @@ from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
 
 if TYPE_CHECKING:
+    from appliance.fair_turns import Account
     from appliance.remoting.server import RemotingServer
 
 logger = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ logger = logging.getLogger(__name__)
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # unless settings say otherwise
 WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
 COPIED_BYTES_MAX = 8 * 1024  # answers below it are joined, larger ones go to the socket from where they lie
+PARKED_BYTES_MAX = 32 * 1024  # a parked connection that holds no more is read once more: its turn may come at once
+MESSAGE_LANE = "send"
 REQUEST_HEADER_BYTES_MAX = 256 * 1024  # a message's properties fill 200 KiB at most, with each byte escaped
 INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
 
@@ -52,8 +56,8 @@ class ServerConnection(asyncio.Protocol):
     """One client's connection. Lives on the loop thread; handlers get it with each request.
 
     remote_text: "ip:port". born_host: packed address as records store it (8 or 20 bytes). last_seen: monotonic
-    seconds of the last bytes; read_at: of the last time that requests were taken from them. client: what the process
-    wants to remember about this peer; access: what the gate does. local_host: our end's address.
+    seconds of the last bytes. turn: under which its requests are queued; account: what they cost. client: what the
+    process wants to remember about this peer; access: what the gate does. local_host: our end's address.
     """
 
     def __init__(self, server: RemotingServer) -> None:
@@ -72,7 +76,8 @@ class ServerConnection(asyncio.Protocol):
         self.remote_text = ""
         self.born_host = b""
         self.last_seen = 0.0
-        self.read_at = 0.0
+        self.account: Account  # opened when the address is known
+        self.turn: Turn
         self.client: Any = None
         self.access: Any = None
         self.local_host = ""
@@ -80,7 +85,11 @@ class ServerConnection(asyncio.Protocol):
         self.held_bytes = 0  # read and not served yet; may be part of a frame
         self.frame_count_seen = 0  # at the server's last look
         self.stuck_since = 0.0  # monotonic: since when no frame was completed, though bytes are held
-        self._is_parked = False
+        self._is_parked = False  # waits for its turn
+        self._is_reading_paused = False
+        self._awaits_work = False  # waits until less of what it asked for is under way
+        self._is_discarding = False  # closed by us: what it still holds is dropped
+        self._held: tuple[Lane, Route, RemotingCommand] | None = None  # read, and found its lane full
         self._is_writing_paused = False
         self._close_reason = "closed by the peer"
 
@@ -91,6 +100,8 @@ class ServerConnection(asyncio.Protocol):
         host, port = transport.get_extra_info("peername")[:2]
         self.remote_address = (host, port)
         self.remote_text = f"{host}:{port}"
+        self.account = self._lanes.ledger.open(host)
+        self.turn = Turn(self, self.account, 0.0, 0.0)
         self.local_host = transport.get_extra_info("sockname")[0]
         self.born_host = encode_host(host, port)
         self.last_seen = self.stuck_since = time.monotonic()
@@ -104,41 +115,94 @@ class ServerConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.last_seen = time.monotonic()
         self._protocol.receive_data(data)
-        if not self._is_parked:
-            self.read_requests(self._lanes.wanted())
+        if not self._is_parked and not self._awaits_work:
+            if self._lanes.budget_seconds() > 0 and not self.turn.left and self.account.begun < BEGUN_MAX:
+                self.read_requests()
+            else:
+                self._lanes.begin_waiting(self.account)
+                self._park()
+        if self._is_parked or self._awaits_work:
+            self._note_held_bytes()
+            self._pause_or_resume()
         self._lanes.wake()
 
-    def read_requests(self, count_max: int) -> None:
-        """Submit up to `count_max` of the requests that arrived, and park when that was not all."""
-        self.read_at = time.monotonic()
-        next_command, routes, lanes, access = self._protocol.next_command, self._routes, self._lanes, self._access
-        count = 0
+    def read_requests(self) -> None:
+        """Submit requests that arrived, as many as may be queued, one at least; park when there are more.
+
+        Its turn has come, or it was not parked.
+        """
+        now = self.last_seen = time.monotonic()
+        lanes, account = self._lanes, self.account
+        turn = self.turn = Turn(self, account, now, lanes.worked_by(now))
+        count_max = min(int(lanes.turn_seconds(account) / account.request_seconds) or 1, TURN_REQUESTS_MAX)
+        was_parked, self._is_parked, has_more = self._is_parked, False, False
+        count = body_bytes = 0
+        next_command, routes, access, submit = self._protocol.next_command, self._routes, self._access, lanes.submit
         try:
-            while (command := next_command()) is not None:
+            if self._held is not None:
+                lane, route, held = self._held
+                if submit(lane, self, held, route):
+                    self._held = None
+                    body_bytes += len(held.body)
+                else:
+                    has_more = True
+            while not has_more and not self._is_discarding and (command := next_command()) is not None:
                 if command.flag & RESPONSE_FLAG:
                     self._answer_arrived(command)
                 elif (entry := routes.get(command.code)) is not None:
-                    if access is None or self._is_let_in(access, command):
-                        lanes.submit(entry[0], self, command, entry[1])
+                    if (access is None or self._is_let_in(access, command)) and (
+                        self._transport is not None or self._is_for_nobody(entry[0], command)
+                    ):
+                        if submit(entry[0], self, command, entry[1]):
+                            body_bytes += len(command.body)
+                        else:
+                            self._held = (*entry, command)
+                            has_more = True
                 else:
                     self._answer_unknown(command)
                 count += 1
                 if count >= count_max:
+                    has_more = self._held is not None or self._protocol.pending_bytes > 0
                     break
         except FrameError as exc:
             self._server.warn("bad frame", self, why=str(exc))
             self.close(f"bad frame: {exc}")
-        lanes.backlog += count
-        self.frame_count += count
-        held_bytes = self._protocol.pending_bytes
+        if turn.left:
+            lanes.book(turn, body_bytes)
+        seconds = lanes.own_seconds(now, time.monotonic())
+        account.charge(seconds)
+        if count:
+            account.note_read(seconds, count)
+            self.frame_count += count
+        has_more = has_more and not self._is_discarding
+        if has_more != was_parked:
+            (lanes.begin_waiting if has_more else lanes.end_waiting)(account)
+        if has_more:
+            self._park(is_new=False)
+        self._note_held_bytes()
+        self._pause_or_resume()
+
+    def _park(self, *, is_new: bool = True) -> None:
+        """Wait for a turn; or first for the end of what is under way, if that is much already."""
+        if self.account.begun >= BEGUN_MAX:
+            self._awaits_work = True
+        else:
+            self._is_parked = True
+            self._lanes.park(self, is_new=is_new)
+
+    def work_ended(self) -> None:
+        """One coroutine that served this connection has ended."""
+        if self._awaits_work and self.account.begun < BEGUN_MAX:
+            self._awaits_work = False
+            self._is_parked = True
+            self._lanes.park(self)
+            self._lanes.wake()
+
+    def _note_held_bytes(self) -> None:
+        is_over = self._transport is None and not self._is_parked and not self._awaits_work
+        held_bytes = 0 if is_over else self._protocol.pending_bytes
         if held_bytes != self.held_bytes:
             self._server.hold_bytes(self, held_bytes)
-        has_more = count >= count_max
-        if has_more and not self.is_closing:
-            lanes.park(self)
-        if has_more != self._is_parked:
-            self._is_parked = has_more
-            self._pause_or_resume()
 
     def pause_writing(self) -> None:
         self._is_writing_paused = True
@@ -150,12 +214,16 @@ class ServerConnection(asyncio.Protocol):
 
     def _pause_or_resume(self) -> None:
         """Read the socket unless the peer has to wait: for its turn, or until it has read its answers."""
-        if self._transport is None or self._transport.is_closing():
+        transport = self._transport
+        if transport is None or transport.is_closing():
             return
-        if self._is_parked or self._is_writing_paused:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
+        is_waiting = (self._is_parked or self._awaits_work) and self.held_bytes > PARKED_BYTES_MAX
+        if (is_waiting or self._is_writing_paused) != self._is_reading_paused:
+            self._is_reading_paused = not self._is_reading_paused
+            if self._is_reading_paused:
+                transport.pause_reading()
+            else:
+                transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         reason = f"{type(exc).__name__}: {exc}" if exc else self._close_reason
@@ -165,7 +233,8 @@ class ServerConnection(asyncio.Protocol):
         self._awaited.clear()
         self._out.clear()
         self._transport = None
-        self._server.forget(self)
+        is_served_on = (self._is_parked or self._awaits_work) and not self._is_discarding
+        self._is_discarding = not self._server.forget(self, is_served_on=is_served_on)
         if self._server.log_limit.allows("connection_closed", self.remote_address[0]):
             facts = {"event": "connection_closed", "peer": self.remote_text, "why": reason}
             logger.info("connection closed", extra=facts)
@@ -176,6 +245,10 @@ class ServerConnection(asyncio.Protocol):
     def waits_for_bytes(self) -> bool:
         """Whether only the peer can make the frame complete that has begun."""
         return self.held_bytes > 0 and not self._is_parked and not self._is_writing_paused
+
+    @property
+    def is_gone(self) -> bool:
+        return self._transport is None
 
     @property
     def is_closing(self) -> bool:
@@ -231,6 +304,7 @@ class ServerConnection(asyncio.Protocol):
     def close(self, reason: str) -> None:
         """Close after what is written so far; `reason` goes to the log."""
         self._close_reason = reason
+        self._is_discarding = True
         if self._transport is not None:
             self.flush()
             self._transport.close()
@@ -251,7 +325,13 @@ class ServerConnection(asyncio.Protocol):
             transport.writelines(_coalesced(out))
         if transport.get_write_buffer_size() > WRITE_BUFFER_MAX_BYTES:
             self._close_reason = "does not read its answers"
+            self._is_discarding = True
             transport.abort()
+
+    @staticmethod
+    def _is_for_nobody(lane: Lane, request: RemotingCommand) -> bool:
+        """Whether a request is to be served although its sender has gone: a message is stored, one-way is one-way."""
+        return request.is_oneway or lane.name == MESSAGE_LANE
 
     def _is_let_in(self, access: AccessGate, request: RemotingCommand) -> bool:
         """Ask the gate; whoever it turns away is told why."""

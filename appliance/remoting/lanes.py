@@ -5,15 +5,20 @@ every lane in turn, so a flood of sends can't starve heartbeats, and a round end
 and timers stay alive. What the pools' queues were, the lanes are: their size, capacity and head wait are the *queue
 watermarks*.
 
-    full lane                       -> SYSTEM_BUSY [OVERLOAD], at once
-    waited longer than its limit    -> SYSTEM_BUSY [TIMEOUT_CLEAN_QUEUE], unserved (RocketMQ: BrokerFastFailure)
+    full of work under way                 -> SYSTEM_BUSY [OVERLOAD], at once
+    waited longer than its limit for others -> SYSTEM_BUSY [TIMEOUT_CLEAN_QUEUE], unserved (RocketMQ: BrokerFastFailure)
 
-Connections ask how many requests are `wanted` before they read on; those with more are parked and read in turn, a few
-requests each, while the lanes hold less than BACKLOG_WANTED. What waits there is bounded so by how fast it is served,
-not by how fast it can be sent, and a client that asks little is never behind one that floods.
+Neither is the answer to a burst: a burst is slowed down. Before a connection reads on it asks for how many seconds more
+may be queued (`budget_seconds`): READ_AHEAD_SECONDS in all, by what requests of each connection took lately. That is
+measured, so on a slow machine it is fewer requests. Connections that have more are *parked*, their sockets left alone,
+and read on in turns; whose turn it is depends on what each has cost so far (fair_turns.py). What waits, waits in its
+socket, for as long as it takes.
+
+A wait is counted by the time that the loop worked, not by the clock: a process that was stopped, or that others kept
+from its core or its disk, serves what it had read before. One-way requests never expire, for nobody would be told.
 
 A handler answers with bytes (a whole frame), a RemotingCommand, None (no answer now), or a coroutine that ends in one
-of these; coroutines run as tasks and count as queued until they end.
+of these; coroutines run as tasks, in slices, and count as queued until they end.
 """
 
 from __future__ import annotations
@@ -27,6 +32,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from appliance.errors import BrokerError
+from appliance.fair_turns import Account, Ledger, TurnQueue
+from appliance.remoting.metered import metered
+from appliance.slices import paid_by, turnstile
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
@@ -37,14 +45,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and timers between rounds
-TURN_SECONDS_MAX = 0.002  # of one lane: there are requests that cost as much as hundreds
+LANE_SECONDS_MAX = 0.002  # of one lane in it: there are requests that cost as much as hundreds
 COSTLY_BODY_BYTES = 64 * 1024  # the clock is looked at each fourth request, and behind each with a larger body
 SHARE = 64  # requests of one lane before the next lane has its turn
-BACKLOG_WANTED = 1024  # queued requests from which on connections are parked: some 10 ms of sends
-BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # the same for their bodies: large ones take longer
-READ_SHARE = 4  # requests that a connection may always bring when its turn comes, and when it was not parked
+READ_AHEAD_SECONDS = 0.010  # what is queued takes so long to serve; above it connections are parked
+TURN_SECONDS = 0.004  # what one connection may bring at once
+TURN_REQUESTS_MAX = 256  # however cheap its last ones were
+BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # bodies queued, above which connections are parked: memory, not time
+BEGUN_MAX = 64  # coroutines of one connection under way, before it is read on
+LONG_SECONDS = 0.001  # a stretch above it may be another process's: the CPU's clock decides
+WORKED_SECONDS_OLD_MAX = 0.010  # how old what that clock said may be
 REMARK_CHARS_MAX = 2048
-SMALL_BODY_BYTES = 2 * 1024  # not refused because others' large bodies fill the lane: a heartbeat, say
 QUEUED_BYTES_MAX = 64 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
 QUEUED_MESSAGES_BYTES_MAX = 256 * 1024 * 1024  # where they are messages
 
@@ -68,6 +79,26 @@ class LaneLimits:
     queued_bytes_max: int = QUEUED_BYTES_MAX
 
 
+class Turn:
+    """Requests that one connection brought at once.
+
+    arrived: monotonic seconds when they were taken from its bytes. worked: what the loop had worked until then, at
+    least. request_seconds: what serving one of them was expected to take. left: of them, not served yet. has_more:
+    the connection has more at hand, and is parked when these are served: what it brought first stays first.
+    """
+
+    __slots__ = ("account", "arrived", "connection", "has_more", "left", "request_seconds", "worked")
+
+    def __init__(self, connection: ServerConnection, account: Account, arrived: float, worked: float) -> None:
+        self.connection = connection
+        self.account = account
+        self.arrived = arrived
+        self.worked = worked
+        self.left = 0
+        self.has_more = False
+        self.request_seconds = account.serve_seconds
+
+
 class Lane:
     """One bounded queue of requests with its watermarks."""
 
@@ -75,6 +106,7 @@ class Lane:
         "capacity",
         "expired",
         "name",
+        "oneway_refused",
         "queue",
         "queued_bytes",
         "queued_bytes_max",
@@ -89,12 +121,13 @@ class Lane:
     def __init__(self, name: str, limits: LaneLimits) -> None:
         self.name = name
         self.set_limits(limits)
-        self.queue: deque[tuple[float, ServerConnection, RemotingCommand, Handler]] = deque()
+        self.queue: deque[tuple[Turn, ServerConnection, RemotingCommand, Handler]] = deque()
         self.queued_bytes = 0
         self.running = 0  # coroutines under way
         self.served = 0
         self.rejected = 0
         self.expired = 0
+        self.oneway_refused = 0  # of the rejected: nobody was told
         self.size_peak = 0  # since the last look at the watermarks
         self.wait_peak = 0.0  # seconds, likewise
 
@@ -111,7 +144,7 @@ class Lane:
 
     def head_wait_ms(self) -> int:
         """How long the oldest waiting request has waited, ms; 0 when none waits."""
-        return int((time.monotonic() - self.queue[0][0]) * 1000) if self.queue else 0
+        return int((time.monotonic() - self.queue[0][0].arrived) * 1000) if self.queue else 0
 
     def take_peaks(self) -> tuple[int, int]:
         """Greatest size and wait (ms) since the last call."""
@@ -127,41 +160,83 @@ class Lanes:
         self._context = context
         self.by_name = {name: Lane(name, limit) for name, limit in limits.items()}
         self._lanes = tuple(self.by_name.values())
-        self.backlog = 0  # requests queued, as of the last round, and read since
-        self.backlog_bytes = 0  # their bodies, as of the last round
-        self._parked: deque[ServerConnection] = deque()  # have more requests at hand than were wanted
+        self.ledger = Ledger()
+        self.queued_seconds = 0.0  # what serving all that is queued will probably take
+        self.queued_bytes = 0  # bodies queued in all lanes
+        self._worked = 0.0  # CPU seconds of the loop's thread, when they were looked at last
+        self._worked_at = 0.0  # monotonic seconds: when that was
+        self.parked_count = 0  # connections that have more requests at hand than are wanted now
+        self._parked: TurnQueue[ServerConnection] = TurnQueue()  # have more requests at hand than were wanted
         self._dirty: list[ServerConnection] = []  # have answers to write at the end of the round
         self._is_scheduled = False
         self._is_round_over = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def submit(self, lane: Lane, connection: ServerConnection, request: RemotingCommand, route: Route) -> None:
-        """Queue a request, or refuse it when its lane is full. The caller wakes the lanes when it has submitted all."""
+    def submit(self, lane: Lane, connection: ServerConnection, request: RemotingCommand, route: Route) -> bool:
+        """Queue a request; False when it has to wait with its connection until there is room in the lane.
+
+        Refused is only what finds the lane full of coroutines, which may take as long as they like. The caller wakes
+        the lanes when it has submitted all.
+        """
         queue = lane.queue
-        if len(queue) + lane.running >= lane.capacity or (
-            lane.queued_bytes >= lane.queued_bytes_max and len(request.body) > SMALL_BODY_BYTES
-        ):
+        if len(queue) + lane.running >= lane.capacity or lane.queued_bytes >= lane.queued_bytes_max:
+            if queue:
+                return False
             lane.rejected += 1
-            self._refuse(connection, request, "[OVERLOAD]system busy, start flow control for a while")
-            return
+            self._refuse(lane, connection, request, "[OVERLOAD]system busy, start flow control for a while")
+            return True
+        turn = connection.turn
+        turn.left += 1
         lane.queued_bytes += len(request.body)
-        queue.append((connection.read_at, connection, request, route.handler))
+        queue.append((turn, connection, request, route.handler))
+        return True
 
-    @property
-    def parked_count(self) -> int:
-        """Connections that have more requests at hand than are wanted now."""
-        return len(self._parked)
+    def budget_seconds(self) -> float:
+        """How much more may be queued, by the time that serving it will take; 0 or less: nothing."""
+        return READ_AHEAD_SECONDS - self.queued_seconds if self.queued_bytes <= BACKLOG_BYTES_WANTED else 0.0
 
-    def wanted(self) -> int:
-        """How many requests a connection may submit now before it is to park."""
-        if self.backlog_bytes > BACKLOG_BYTES_WANTED:
-            return 1
-        return max(BACKLOG_WANTED - self.backlog, READ_SHARE)
+    def turn_seconds(self, account: Account) -> float:
+        """How much of that one connection may bring at once. With long turns few would be there to choose from."""
+        return min(self.budget_seconds(), READ_AHEAD_SECONDS * self.ledger.share(account), TURN_SECONDS)
 
-    def park(self, connection: ServerConnection) -> None:
-        """Read on from this connection when the others have had their turn."""
-        self._parked.append(connection)
+    def book(self, turn: Turn, body_bytes: int) -> None:
+        """The requests of a turn are queued. Their owner pays now for what they are expected to cost."""
+        seconds = turn.request_seconds * turn.left
+        self.queued_seconds += seconds
+        self.queued_bytes += body_bytes
+        turn.account.charge(seconds)
+
+    def worked_by(self, now: float) -> float:
+        """CPU seconds of the loop's thread until now, or a little less: asking the kernel takes a microsecond."""
+        if now - self._worked_at > WORKED_SECONDS_OLD_MAX:
+            self._worked, self._worked_at = time.thread_time(), now
+        return self._worked
+
+    def own_seconds(self, since: float, now: float) -> float:
+        """What of a stretch by the clock was this process's own: others may have had the core for most of it."""
+        seconds = now - since
+        if seconds < LONG_SECONDS:
+            return seconds
+        before, self._worked, self._worked_at = self._worked, time.thread_time(), now
+        return min(seconds, self._worked - before)
+
+    def begin_waiting(self, account: Account) -> None:
+        """A connection waits for its turn now, until `end_waiting`."""
+        self.parked_count += 1
+        self.ledger.begin_waiting(account)
+
+    def end_waiting(self, account: Account) -> None:
+        """It has all been read."""
+        self.parked_count -= 1
+        self.ledger.end_waiting(account)
+
+    def park(self, connection: ServerConnection, *, is_new: bool = True) -> None:
+        """Read on from this connection when it is its turn. is_new: it had none from which this is left."""
+        if connection.turn.left:
+            connection.turn.has_more = True
+            return
+        self._parked.put(connection.account, connection, time.monotonic(), is_new=is_new)
 
     def wake(self) -> None:
         """Serve what is queued, and write what connections hold, soon."""
@@ -191,6 +266,7 @@ class Lanes:
         """Serve queued requests for at most ROUND_SECONDS_MAX, then write all answers at once."""
         monotonic = time.monotonic
         now = monotonic()
+        self.worked_by(now)
         deadline = now + ROUND_SECONDS_MAX
         has_more = True
         self._is_round_over = False
@@ -202,9 +278,9 @@ class Lanes:
                     now = monotonic()
                     if lane.queue:
                         has_more = True
-        self.backlog = sum([len(lane.queue) for lane in self._lanes])
-        self.backlog_bytes = sum([lane.queued_bytes for lane in self._lanes]) if self.backlog else 0
-        if self._parked:
+        if not has_more:
+            self.queued_seconds, self.queued_bytes = 0.0, 0  # what rounding has left
+        if len(self._parked):
             self._read_on()
             has_more = True
         dirty = self._dirty
@@ -216,12 +292,14 @@ class Lanes:
             self.wake()
 
     def _read_on(self) -> None:
-        """Let parked connections bring more, each in its turn, until enough is queued."""
-        share = max(BACKLOG_WANTED // len(self._parked), READ_SHARE)  # all have had a turn in what is wanted at once
+        """Let parked connections bring more, each in its turn, until enough is queued or reading has taken long."""
+        deadline = time.monotonic() + ROUND_SECONDS_MAX
         for _ in range(len(self._parked)):
-            if self.backlog >= BACKLOG_WANTED or self.backlog_bytes > BACKLOG_BYTES_WANTED:
+            if self.budget_seconds() <= 0:
                 return
-            self._parked.popleft().read_requests(share)
+            self._parked.take().read_requests()
+            if time.monotonic() > deadline:
+                return
 
     def _serve(self, lane: Lane, now: float) -> None:
         """Serve up to SHARE requests of one lane."""
@@ -229,22 +307,28 @@ class Lanes:
         size = len(queue)
         if size > lane.size_peak:
             lane.size_peak = size
-        wait = now - queue[0][0]
+        turn = queue[0][0]
+        wait = now - turn.arrived
         if wait > lane.wait_peak:
             lane.wait_peak = wait
         oldest_allowed = now - lane.wait_seconds_max
         popleft, monotonic = queue.popleft, time.monotonic
-        deadline = now + TURN_SECONDS_MAX
-        body_bytes = 0
+        deadline = now + LANE_SECONDS_MAX
+        body_bytes = turn_bytes = count = 0
         for number in range(min(size, SHARE)):
             if (number & 3 == 3 or body_bytes > COSTLY_BODY_BYTES) and monotonic() > deadline:
-                return  # the other lanes first
-            arrived, connection, request, handler = popleft()
+                _let_others_first(queue, turn)
+                break  # and the other lanes
+            its_turn, connection, request, handler = popleft()
+            if its_turn is not turn:  # another connection's: what it costs is another's, too
+                now = self._settle(lane, turn, now, count, turn_bytes)
+                turn, turn_bytes, count = its_turn, 0, 0
             body_bytes = len(request.body)
-            lane.queued_bytes -= body_bytes
-            if arrived < oldest_allowed:
+            turn_bytes += body_bytes
+            count += 1
+            if turn.arrived < oldest_allowed and self._is_expired(lane, turn, request):
                 lane.expired += 1
-                self._refuse_expired(lane, connection, request, now - arrived)
+                self._refuse_expired(lane, connection, request, now - turn.arrived)
                 continue
             lane.served += 1
             try:
@@ -258,11 +342,34 @@ class Lanes:
                     self._follow(lane, connection, request, answer)
                     if body_bytes > COSTLY_BODY_BYTES:  # what it costs is spent later: all at once if more were begun
                         self._is_round_over = True
-                        return
+                        break
                     continue
                 answer = answer.encode()
             if not request.flag & ONEWAY_FLAG:
                 connection.write(answer)
+        self._settle(lane, turn, now, count, turn_bytes)
+
+    def _settle(self, lane: Lane, turn: Turn, since: float, count: int, body_bytes: int) -> float:
+        """So many requests of a turn were served since then: book what they took. Returns the time."""
+        now = time.monotonic()
+        seconds = self.own_seconds(since, now)
+        turn.left -= count
+        account, expected = turn.account, turn.request_seconds * count
+        account.charge(seconds - expected)
+        account.note_served(seconds, count)
+        self.queued_seconds -= expected
+        self.queued_bytes -= body_bytes
+        lane.queued_bytes -= body_bytes
+        if turn.has_more and not turn.left:
+            turn.has_more = False
+            self.park(turn.connection, is_new=False)
+        return now
+
+    def _is_expired(self, lane: Lane, turn: Turn, request: RemotingCommand) -> bool:
+        """Whether the loop has worked for others too long since the request came, and its sender will be told so."""
+        if request.flag & ONEWAY_FLAG:
+            return False
+        return time.thread_time() - turn.worked > lane.wait_seconds_max
 
     # -- handlers that take longer ------------------------------------------------------------------------------------
 
@@ -270,6 +377,7 @@ class Lanes:
         self, lane: Lane, connection: ServerConnection, request: RemotingCommand, answer: Awaitable[Answer]
     ) -> None:
         lane.running += 1
+        connection.account.begun += 1
         task = asyncio.get_running_loop().create_task(self._await_answer(lane, connection, request, answer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -277,32 +385,58 @@ class Lanes:
     async def _await_answer(
         self, lane: Lane, connection: ServerConnection, request: RemotingCommand, answer: Awaitable[Answer]
     ) -> None:
+        account = connection.account
+        paid_by.set(account)
+        taken = 0.0  # seconds of the loop, in however many steps
+
+        def spend(since: float, now: float) -> None:
+            nonlocal taken
+            seconds = self.own_seconds(since, now)
+            taken += seconds
+            account.charge(seconds)
+
         try:
             result: Answer
             try:
-                result = await answer
+                if turnstile().is_busy:
+                    await turnstile().next_turn()
+                result = await metered(answer, spend)
             except Exception as exc:  # as in _serve: an answer either way
                 result = failure_answer(request, exc)
             if result is not None and not request.is_oneway:
                 connection.send(result)
         finally:
             lane.running -= 1
+            account.begun -= 1
+            account.note_served(taken, 1)
+            connection.work_ended()
 
     # -- refusals -----------------------------------------------------------------------------------------------------
 
-    def _refuse(self, connection: ServerConnection, request: RemotingCommand, remark: str) -> None:
-        if not request.is_oneway:
+    def _refuse(self, lane: Lane, connection: ServerConnection, request: RemotingCommand, remark: str) -> None:
+        if request.is_oneway:
+            lane.oneway_refused += 1
+        else:
             connection.write(request.reply(ResponseCode.SYSTEM_BUSY, remark).encode())
 
     def _refuse_expired(
         self, lane: Lane, connection: ServerConnection, request: RemotingCommand, waited_seconds: float
     ) -> None:
         self._refuse(
+            lane,
             connection,
             request,
             "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
             f"period in queue: {int(waited_seconds * 1000)}ms, size of queue: {len(lane.queue)}",
         )
+
+
+def _let_others_first(queue: deque[tuple[Turn, ServerConnection, RemotingCommand, Handler]], turn: Turn) -> None:
+    """Move what is left of a turn that took longer than expected behind those of other connections."""
+    for _ in range(min(turn.left, len(queue))):
+        if queue[0][0] is not turn:
+            return
+        queue.append(queue.popleft())
 
 
 def failure_answer(request: RemotingCommand, exc: Exception) -> RemotingCommand:

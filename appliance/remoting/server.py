@@ -28,6 +28,8 @@ IDLE_SCAN_SECONDS = 10
 CONNECTIONS_MAX = 10_000
 CONNECTIONS_PER_ADDRESS_MAX = CONNECTIONS_MAX // 2  # one machine, or all behind one gateway, leave room for others
 FRAME_SECONDS_MAX = 120.0  # from a frame's first byte to its last
+LEFT_BYTES_MAX = 64 * 1024 * 1024  # of connections that are gone, requests not served yet
+STANDSTILL_SECONDS = 5.0  # a look that comes so late: this process stood still, and has not read what clients sent
 HELD_BYTES_MAX = 512 * 1024 * 1024  # read from all connections and not served yet: incomplete frames above all
 CROWD = 1000  # connections from which on a new one's socket takes in less at once: a flood from each is held in memory
 CROWD_RECEIVE_BUFFER_BYTES = 32 * 1024
@@ -60,6 +62,7 @@ class RemotingServer:
         self._connections: set[ServerConnection] = set()
         self._per_address: Counter[str] = Counter()
         self.held_bytes = 0  # of all connections
+        self.left_bytes = 0  # of those that are gone
         self.log_limit = LogLimit()
         self._tls = tls
         self._listener: PlainListener | TlsListener | None = None
@@ -79,8 +82,12 @@ class RemotingServer:
     async def run(self) -> None:
         """Close connections that were silent for idle_seconds_max, or bring a frame byte by byte."""
         while True:
-            await asyncio.sleep(min(IDLE_SCAN_SECONDS, self.sockets.idle_seconds_max / 4, FRAME_SECONDS_MAX / 4))
-            self.close_the_lost(time.monotonic())
+            pause_seconds = min(IDLE_SCAN_SECONDS, self.sockets.idle_seconds_max / 4, FRAME_SECONDS_MAX / 4)
+            due = time.monotonic() + pause_seconds
+            await asyncio.sleep(pause_seconds)
+            now = time.monotonic()
+            if now - due < STANDSTILL_SECONDS:
+                self.close_the_lost(now)
 
     def close_the_lost(self, now: float) -> None:
         """One look at every connection."""
@@ -144,8 +151,12 @@ class RemotingServer:
 
     def hold_bytes(self, connection: ServerConnection, held_bytes: int) -> None:
         """Note how much of a connection waits in memory. When all hold too much, the worst incomplete frame goes."""
-        self.held_bytes += held_bytes - connection.held_bytes
+        more = held_bytes - connection.held_bytes
         connection.held_bytes = held_bytes
+        if connection.is_gone:
+            self.left_bytes += more
+            return
+        self.held_bytes += more
         if self.held_bytes <= HELD_BYTES_MAX:
             return
         worst = max((item for item in self._connections if not item.is_closing), key=_held_bytes, default=connection)
@@ -160,10 +171,15 @@ class RemotingServer:
             known = {"event": event, "peer": connection.remote_text}
             logger.warning("connection misused", extra=known | facts | ({"left_out": left_out} if left_out else {}))
 
-    def forget(self, connection: ServerConnection) -> None:
-        """A connection is gone."""
+    def forget(self, connection: ServerConnection, *, is_served_on: bool = False) -> bool:
+        """A connection is gone. is_served_on: it holds requests that wait for their turn. Whether they may be kept."""
         self.held_bytes -= connection.held_bytes
-        connection.held_bytes = 0
+        is_served_on = is_served_on and self.left_bytes + connection.held_bytes <= LEFT_BYTES_MAX
+        if is_served_on:
+            self.left_bytes += connection.held_bytes
+        else:
+            connection.held_bytes = 0
+        self.lanes.ledger.close(connection.account)
         if connection in self._connections:
             self._connections.discard(connection)
             address = connection.remote_address[0]
@@ -174,6 +190,7 @@ class RemotingServer:
                 self._all_gone.set()
             if self._on_close is not None:
                 self._on_close(connection)
+        return is_served_on
 
 
 def _held_bytes(connection: ServerConnection) -> int:

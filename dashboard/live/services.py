@@ -9,16 +9,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 ATTACK_REMEMBERED_S = 3600.0  # somebody who tried a public attack is told of for an hour
+LANE_FIGURES = ("Rejected", "Expired", "OnewayRefused")  # of LaneCounts, what the broker's keys end with
 REFUSALS_REMEMBERED_S = 60.0  # a lane that refused a request this long ago still counts as refusing
 
 
 @dataclass(frozen=True, slots=True)
 class LaneCounts:
-    """What became of a lane's requests. rejected: a full lane refused them; expired: they waited too long in it."""
+    """What became of a lane's requests.
+
+    rejected: a full lane refused them; expired: they waited too long in it. oneway_refused: of the rejected, those
+    whose sender was not told.
+    """
 
     name: str
     rejected: int
     expired: int
+    oneway_refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,9 @@ def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, st
         tls=info.get("tlsMode", ""),
         settings_ignored=info.get("settingsIgnored", ""),
         lanes=tuple(
-            LaneCounts(name, _number(info.get(f"{prefix}Rejected")) or 0, _number(info.get(f"{prefix}Expired")) or 0)
+            LaneCounts(
+                name, *(_number(info.get(f"{prefix}{what}")) or 0 for what in ("Rejected", "Expired", "OnewayRefused"))
+            )
             for name, prefix in lane_prefixes
             if f"{prefix}Rejected" in info
         ),
@@ -114,7 +122,8 @@ def refusing_lanes(before: Services | None, now: Services) -> tuple[LaneCounts, 
             continue
         rejected, expired = lane.rejected - was.rejected, lane.expired - was.expired
         if rejected > 0 or expired > 0:
-            grown.append(LaneCounts(lane.name, max(rejected, 0), max(expired, 0)))
+            oneway_refused = lane.oneway_refused - was.oneway_refused
+            grown.append(LaneCounts(lane.name, max(rejected, 0), max(expired, 0), max(oneway_refused, 0)))
     return tuple(grown)
 
 

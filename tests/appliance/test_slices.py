@@ -22,5 +22,5 @@ async def test_others_have_a_turn_after_each_slice(items: int, turns: int) -> No
     task = asyncio.create_task(other())
     await asyncio.sleep(0)  # it has started
     assert [item async for item in in_slices(range(items), 10)] == list(range(items))
-    assert had == turns
+    assert turns <= had <= 2 * turns, "a slice each other turn at the least"
     task.cancel()

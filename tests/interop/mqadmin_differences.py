@@ -31,7 +31,8 @@ DIFFERENCES = (
     ),
     Difference(
         "^(guarded )?brokerStatus",
-        ours=FIGURE + r"\w+(Queue|ThreadPoolQueue)(Capacity|Size|HeadWaitTimeMills|Served|Rejected|Expired) ?: <n>$",
+        ours=FIGURE
+        + r"\w+(Queue|ThreadPoolQueue)(Capacity|Size|HeadWaitTimeMills|Served|Rejected|Expired|OnewayRefused) ?: <n>$",
         theirs="",
         reason="we tell of every lane of requests, and what it served and refused",
     ),
