@@ -31,6 +31,7 @@ from dashboard.web.proxies import PROXY_HEADERS, TrustedProxies
 logger = logging.getLogger(__name__)
 
 BACKLOG = 512
+ACCEPT_TROUBLES = ("EMFILE encountered", "Could not accept")  # Twisted calls them information
 QUESTIONS_MAX = 64  # sessions and tokens looked up at the same time
 
 
@@ -145,9 +146,10 @@ class WebServer(Server):
 
     def _observe(self, event: Any) -> None:
         """What Twisted reports as an error: a port that can't accept, say. A few lines of a kind."""
-        if event.get("log_level", LogLevel.info) < LogLevel.error:
+        text = str(event.get("log_format") or "")
+        if event.get("log_level", LogLevel.info) < LogLevel.error and not text.startswith(ACCEPT_TROUBLES):
             return
-        left_out = self._log_limit.left_out(str(event.get("log_namespace")), "")
+        left_out = self._log_limit.left_out(f"{event.get('log_namespace')} {text}", "")
         if left_out is not None:
             failure = event.get("log_failure")
             why = failure.getErrorMessage() if failure is not None else formatEvent(event)

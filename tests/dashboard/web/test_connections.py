@@ -148,3 +148,22 @@ def _broker_of(gantry: RunningAppliance, *, but: int = 0) -> psutil.Process:
                     return child
         time.sleep(0.1)
     raise AssertionError(f"no broker within the time; the log ends:\n{gantry.output[-2000:]}")
+
+
+def test_without_a_descriptor_left_it_says_so_and_goes_on_at_once(gantry: RunningAppliance) -> None:
+    """No back-off: who comes meanwhile is closed, and the next one after it is served."""
+    process, log = web_process(gantry), Path(gantry.data) / "logs" / "gantry.log"
+    soft, hard = process.rlimit(psutil.RLIMIT_NOFILE)
+    before = log.stat().st_size
+    host, _, port = gantry.http.rpartition(":")
+    used = {int(link.name) for link in Path(f"/proc/{process.pid}/fd").iterdir()}
+    process.rlimit(psutil.RLIMIT_NOFILE, (min(set(range(len(used) + 1)) - used), hard))
+    try:
+        with socket.create_connection((host, int(port)), time_limit(10)) as refused:
+            assert refused.recv(1) == b""
+    finally:
+        process.rlimit(psutil.RLIMIT_NOFILE, (soft, hard))
+    with urllib.request.urlopen(f"http://{gantry.http}/healthz", timeout=time_limit(10)) as answer:
+        assert answer.read() == b"ok\n"
+    told = log.read_text()[before:]
+    assert "event=web_server_error" in told and "EMFILE" in told, told
