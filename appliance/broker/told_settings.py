@@ -49,7 +49,7 @@ _ALWAYS = {
     "channelNotActiveInterval": "0",
     "clientAsyncSemaphoreValue": str(IN_FLIGHT_MAX),
     "clientChannelMaxIdleTimeSeconds": "0",  # connections stay open
-    "clientCloseSocketIfTimeout": "false",
+    "clientCloseSocketIfTimeout": "true",  # of a peer that is silent altogether
     "clientOnewaySemaphoreValue": NO_LIMIT,
     "clientSocketRcvBufSize": "0",  # the kernel's own
     "clientSocketSndBufSize": "0",

@@ -67,9 +67,9 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^((autoDeleteUnusedStats|messageIndexSafe) = true|(clientCloseSocketIfTimeout|transferMsgByHeap"
+        ours=r"^((autoDeleteUnusedStats|messageIndexSafe) = true|(transferMsgByHeap"
         r"|serverPooledByteBufAllocatorEnable|useReentrantLockWhenPutMessage) = false)$",
-        theirs=r"^((autoDeleteUnusedStats|messageIndexSafe) = false|(clientCloseSocketIfTimeout|transferMsgByHeap"
+        theirs=r"^((autoDeleteUnusedStats|messageIndexSafe) = false|(transferMsgByHeap"
         r"|serverPooledByteBufAllocatorEnable|useReentrantLockWhenPutMessage) = true)$",
         reason="settings that do nothing here are told with what they amount to",
     ),

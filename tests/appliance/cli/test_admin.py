@@ -111,6 +111,9 @@ def test_a_setting_that_no_server_has_is_refused_before_it_is_sent(peer: Peer, g
     refused = gantry("config", "set", "fileReservdTime=48")
     assert (refused.code, "did you mean fileReservedTime?" in refused.err) == (1, True)
     assert gantry("config", "set", "--of-namesrv", "nope=1").code == 1
+    if peer.label == "gantry":
+        idle = gantry("config", "set", "sendMessageThreadPoolNums=8", "--yes")
+        assert "no setting here: sendMessageThreadPoolNums (one event loop serves all requests" in idle.out
 
 
 def test_write_permission_is_taken_and_given_back(peer: Peer, gantry: Gantry, topic: str) -> None:
