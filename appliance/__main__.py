@@ -7,12 +7,14 @@ chosen one is imported: a broker starts without Django or Spark, and `gantry --h
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 
 from appliance.cli.parser import CommandParser
+from appliance.cli.terminal import TerminalText
 from appliance.supervisor.parent import end_with_parent
 from gantrymq.errors import ConfigError, GantryError
 
@@ -37,7 +39,12 @@ EXIT_USAGE = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     end_with_parent()
     os.umask(PRIVATE_UMASK)
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    out, err = TerminalText(sys.stdout), TerminalText(sys.stderr)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(given: list[str]) -> int:
     if given[:1] == ["--version"]:
         given = ["version"]
     chosen = _top_parser().parse_args(given[:1]).command

@@ -315,6 +315,8 @@ def _broker_identity(fields: dict[str, str]) -> BrokerIdentity:
             raise BrokerError(
                 ResponseCode.INVALID_PARAMETER, f"header field {name} has more than {NAME_CHARS_MAX} characters"
             )
+        if not fields[name].isprintable():  # every tool prints them
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"header field {name} has characters that can't be shown")
     return BrokerIdentity(
         fields["clusterName"], fields["brokerName"], long_field(fields, "brokerId", low=0), fields["brokerAddr"]
     )

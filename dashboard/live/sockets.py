@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import time
 from collections import Counter
 from typing import Any
@@ -41,6 +42,7 @@ SUBSCRIPTIONS_MAX = 16
 TEXT_CHARS_MAX = 4096
 TEXTS_IN_TEN_SECONDS_MAX = 40
 DEFAULT_PORTS = {"http": 80, "https": 443}
+TOPIC_NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
 CLOSE_NO_SESSION, CLOSE_TOO_MUCH, CLOSE_NOT_KNOWN = 4401, 4429, 1011
 
 _log_limit = LogLimit()
@@ -211,7 +213,7 @@ def may_subscribe(owner: Principal, channel: str) -> bool:
     """Whether the account may see what the channel carries; a channel that does not exist is for nobody."""
     if channel == frames.OVERVIEW:
         return owner.may(Permission.CLUSTER_READ)
-    if channel.startswith(frames.TOPIC) and 0 < len(channel) - len(frames.TOPIC) <= 127:
+    if channel.startswith(frames.TOPIC) and TOPIC_NAME.fullmatch(channel, len(frames.TOPIC)):
         return owner.may(Permission.TOPICS_READ) and owner.may(Permission.MESSAGES_READ)
     return False
 
