@@ -53,7 +53,7 @@ def _refused(request: HttpRequest, form: LoginForm, target: str, outcome: Outcom
     """The form again, with the reason; the same for a wrong name and for a wrong password."""
     if outcome.is_locked:
         wait = units.duration(max(60, outcome.wait_s + 59))
-        form.add_error(None, f"Too many wrong tries. Wait {wait}, then try again.")
+        form.add_error(None, f"Too many wrong tries. Wait {wait}, or run `gantry users unlock` on the server.")
     elif outcome.wait_s:
         form.add_error(None, "Too many log-ins at once. Try again in a moment.")
     else:
