@@ -111,6 +111,9 @@ class WebChannel(HTTPChannel):
         if len(self._path) > limits.TARGET_BYTES_MAX:
             self.refuse(414, f"The address is longer than {limits.TARGET_BYTES_MAX} bytes.")
             return
+        if not self._path.startswith(b"/"):  # CONNECT's, a proxy's, OPTIONS *: no page has one of these
+            self.refuse(400, "An address here begins with a slash.")
+            return
         if (place := self._place_over_tls(request)) is not None:
             self.refuse(308, "This address is served over TLS.", more=[("Location", place)])
             return

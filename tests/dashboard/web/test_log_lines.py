@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import pytest
 from django.test import RequestFactory
 
 from appliance.remoting.log_limit import LINES_MAX, WINDOW_S, LogLimit
@@ -44,6 +45,18 @@ def test_pages_that_are_not_there_fill_no_log(gantry: RunningAppliance) -> None:
     for number in range(REQUESTS):
         assert visitor.get(f"/nope-{number}").status == 404
     assert 0 < len(grown(log, before)) <= LINES_MAX * 3
+
+
+@pytest.mark.parametrize("target", ["evil:1", "*", "http://evil.example/login", "login", "?", "\\login"])
+@pytest.mark.parametrize("method", ["GET", "CONNECT", "OPTIONS"])
+def test_an_address_without_a_slash_is_no_fault_of_ours(gantry: RunningAppliance, method: str, target: str) -> None:
+    """S05: `CONNECT evil:1` was a 500 and ten kilobytes of tracebacks, for any stranger."""
+    log = Path(gantry.data) / "logs" / "gantry.log"
+    before = log.stat().st_size
+    answer = talk(gantry.http, f"{method} {target} HTTP/1.1\nHost: localhost\nConnection: close\n\n")
+    assert answer.status == 400
+    lines = grown(log, before)
+    assert len(lines) <= 1 and not any("Traceback" in line for line in lines), lines
 
 
 def test_a_long_address_is_refused(gantry: RunningAppliance) -> None:
