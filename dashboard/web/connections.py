@@ -7,18 +7,18 @@ too many, of all when all are too many. So idle connections keep nobody out, and
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 Connection = TypeVar("Connection", bound=Hashable)
 
-IPV6_NETWORK_BITS = 64  # one customer's; counting single addresses would count nothing
-
 
 class ConnectionTable(Generic[Connection]):
-    """Connections by the key of their address; those without a key (trusted proxies) count in all only."""
+    """Connections by the key of their address (`client_address.counted_address`).
+
+    Those without a key, trusted proxies, count in all only.
+    """
 
     def __init__(self, *, connections_max: int, per_address_max: int) -> None:
         self._connections_max = connections_max
@@ -70,16 +70,3 @@ class ConnectionTable(Generic[Connection]):
         self._counts[key] -= 1
         if not self._counts[key]:
             del self._counts[key]
-
-
-def address_key(host: str) -> str:
-    """What connections of one party share: the IPv4 address, or the IPv6 network."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(ipaddress.ip_network((address, IPV6_NETWORK_BITS), strict=False))
-    return str(address)

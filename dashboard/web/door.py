@@ -15,8 +15,9 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from zope.interface import directlyProvides, providedBy
 
 from appliance.remoting.log_limit import LogLimit
+from dashboard.client_address import client_address, counted_address
 from dashboard.web.certificate import Certificate
-from dashboard.web.connections import ConnectionTable, address_key
+from dashboard.web.connections import ConnectionTable
 from dashboard.web.limits import HEAD_SECONDS_MAX, WebLimits
 from dashboard.web.proxies import TrustedProxies
 
@@ -81,7 +82,7 @@ class Door(ProtocolWrapper):
         directlyProvides(self, providedBy(transport))
         self.transport = transport
         self.connected = 1
-        key = "" if self.factory.proxies.trusts(self.host) else address_key(self.host)
+        key = "" if self.factory.proxies.trusts(self.host) else counted_address(client_address({"client": [self.host]}))
         found = self.factory.table.enter(self, key)
         transport.setTcpNoDelay(True)
         if self.factory.tls is None:

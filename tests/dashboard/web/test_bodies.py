@@ -1,4 +1,4 @@
-"""Bodies and heads: what a stranger may send, and that it touches no disk. (S-class attack: a POST that fills it.)"""
+"""Bodies and heads: what a stranger may send, and that it touches no disk."""
 
 from __future__ import annotations
 

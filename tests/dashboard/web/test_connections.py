@@ -1,4 +1,4 @@
-"""Who has to go when there are too many connections; and that a flood of them keeps no broker down."""
+"""S37. Who has to go when there are too many connections; and that a flood of them keeps no broker down."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from appliance.appliance_config import ApplianceConfig
-from dashboard.web.connections import ConnectionTable, address_key
+from dashboard.web.connections import ConnectionTable
 from dashboard.web.limits import CONNECTIONS_MIN, FILES_RESERVED, WebLimits
 from tests.appliance_process import RunningAppliance
 from tests.conftest import time_limit
@@ -85,20 +85,6 @@ def test_nothing_is_kept_of_who_left() -> None:
         known.is_busy(name)
     assert (len(known), known.longest_waiting()) == (0, None)
     assert not known._counts and not known._waiting_of
-
-
-@pytest.mark.parametrize(
-    ("host", "key"),
-    [
-        ("127.0.0.1", "127.0.0.1"),
-        ("::ffff:10.0.0.1", "10.0.0.1"),
-        ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("", ""),
-    ],
-)
-def test_an_ipv6_network_is_one_party(host: str, key: str) -> None:
-    assert address_key(host) == key
 
 
 @pytest.mark.parametrize(

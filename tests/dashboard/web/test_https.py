@@ -1,4 +1,4 @@
-"""The dashboard over TLS, on the same port as without: what is served how, cookies, new certificates."""
+"""S41. The dashboard over TLS, on the same port as without: what is served how, cookies, new certificates."""
 
 from __future__ import annotations
 
