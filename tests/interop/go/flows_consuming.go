@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
 	"github.com/apache/rocketmq-client-go/v2/consumer"
@@ -44,13 +45,22 @@ func deadLetters() facts {
 	return facts{"dead": count / 3}
 }
 
-// ordered: eight keys by hash. One consumer: what this client hands to a second one it may keep locked until the lock ends
-// after a minute. Nothing is put off: it goes on with such a queue only when the next message comes to it.
+// ordered: eight keys by hash; the first message is put off once. One consumer: of two that start together, one may wait until
+// the other's locks end after a minute.
 func ordered() facts {
 	topic := named("ordered")
 	keys, count := 8, 240
 	var got inbox
-	receiver := startConsumer(topic+"-group", topic, everything, got.take, consumer.WithConsumerOrder(true))
+	var once sync.Once
+	handle := func(ctx context.Context, some ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+		isFirst := false
+		once.Do(func() { isFirst = true })
+		if isFirst {
+			return consumer.SuspendCurrentQueueAMoment, nil
+		}
+		return got.take(ctx, some...)
+	}
+	receiver := startConsumer(topic+"-group", topic, everything, handle, consumer.WithConsumerOrder(true))
 	sender := startProducer(topic+"-producer", producer.WithQueueSelector(producer.NewHashQueueSelector()))
 	for each := 0; each < count; each++ {
 		keyed := message(topic, "TagA", each)
