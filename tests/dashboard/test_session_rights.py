@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -54,6 +55,14 @@ async def test_a_changed_password_ends_pages_and_sockets(
     await sync_to_async(user.set_password)("another long way from 1234")
     await user.asave()
     assert (await socket.receive_output(3))["code"] == sockets.CLOSE_NO_SESSION
+    assert (await client.get("/topics")).status_code == 302
+
+
+async def test_a_new_secret_key_ends_every_session(log_in: Client, gateway: Gateway, settings: Any) -> None:
+    """S16, S63: what docs/security.md says to do with a folder that came out of a backup."""
+    client = await log_in("admin")
+    assert (await client.get("/topics")).status_code == 200
+    settings.SECRET_KEY = "another-key-as-a-start-makes-it-when-there-is-none"
     assert (await client.get("/topics")).status_code == 302
 
 
