@@ -49,6 +49,7 @@ class ProcessFacts:
     why: str | None = None
     note: str = ""  # what a person should know of its past
     is_suspended: bool = False  # by SIGSTOP, or by a debugger
+    adopted: str = ""  # since when this web process looks after one that an earlier one started
 
 
 _supervisor: Supervisor | None = None
@@ -72,9 +73,9 @@ def sample() -> list[ProcessFacts]:
         started_at = _epoch(status.started_at)
         address = str(status.address or "")
         state = str(getattr(status.state, "value", status.state))
-        facts.append(
-            _facts(str(status.name), str(status.role), status.pid, state, status.restarts, started_at, address, now)
-        )
+        found = _facts(str(status.name), str(status.role), status.pid, state, status.restarts, started_at, address, now)
+        adopted_at = _epoch(status.adopted_at)
+        facts.append(replace(found, adopted=_clock(adopted_at)) if adopted_at is not None else found)
     _forget_all_but({fact.pid for fact in facts if fact.pid is not None})
     return facts
 
@@ -85,8 +86,7 @@ def _own_facts(now: float) -> list[ProcessFacts]:
         return [_facts("web", "web", os.getpid(), "running", 0, _STARTED_AT, "", now)]
     facts = _facts("web", "web", os.getpid(), "running", _guardian.web_starts - 1, _STARTED_AT, "", now)
     if _guardian.endings and now - (last := _guardian.endings[-1])["at"] < ENDING_TOLD_S:
-        moment = datetime.fromtimestamp(last["at"], UTC).strftime("%H:%M:%S")
-        facts = replace(facts, note=f"the one before {last['reason']}, at {moment} UTC")
+        facts = replace(facts, note=f"the one before {last['reason']}, at {_clock(last['at'])}")
     above = _facts("gantry up", "guardian", _guardian.guardian_pid, "running", 0, _guardian_started_at(), "", now)
     return [above, facts]
 
@@ -137,6 +137,10 @@ def _facts(
         note,
         is_suspended=is_suspended,
     )
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S UTC")
 
 
 def _forget_all_but(pids: set[int]) -> None:

@@ -34,6 +34,7 @@ logger = logging.getLogger("appliance.supervisor.guardian")  # it runs as __main
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 START_ATTEMPTS = 3
 ENDINGS_KEPT = 20
+DELAY_AFTER_SERVING_MAX_S = 1.0  # one that came up will come up again; only one that does not is left alone for longer
 ORPHAN_LOOK_S, ORPHAN_LOOKS = 0.05, 100  # so many times, until they have ended
 ORPHAN_ROUNDS = 3  # who is killed may leave orphans in turn
 LOG_BYTES_MAX = 1 << 20
@@ -82,7 +83,8 @@ class Guardian:
             if not self._has_served and self._web_starts >= START_ATTEMPTS:
                 print("gantry up: the web process does not come up; logs/gantry.log may say why", file=sys.stderr)
                 return 1
-            if not await self._pause(self._backoff.next_delay_s(ending.lived_s)):
+            delay_s = self._backoff.next_delay_s(ending.lived_s)
+            if not await self._pause(min(delay_s, DELAY_AFTER_SERVING_MAX_S) if ending.has_served else delay_s):
                 return 0
 
     async def _web_life(self) -> Ending:

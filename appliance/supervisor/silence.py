@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-TICK_S = 0.25
+TICK_S = 0.5
 
 
 class Silence:

@@ -36,6 +36,7 @@ class Ending:
     reason: str
     finish_code: int | None
     lived_s: float
+    has_served: bool = False
 
 
 class WebProcess:
@@ -78,7 +79,8 @@ class WebProcess:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._writer.close()
             self._writer = None
-        return Ending(self._killed_for or _ending(code), self._finish_code, time.monotonic() - started)
+        lived_s, reason = time.monotonic() - started, self._killed_for or _ending(code)
+        return Ending(reason, self._finish_code, lived_s, self.serves.is_set())
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Send an event; one that does not read is not waited for."""
