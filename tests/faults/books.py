@@ -85,6 +85,16 @@ class Books:
         info = await self.admin.broker_runtime_info(self._peer.broker_address)
         return info.get("storeTrouble", "")
 
+    async def read(self, timeout_s: float) -> set[int]:
+        """Read the queue from its start through the broker, as far as it goes now. GantryError, TimeoutError."""
+        found: set[int] = set()
+        async with asyncio.timeout(timeout_s):
+            offset, end = 0, 1
+            while offset < end:
+                messages, offset, _, end = await self.admin.pull_messages(self._peer.broker_address, TOPIC, 0, offset)
+                found |= {int(message.body[:8]) for message in messages}
+        return found
+
     def check(self) -> None:
         """The broker is down: its folder has all that was acknowledged, once, and nothing that was refused."""
         found = stored_numbers(self._peer)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import signal
 import subprocess
 import time
@@ -18,7 +20,20 @@ ATTACHED_S = 30.0
 def injected(pid: int, calls: str, fault: str, log: Path) -> Iterator[None]:
     """In process `pid`, all threads, let the system calls suffer: `delay_enter=MICROSECONDS`, `error=EIO`, …"""
     tool = require_tool("strace", "a failing disk is made by its fault injection")
-    command = [tool, "-f", "-p", str(pid), "-e", f"trace={calls}", "-e", f"inject={calls}:{fault}", "-o", str(log)]
+    sudo = ["sudo", "-n"] if os.geteuid() and shutil.which("sudo") else []
+    command = [
+        *sudo,
+        tool,
+        "-f",
+        "-p",
+        str(pid),
+        "-e",
+        f"trace={calls}",
+        "-e",
+        f"inject={calls}:{fault}",
+        "-o",
+        str(log),
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
         _wait_until_attached(process, pid)

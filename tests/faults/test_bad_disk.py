@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.books import PATIENCE_S, Books, logged, small_files, until
+from gantrymq.errors import ResponseError
+from tests.faults.books import PATIENCE_S, TOPIC, Books, log_of, logged, small_files, until
 from tests.faults.small_disk import small_disk
 from tests.faults.strace import injected
 from tests.harness import LocalCluster
@@ -88,5 +89,26 @@ async def test_a_disk_full_to_the_last_byte_counts_exactly(tmp_path: Path, other
                 before = len(books.acknowledged)
                 await books.send(50, 20_000)
                 assert len(books.acknowledged) == before + 50
+        cluster.stop_broker()
+        books.check()
+
+
+async def test_files_that_can_not_be_read_are_an_error_in_words_and_no_loss(tmp_path: Path) -> None:
+    """Reads of the queues' files fail (EIO): pulls are answered, the broker lives, and later all is read."""
+    with cluster_at(tmp_path / "cluster") as cluster:
+        async with Books(cluster) as books:
+            await books.send(300)
+            queue_file = cluster.store / "consumequeue" / TOPIC / "0" / f"{0:020d}"
+            await until(lambda: queue_file.exists() and bool(queue_file.read_bytes()[6000 - 8 : 6000]), "units on disk")
+            cluster.stop_broker()
+            cluster.start_broker()  # nothing is left in memory
+            await books.go_on()
+            with injected(cluster.broker.pid, "pread64", "error=EIO", tmp_path / "strace.log"):
+                with pytest.raises(ResponseError):
+                    await books.read(timeout_s=3)
+                assert cluster.broker.exit_code is None
+            assert "Input/output error" in log_of(cluster)
+            assert await books.read(timeout_s=PATIENCE_S) == books.acknowledged
+            await books.go_on()
         cluster.stop_broker()
         books.check()
