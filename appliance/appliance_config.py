@@ -7,9 +7,9 @@ Each field of `ApplianceConfig` is declared once and can be given four ways; the
     file          http_port = 8081            in gantry.toml
     default       8080
 
-The file is the one that `--config` or GANTRY_CONFIG names, else `gantry.toml` in the working folder. A name that does
-not exist is refused and the nearest one offered. Settings of a single broker stay RocketMQ's own and stand in that
-broker's properties file; they are not repeated here.
+The file is the one that `--config` or GANTRY_CONFIG names, else `gantry.toml` in the working folder, unless it may be
+a stranger's. A name that does not exist is refused and the nearest one offered. Settings of a single broker stay
+RocketMQ's own and stand in that broker's properties file; they are not repeated here.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import dataclasses
 import difflib
 import ipaddress
 import os
+import stat
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -294,7 +295,23 @@ def _configured_file(environment: Mapping[str, str], working_folder: Path) -> Pa
     if named := environment.get(CONFIG_VARIABLE):
         return Path(named)
     usual = working_folder / DEFAULT_FILE
-    return usual if usual.is_file() else None
+    if not usual.is_file():
+        return None
+    _refuse_a_strangers(usual)
+    return usual
+
+
+def _refuse_a_strangers(path: Path) -> None:
+    """A file that nobody named must be ours: `java_home`, say, is a program to run, and a folder like /tmp is
+    everybody's. Raises ConfigError."""
+    found = path.stat()
+    if found.st_uid not in (os.geteuid(), 0):
+        why = f"belongs to another account (user id {found.st_uid})"
+    elif found.st_mode & stat.S_IWOTH:
+        why = "can be written by everybody on this machine"
+    else:
+        return
+    raise ConfigError(f"{path} {why}, and nobody named it: say --config {path} if it is meant")
 
 
 def _read_file(path: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from typing import Any
 from deploy.lock_file import LOCKS, lock_names, normal, pinned
 
 RECORD = LOCKS / "audit.json"
-LIMIT_S = 240.0  # a network that swallows everything must not hold a check up
+LIMIT_S = 90.0  # a network that swallows everything must not hold a check up
 REQUEST_LIMIT_S = 10
 
 

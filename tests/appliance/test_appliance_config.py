@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,3 +78,31 @@ def test_a_wildcard_bind_advertises_an_address_that_clients_can_connect_to(tmp_p
     config = load({"bind": "0.0.0.0"}, folder=tmp_path)
     assert not config.is_loopback
     assert config.advertise not in ("", "0.0.0.0")
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "reason"),
+    [(0o664, 0, None), (0o664, 4711, None), (0o666, 4711, "written by everybody"), (0o600, 4712, "user id 4712")],
+)
+def test_a_file_that_nobody_named_must_be_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, owner: int, reason: str | None
+) -> None:
+    """In a folder like /tmp somebody else's gantry.toml would choose the Java that reports run."""
+    path = tmp_path / "gantry.toml"
+    path.write_text("http_port = 8123\n")
+    path.chmod(mode)
+    real = Path.stat
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+
+    def owned(self: Path, **options: Any) -> os.stat_result:
+        found = real(self, **options)
+        return os.stat_result((*found[:4], owner, *found[5:])) if self == path else found
+
+    monkeypatch.setattr(Path, "stat", owned)
+    if reason is None:
+        assert load(folder=tmp_path).http_port == 8123
+    else:
+        with pytest.raises(ConfigError, match=reason):
+            load(folder=tmp_path)
+    named = ApplianceConfig.load({}, {"GANTRY_CONFIG": str(path)}, working_folder=tmp_path)
+    assert named.http_port == 8123, "who names a file means it"
