@@ -97,16 +97,17 @@ def _disk_problems(facts: BrokerFacts) -> list[Problem]:
     if ratio is None or ratio <= min(marks):
         return []
     used = f"{facts.name}: {units.percent(ratio)} used. {facts.disk_text}{_whose_bytes(facts)}".strip()
+    name = _disk_of(facts)
     if ratio > marks.force and facts.disk_filled_by_others:
         return [_filled_by_others(facts, used)]
     if ratio > marks.refuse:
         action = f"Writes are refused above {units.mark(marks.refuse)}. Free space or add a disk."
-        return [Problem(Level.BAD, "The disk is full", used, action)]
+        return [Problem(Level.BAD, "The disk is full", used, action, name)]
     if ratio > marks.force:
         action = f"Above {units.mark(marks.force)} the oldest messages go early. Free space."
-        return [Problem(Level.BAD, "The disk is nearly full", used, action)]
+        return [Problem(Level.BAD, "The disk is nearly full", used, action, name)]
     action = f"Above {units.mark(marks.clean)} expired messages are cleaned at once."
-    return [Problem(Level.WARN, "The disk is filling", used, action)]
+    return [Problem(Level.WARN, "The disk is filling", used, action, name)]
 
 
 def _store_problems(facts: BrokerFacts) -> list[Problem]:
@@ -129,6 +130,11 @@ def _whose_bytes(facts: BrokerFacts) -> str:
     return f" Messages hold {units.size(facts.disk_store_bytes)}, others {units.size(facts.disk_others_bytes)}."
 
 
+def _disk_of(facts: BrokerFacts) -> str:
+    """One problem of one broker, however full its disk is and whoever filled it."""
+    return f"disk of {facts.name}"
+
+
 def _filled_by_others(facts: BrokerFacts, used: str) -> Problem:
     """No message is given up for bytes that are not the store's, so nothing but a person makes room."""
     refuse = facts.disk_marks.refuse
@@ -139,6 +145,7 @@ def _filled_by_others(facts: BrokerFacts, used: str) -> Problem:
         used,
         f"Writes are refused above {units.mark(refuse)}; messages that have not expired stay. "
         "Free what other programs wrote, or add a disk.",
+        name=_disk_of(facts),
     )
 
 

@@ -155,8 +155,9 @@ def check_space(folder: Path, stores: Sequence[MessageStoreConfig]) -> Iterator[
         )
     elif space.ratio > forced:
         yield Finding(
-            f"The disk of {folder} is {space.ratio:.0%} full: above {forced:.0%} brokers delete their oldest "
-            f"files, above {refused:.0%} they refuse messages; free some space, or name another disk with --data.",
+            f"The disk of {folder} is {space.ratio:.0%} full: above {forced:.0%} brokers that filled it delete their "
+            f"oldest files, above {refused:.0%} they refuse messages; free some space, or name another disk "
+            "with --data.",
             is_fatal=False,
         )
     elif free < FREE_BYTES_COMFORTABLE:

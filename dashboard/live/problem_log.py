@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 
 from dashboard.problems import Level, Problem
@@ -10,6 +11,11 @@ from dashboard.problems import Level, Problem
 logger = logging.getLogger(__name__)
 
 LEVELS = {Level.GOOD: logging.INFO, Level.WARN: logging.WARNING, Level.BAD: logging.ERROR}
+
+
+def _words(problem: Problem) -> str:
+    """The title without what it counts."""
+    return re.sub(r"\d+", "", problem.title)
 
 
 class ProblemLog:
@@ -23,7 +29,7 @@ class ProblemLog:
         for problem in problems:
             before = self._open.get(problem.identity)
             seen[problem.identity] = (problem, before[1] if before is not None else now)
-            if before is None or problem.level > before[0].level:
+            if before is None or problem.level > before[0].level or _words(problem) != _words(before[0]):
                 logger.log(
                     LEVELS[problem.level],
                     "problem",

@@ -26,6 +26,15 @@ def test_a_problem_is_told_when_it_comes_and_when_it_goes(caplog: pytest.LogCapt
     assert vars(caplog.records[-1])["lasted_s"] == 60.0
 
 
+def test_what_turns_into_something_else_is_told_again_and_goes_once(caplog: pytest.LogCaptureFixture) -> None:
+    log = ProblemLog()
+    with caplog.at_level(logging.INFO):
+        for title in ("The disk is full", "The disk is full: others filled it", "The disk is full: others filled it"):
+            log.note([problem(title, name="disk")], 0.0)
+        log.note([], 5.0)
+    assert [vars(record)["event"] for record in caplog.records] == ["problem", "problem", "problem_gone"]
+
+
 def test_what_gets_worse_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
     log = ProblemLog()
     for level in (Level.WARN, Level.WARN, Level.BAD, Level.WARN):

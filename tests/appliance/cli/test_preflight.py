@@ -55,7 +55,7 @@ def test_a_folder_that_can_not_be_written_is_named_with_the_fix() -> None:
     ("used_gib", "total_gib", "is_fatal", "words"),
     [
         (99, 100, True, "Only 1.0 GiB are free"),
-        (88, 100, False, "88% full: above 85% brokers delete their oldest files, above 90% they refuse"),
+        (88, 100, False, "88% full: above 85% brokers that filled it delete their oldest files, above 90% they refuse"),
         (15, 20, False, "Only 5.0 GiB are free"),
     ],
 )
