@@ -21,7 +21,7 @@ from appliance.bench.disk_marks import DISK_MARKS
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = re.compile(r"GANTRY READY (https?)=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 150.0  # a first start of a fresh clone installs everything before it serves
 PROPERTIES = {**DISK_MARKS, "mappedFileSizeCommitLog": str(64 << 20)}
 
 
