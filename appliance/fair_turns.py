@@ -50,10 +50,6 @@ class _Spender:
         self._left = self._left_max = saved_max
         self._seen_at = 0.0
 
-    def pay(self, seconds: float) -> None:
-        self.spent += seconds
-        self._left -= seconds
-
     def is_within_allowance(self, now: float) -> bool:
         """Whether it has spent no more than it may. now: monotonic seconds, at which this is asked."""
         self._left = min(self._left + (now - self._seen_at) * self._allowance, self._left_max)
@@ -81,45 +77,39 @@ class AddressAccount(_Spender):
 class Account(_Spender):
     """What one connection costs.
 
-    spent: seconds of the loop's time. begun: coroutines of its requests under way.
+    spent: seconds of the loop's time. begun: coroutines of its requests under way. request_seconds: what reading and
+    serving its next request will probably take, by the last ones: rising at once, falling by half.
     """
 
-    __slots__ = ("_read_seconds", "_serve_seconds", "address", "begun")
+    __slots__ = ("address", "begun", "is_known", "request_seconds")
 
     def __init__(self, address: AddressAccount) -> None:
         super().__init__(ALLOWANCE, ALLOWANCE_SAVED_SECONDS)
         self.address = address
         self.spent = address.floor
         self.begun = 0
-        self._read_seconds = 0.0
-        self._serve_seconds = -1.0  # not known yet
-
-    @property
-    def serve_seconds(self) -> float:
-        """What serving its next request will probably take: by the last ones, rising at once and falling by half."""
-        return self._serve_seconds if self._serve_seconds >= 0 else self.address.request_seconds
-
-    @property
-    def request_seconds(self) -> float:
-        """The same, and reading it."""
-        return self._read_seconds + self.serve_seconds
+        self.is_known = False
+        self.request_seconds = address.request_seconds
 
     def charge(self, seconds: float) -> None:
         """Book time that was spent, or less than none when less was needed than was booked before."""
-        self.pay(seconds)
-        self.address.pay(seconds)
+        self.spent += seconds
+        self._left -= seconds
+        address = self.address
+        address.spent += seconds
+        address._left -= seconds
 
-    def note_read(self, seconds: float, count: int) -> None:
-        """So long took reading its last `count` requests."""
-        each = max(seconds / count, REQUEST_SECONDS_MIN)
-        self._read_seconds = each if each > self._read_seconds else (self._read_seconds + each) / 2
-
-    def note_served(self, seconds: float, count: int) -> None:
-        """So long took serving its last `count` requests."""
-        each, known = max(seconds / count, REQUEST_SECONDS_MIN), self._serve_seconds
-        if known < 0:
-            self.address.request_seconds = (self.address.request_seconds + each) / 2
-        self._serve_seconds = each if each > known else (known + each) / 2
+    def note(self, seconds: float, count: int) -> None:
+        """So long took its last `count` requests."""
+        each, known = seconds / count, self.request_seconds
+        if each < REQUEST_SECONDS_MIN:
+            each = REQUEST_SECONDS_MIN
+        if self.is_known:
+            self.request_seconds = each if each > known else (known + each) / 2
+            return
+        self.is_known = True
+        self.request_seconds = each
+        self.address.request_seconds = (self.address.request_seconds + each) / 2
 
 
 class Ledger:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from appliance.remoting.lanes import BEGUN_MAX, TURN_REQUESTS_MAX, Lane, Route, Turn, failure_answer
+from appliance.remoting.lanes import BEGUN_MAX, LONG_SECONDS, WORKED_SECONDS_OLD_MAX, Lane, Route, Turn, failure_answer
 from appliance.remoting.typed import decode_request, decode_request_with_fields
 from appliance.remoting.typed_request import TypedRequest
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
@@ -101,7 +101,7 @@ class ServerConnection(asyncio.Protocol):
         self.remote_address = (host, port)
         self.remote_text = f"{host}:{port}"
         self.account = self._lanes.ledger.open(host)
-        self.turn = Turn(self, self.account, 0.0, 0.0)
+        self.turn = Turn(self, self.account)
         self.local_host = transport.get_extra_info("sockname")[0]
         self.born_host = encode_host(host, port)
         self.last_seen = self.stuck_since = time.monotonic()
@@ -133,8 +133,13 @@ class ServerConnection(asyncio.Protocol):
         """
         now = self.last_seen = time.monotonic()
         lanes, account = self._lanes, self.account
-        turn = self.turn = Turn(self, account, now, lanes.worked_by(now))
-        count_max = min(int(lanes.turn_seconds(account) / account.request_seconds) or 1, TURN_REQUESTS_MAX)
+        turn = self.turn
+        if turn.left:
+            turn = self.turn = Turn(self, account)
+        if now - lanes.worked_at > WORKED_SECONDS_OLD_MAX:
+            lanes.look_at_worked(now)
+        turn.arrived, turn.worked = now, lanes.worked
+        count_max = lanes.requests_wanted(account)
         was_parked, self._is_parked, has_more = self._is_parked, False, False
         count = body_bytes = 0
         next_command, routes, access, submit = self._protocol.next_command, self._routes, self._access, lanes.submit
@@ -168,19 +173,21 @@ class ServerConnection(asyncio.Protocol):
             self._server.warn("bad frame", self, why=str(exc))
             self.close(f"bad frame: {exc}")
         if turn.left:
-            lanes.book(turn, body_bytes)
-        seconds = lanes.own_seconds(now, time.monotonic())
-        account.charge(seconds)
-        if count:
-            account.note_read(seconds, count)
-            self.frame_count += count
+            lanes.book(turn, body_bytes, prepay=was_parked)
+        seconds = time.monotonic() - now
+        turn.read_seconds += seconds if seconds < LONG_SECONDS else lanes.own_seconds(now, now + seconds)
+        if not turn.left:  # nothing to wait with until it is served
+            account.charge(turn.read_seconds)
+            turn.read_seconds = 0.0
+        self.frame_count += count
         has_more = has_more and not self._is_discarding
         if has_more != was_parked:
             (lanes.begin_waiting if has_more else lanes.end_waiting)(account)
         if has_more:
             self._park(is_new=False)
         self._note_held_bytes()
-        self._pause_or_resume()
+        if has_more or self._is_reading_paused:
+            self._pause_or_resume()
 
     def _park(self, *, is_new: bool = True) -> None:
         """Wait for a turn; or first for the end of what is under way, if that is much already."""

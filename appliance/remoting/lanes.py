@@ -83,20 +83,30 @@ class Turn:
     """Requests that one connection brought at once.
 
     arrived: monotonic seconds when they were taken from its bytes. worked: what the loop had worked until then, at
-    least. request_seconds: what serving one of them was expected to take. left: of them, not served yet. has_more:
-    the connection has more at hand, and is parked when these are served: what it brought first stays first.
+    least. request_seconds: what one of them was expected to take; prepaid: what was charged for it when it was queued.
+    read_seconds: what reading them took, not charged yet. left: of them, not served yet. has_more: the connection has
+    more at hand, and is parked when these are served: what it brought first stays first.
     """
 
-    __slots__ = ("account", "arrived", "connection", "has_more", "left", "request_seconds", "worked")
+    __slots__ = (
+        "account",
+        "arrived",
+        "connection",
+        "has_more",
+        "left",
+        "prepaid",
+        "read_seconds",
+        "request_seconds",
+        "worked",
+    )
 
-    def __init__(self, connection: ServerConnection, account: Account, arrived: float, worked: float) -> None:
+    def __init__(self, connection: ServerConnection, account: Account) -> None:
         self.connection = connection
         self.account = account
-        self.arrived = arrived
-        self.worked = worked
+        self.arrived = self.worked = 0.0
         self.left = 0
         self.has_more = False
-        self.request_seconds = account.serve_seconds
+        self.request_seconds = self.prepaid = self.read_seconds = 0.0
 
 
 class Lane:
@@ -163,8 +173,8 @@ class Lanes:
         self.ledger = Ledger()
         self.queued_seconds = 0.0  # what serving all that is queued will probably take
         self.queued_bytes = 0  # bodies queued in all lanes
-        self._worked = 0.0  # CPU seconds of the loop's thread, when they were looked at last
-        self._worked_at = 0.0  # monotonic seconds: when that was
+        self.worked = 0.0  # CPU seconds of the loop's thread, when they were looked at last
+        self.worked_at = 0.0  # monotonic seconds: when that was
         self.parked_count = 0  # connections that have more requests at hand than are wanted now
         self._parked: TurnQueue[ServerConnection] = TurnQueue()  # have more requests at hand than were wanted
         self._dirty: list[ServerConnection] = []  # have answers to write at the end of the round
@@ -196,30 +206,37 @@ class Lanes:
         """How much more may be queued, by the time that serving it will take; 0 or less: nothing."""
         return READ_AHEAD_SECONDS - self.queued_seconds if self.queued_bytes <= BACKLOG_BYTES_WANTED else 0.0
 
-    def turn_seconds(self, account: Account) -> float:
-        """How much of that one connection may bring at once. With long turns few would be there to choose from."""
-        return min(self.budget_seconds(), READ_AHEAD_SECONDS * self.ledger.share(account), TURN_SECONDS)
+    def requests_wanted(self, account: Account) -> int:
+        """How many requests a connection may bring now, one at least."""
+        if not account.is_known:
+            account.request_seconds = account.address.request_seconds
+        seconds = READ_AHEAD_SECONDS - self.queued_seconds
+        if seconds > TURN_SECONDS:
+            seconds = TURN_SECONDS
+        if self.parked_count:  # with long turns few would be there to choose from
+            seconds = min(seconds, READ_AHEAD_SECONDS * self.ledger.share(account))
+        count = int(seconds / account.request_seconds)
+        return 1 if count < 1 else TURN_REQUESTS_MAX if count > TURN_REQUESTS_MAX else count
 
-    def book(self, turn: Turn, body_bytes: int) -> None:
-        """The requests of a turn are queued. Their owner pays now for what they are expected to cost."""
-        seconds = turn.request_seconds * turn.left
-        self.queued_seconds += seconds
+    def book(self, turn: Turn, body_bytes: int, *, prepay: bool) -> None:
+        """The requests of a turn are queued. prepay: more turns are given in one go, each by what was paid before."""
+        turn.request_seconds = each = turn.account.request_seconds
+        self.queued_seconds += each * turn.left
         self.queued_bytes += body_bytes
-        turn.account.charge(seconds)
+        turn.prepaid = 0.0
+        if prepay:
+            turn.prepaid = each
+            turn.account.charge(each * turn.left)
 
-    def worked_by(self, now: float) -> float:
-        """CPU seconds of the loop's thread until now, or a little less: asking the kernel takes a microsecond."""
-        if now - self._worked_at > WORKED_SECONDS_OLD_MAX:
-            self._worked, self._worked_at = time.thread_time(), now
-        return self._worked
+    def look_at_worked(self, now: float) -> None:
+        """Ask the kernel how long the loop's thread has worked; that takes a microsecond, so not for each request."""
+        self.worked, self.worked_at = time.thread_time(), now
 
     def own_seconds(self, since: float, now: float) -> float:
-        """What of a stretch by the clock was this process's own: others may have had the core for most of it."""
-        seconds = now - since
-        if seconds < LONG_SECONDS:
-            return seconds
-        before, self._worked, self._worked_at = self._worked, time.thread_time(), now
-        return min(seconds, self._worked - before)
+        """What of a long stretch by the clock was this process's own: others may have had the core for most of it."""
+        before = self.worked
+        self.look_at_worked(now)
+        return min(now - since, self.worked - before)
 
     def begin_waiting(self, account: Account) -> None:
         """A connection waits for its turn now, until `end_waiting`."""
@@ -266,7 +283,8 @@ class Lanes:
         """Serve queued requests for at most ROUND_SECONDS_MAX, then write all answers at once."""
         monotonic = time.monotonic
         now = monotonic()
-        self.worked_by(now)
+        if now - self.worked_at > WORKED_SECONDS_OLD_MAX:
+            self.look_at_worked(now)
         deadline = now + ROUND_SECONDS_MAX
         has_more = True
         self._is_round_over = False
@@ -278,11 +296,13 @@ class Lanes:
                     now = monotonic()
                     if lane.queue:
                         has_more = True
-        if not has_more:
-            self.queued_seconds, self.queued_bytes = 0.0, 0  # what rounding has left
-        if len(self._parked):
-            self._read_on()
-            has_more = True
+            if not has_more:
+                self.queued_seconds, self.queued_bytes = 0.0, 0  # what rounding has left
+                has_more = len(self._parked) > 0
+                if has_more:
+                    self._read_on(now)
+        if has_more and now >= deadline:
+            self._read_on(now)
         dirty = self._dirty
         self._dirty = []
         for connection in dirty:
@@ -291,9 +311,9 @@ class Lanes:
         if has_more:
             self.wake()
 
-    def _read_on(self) -> None:
+    def _read_on(self, now: float) -> None:
         """Let parked connections bring more, each in its turn, until enough is queued or reading has taken long."""
-        deadline = time.monotonic() + ROUND_SECONDS_MAX
+        deadline = now + ROUND_SECONDS_MAX
         for _ in range(len(self._parked)):
             if self.budget_seconds() <= 0:
                 return
@@ -352,12 +372,16 @@ class Lanes:
     def _settle(self, lane: Lane, turn: Turn, since: float, count: int, body_bytes: int) -> float:
         """So many requests of a turn were served since then: book what they took. Returns the time."""
         now = time.monotonic()
-        seconds = self.own_seconds(since, now)
+        seconds = now - since
+        if seconds > LONG_SECONDS:
+            seconds = self.own_seconds(since, now)
+        seconds += turn.read_seconds
+        turn.read_seconds = 0.0
         turn.left -= count
-        account, expected = turn.account, turn.request_seconds * count
-        account.charge(seconds - expected)
-        account.note_served(seconds, count)
-        self.queued_seconds -= expected
+        account = turn.account
+        account.charge(seconds - turn.prepaid * count)
+        account.note(seconds, count)
+        self.queued_seconds -= turn.request_seconds * count
         self.queued_bytes -= body_bytes
         lane.queued_bytes -= body_bytes
         if turn.has_more and not turn.left:
@@ -391,7 +415,9 @@ class Lanes:
 
         def spend(since: float, now: float) -> None:
             nonlocal taken
-            seconds = self.own_seconds(since, now)
+            seconds = now - since
+            if seconds > LONG_SECONDS:
+                seconds = self.own_seconds(since, now)
             taken += seconds
             account.charge(seconds)
 
@@ -408,7 +434,7 @@ class Lanes:
         finally:
             lane.running -= 1
             account.begun -= 1
-            account.note_served(taken, 1)
+            account.note(taken, 1)
             connection.work_ended()
 
     # -- refusals -----------------------------------------------------------------------------------------------------

@@ -316,7 +316,8 @@ def test_a_peer_that_does_not_read_stays_unread_though_its_turn_came(clock: Cloc
 def test_a_lane_of_costly_requests_lets_the_others_in_after_a_few(clock: Clock) -> None:
     scene = Scene(clock, LaneLimits(1000))
     connection, _ = scene.connect()
-    connection.turn = Turn(connection, connection.account, clock.now, clock.worked)
+    connection.turn = Turn(connection, connection.account)
+    connection.turn.arrived = clock.now
     for opaque in range(200):
         request = RemotingCommand.request(CODE, {"cost": "0.01"})
         request.opaque = opaque
