@@ -145,6 +145,20 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
         rocketmq="queueLockGraceTime",
         doc="a client's queue locks go so long after its last connection broke, ms; -1: when they expire",
     )
+    message_keys_max: int = setting(
+        64, rocketmq="messageKeysMax", doc="keys of one message, each of which is an index entry (not RocketMQ's)"
+    )
+    heartbeat_subscriptions_max: int = setting(
+        256, rocketmq="heartbeatSubscriptionsMax", doc="subscriptions in one heartbeat (not RocketMQ's)"
+    )
+    lock_queues_max: int = setting(
+        1024, rocketmq="lockQueuesMax", doc="queues in one request to lock or unlock queues (not RocketMQ's)"
+    )
+    created_a_minute_max: int = setting(
+        1000,
+        rocketmq="createdAMinuteMax",
+        doc="topics and groups that one connection may create by using them, a minute (not RocketMQ's)",
+    )
     notify_consumer_ids_changed_enable: bool = setting(
         True, rocketmq="notifyConsumerIdsChangedEnable", doc="tell a group when its members change"
     )

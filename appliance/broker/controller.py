@@ -28,6 +28,7 @@ from appliance.broker.consume_lag import StoreTimes
 from appliance.broker.consumer_filter import ConsumerFilterManager
 from appliance.broker.consumer_groups import ConsumerManager
 from appliance.broker.consumer_offset import ConsumerOffsetManager
+from appliance.broker.cost_limits import CreationLimit
 from appliance.broker.housekeeping import ClientHousekeeping
 from appliance.broker.long_polling import PullRequestHold
 from appliance.broker.offset_moved import OffsetMovedEvents
@@ -127,6 +128,7 @@ class BrokerController:
         )
         self.hold = PullRequestHold(self._pull_again, self.store.properties_of)
         self.stats = BrokerStatsManager(config.cluster_name, totals=self._totals)
+        self.creations = CreationLimit(config)
         self.send_targets = SendTargets(self.stats, self.store, config)
         self.topics.on_replaced = self.send_targets.forget
         self.transaction_checks = TransactionCheckService(

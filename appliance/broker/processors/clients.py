@@ -34,7 +34,9 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
     """Register the connection in every group its body names. A bad name spoils that group only, and is reported."""
     if not request.body:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "a heartbeat has a body")
+    _check_subscriptions(context, request.body.count(b'"subString"'))  # before they are read: that is what costs
     beat = read_body(HeartbeatData, request.body)
+    _check_subscriptions(context, sum(len(consumer.subscription_data_set) for consumer in beat.consumer_data_set))
     if not isinstance(beat.client_id, str) or not beat.client_id:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "a heartbeat has a clientID")
     groups = len(beat.producer_data_set) + len(beat.consumer_data_set)
@@ -61,11 +63,20 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
     for consumer in beat.consumer_data_set:
         try:
             _register_consumer(context, connection, beat.client_id, consumer, request)
-        except MessageRejected as exc:
+        except (MessageRejected, BrokerError) as exc:
             refused.append(str(exc))
     if refused:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "; ".join(refused))
     return request.reply(remark=_quarrels(context, beat))
+
+
+def _check_subscriptions(context: BrokerController, count: int) -> None:
+    count_max = context.config.heartbeat_subscriptions_max
+    if count > count_max:
+        raise BrokerError(
+            ResponseCode.INVALID_PARAMETER,
+            f"the heartbeat has {count} subscriptions: at most heartbeatSubscriptionsMax={count_max}",
+        )
 
 
 def _quarrels(context: BrokerController, beat: HeartbeatData) -> str | None:
@@ -88,7 +99,7 @@ def _register_consumer(
     if len(consumer.subscription_data_set) > SUBSCRIPTIONS_MAX:
         raise MessageRejected(f"group {group} subscribes to more than {SUBSCRIPTIONS_MAX} topics")
     _check_room(context.consumers, connection, group)
-    config = context.groups.get(group)
+    config = context.creations.group(context.groups, connection, group)
     if config is not None:
         sys_flag = UNIT_SUB_FLAG if consumer.unit_mode else 0
         context.topics.create_retry_topic(names.retry_topic(group), config.retry_queue_nums, topic_sys_flag=sys_flag)

@@ -152,7 +152,7 @@ def _checked_filter(broker: BrokerController, connection: ServerConnection, fiel
     if not broker.config.permission & PERM_READ:
         host = broker.address.rpartition(":")[0]
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{host}] pulling message is forbidden")
-    group_config = broker.groups.get(group)
+    group_config = broker.creations.group(broker.groups, connection, group)
     if group_config is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{group}] does not exist")
     if not group_config.consume_enable:

@@ -33,7 +33,7 @@ def lock_queues(
     context: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand | Awaitable[RemotingCommand]:
     """Lock queues for one client of a group; the answer lists those it holds."""
-    wanted = _Wanted(request.body)
+    wanted = _Wanted(request.body, context.config.lock_queues_max)
     host = connection.remote_text.rpartition(":")[0]
 
     def lock(queues: list[MessageQueue]) -> list[Any]:
@@ -59,7 +59,7 @@ def unlock_queues(
     context: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand | Awaitable[RemotingCommand]:
     """Release those of the queues that the client holds."""
-    wanted = _Wanted(request.body)
+    wanted = _Wanted(request.body, context.config.lock_queues_max)
     if len(wanted.entries) <= QUEUES_A_SLICE:
         context.locks.unlock(wanted.group, wanted.client_id, wanted.queues(wanted.entries))
         return request.reply()
@@ -75,10 +75,15 @@ def unlock_queues(
 class _Wanted:
     """The body of 41 and 42, its queues not read yet. Raises BodyError and BrokerError."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, queues_max: int) -> None:
         document = read_document(body)
         entries = document.pop("mqSet", None) if isinstance(document, dict) else None
         self.entries = entries if isinstance(entries, list) else []
+        if len(self.entries) > queues_max:
+            raise BrokerError(
+                ResponseCode.INVALID_PARAMETER,
+                f"the request names {len(self.entries)} queues: at most lockQueuesMax={queues_max}",
+            )
         head = LockBatchRequest.from_dict(document if isinstance(entries, list | None) else {"mqSet": entries})
         self.group, self.client_id = head.consumer_group, head.client_id
         if len(self.group) > GROUP_CHARS_MAX or len(self.client_id) > CLIENT_ID_CHARS_MAX:

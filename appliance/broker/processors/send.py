@@ -11,6 +11,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from appliance.broker.cost_limits import check_batch_keys, check_keys
 from appliance.broker.processors.transaction import half_message
 from appliance.broker.topic_config import UNIT_FLAG, UNIT_SUB_FLAG
 from appliance.errors import BrokerError
@@ -89,6 +90,8 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
         else:
             queue_id, properties = fields.queue_id, fields.properties
         topic = target.topic
+        if len(properties) > broker.config.message_keys_max:  # shorter ones can't have so many
+            check_keys(broker.config, properties)
         if queue_id < 0 < target.write_queue_nums:
             queue_id = random.randrange(target.write_queue_nums)
         elif not 0 <= queue_id < target.queue_id_end:
@@ -97,10 +100,10 @@ def send(broker: BrokerController, connection: ServerConnection, request: Reques
             half = half_message(broker, connection, request.body, fields, topic, queue_id)
             if half is not None:
                 return _store_half(broker, connection, request, queue_id, topic, *half)
-        encoded = properties.encode()
         if fields.batch == "true":
-            return _store_batch(broker, connection, request, fields, target, queue_id, encoded)
-        encoded, is_waiting = without_wait(encoded)
+            check_batch_keys(broker.config, request.body)
+            return _store_batch(broker, connection, request, fields, target, queue_id, properties.encode())
+        encoded, is_waiting = without_wait(properties.encode())
         encoded = _with_cluster(encoded, broker.cluster_property)
         if len(encoded) > PROPERTIES_BYTES_MAX:
             raise _refusal(broker, PutMessageResult(PutMessageStatus.PROPERTIES_SIZE_EXCEEDED))
@@ -321,11 +324,13 @@ def _unusual_target(
     if not may_clients_send_to(topic):
         raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     if topic.startswith(RETRY_PREFIX):
-        return _retry_target(broker, request, fields)
+        return _retry_target(broker, connection, request, fields)
     config = broker.topics.get(topic)
     if config is None:
         queue_count = fields.default_topic_queue_nums
         sys_flag = UNIT_FLAG if fields.is_unit else 0
+        if broker.config.auto_create_topic_enable:
+            broker.creations.count(connection, f"topic {topic}")
         config = broker.topics.create_on_send(
             topic, fields.default_topic, queue_count, connection.remote_text, sys_flag
         )
@@ -362,10 +367,12 @@ def _target(broker: BrokerController, config: TopicConfig, fields: SendFields) -
     return broker.send_targets.of(config)
 
 
-def _retry_target(broker: BrokerController, request: Request, fields: SendFields) -> tuple[SendTarget, int, str]:
+def _retry_target(
+    broker: BrokerController, connection: ServerConnection, request: Request, fields: SendFields
+) -> tuple[SendTarget, int, str]:
     """A client sends a failed message to its retry topic itself: counted out, it becomes a dead letter."""
     group_name = fields.topic[len(RETRY_PREFIX) :]
-    group = broker.groups.get(group_name)
+    group = broker.creations.group(broker.groups, connection, group_name)
     if group is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group_name} null")
     tries_max = group.retry_max_times

@@ -35,7 +35,7 @@ def send_back(context: BrokerController, connection: ServerConnection, request: 
     """Store a failed message again. BrokerError: 26 unknown group, 16 not writable, 1 not found or not stored."""
     fields = request.ext_fields
     group, physical_offset = fields["group"], long_field(fields, "offset")
-    config = context.groups.get(group)
+    config = context.creations.group(context.groups, connection, group)
     if config is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
     if not context.config.permission & PERM_WRITE:
