@@ -56,6 +56,7 @@ from appliance.changeable_settings import CHANGEABLE
 from appliance.config import BrokerConfig
 from appliance.errors import StartError
 from appliance.garbage import YoungCollection
+from appliance.heap import ReturnOfMemory
 from appliance.live_config import LiveConfig
 from appliance.properties_file import PropertiesFile
 from appliance.remoting.connection import ServerConnection
@@ -226,6 +227,7 @@ class BrokerController:
                 self.slow_consumers,
                 WatermarkLog(self.lanes, self.store),
                 YoungCollection(),
+                ReturnOfMemory(),
                 self.server,
                 self.vip_server,
                 *([self.accounts] if self.accounts is not None else []),

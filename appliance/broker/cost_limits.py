@@ -15,6 +15,7 @@ from appliance.broker.subscription_group import SubscriptionGroupManager
 from appliance.config import BrokerConfig
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
+from gantrymq.message.batch import HEAD as BATCH_HEAD
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import ResponseCode
 
@@ -34,12 +35,17 @@ def check_keys(config: BrokerConfig, properties: str) -> None:
 
 
 def check_batch_keys(config: BrokerConfig, body: bytes) -> None:
-    """The same for each message of a batch, by its encoded properties, wherever in the batch's body they stand."""
-    at = body.find(_KEYS_MARK_BYTES)
-    while at >= 0:
-        stop = body.find(b"\x02", at)
-        _check_count(config, body.count(b" ", at, len(body) if stop < 0 else stop) + 1)
-        at = body.find(_KEYS_MARK_BYTES, stop) if stop >= 0 else -1
+    """The same for each message of a batch. A body that is no batch is left to who stores it."""
+    if _KEYS_MARK_BYTES not in body or body.count(b" ") < config.message_keys_max:
+        return
+    at, end = 0, len(body)
+    while at + BATCH_HEAD.size <= end:
+        stop = at + BATCH_HEAD.size + BATCH_HEAD.unpack_from(body, at)[-1]
+        at = stop + 2 + int.from_bytes(body[stop : stop + 2])
+        if not 0 <= stop < at <= end:
+            return
+        if body.count(b" ", stop + 2, at) >= config.message_keys_max:
+            check_keys(config, body[stop + 2 : at].decode(errors="replace"))
 
 
 def _check_count(config: BrokerConfig, count: int) -> None:
@@ -66,7 +72,8 @@ class CreationLimit:
             self._since = now
             self._counts.clear()
         limit = self._config.created_a_minute_max
-        host, peer = connection.remote_address[0], connection.remote_text
+        peer = connection.remote_text
+        host = peer.rpartition(":")[0]
         if self._counts[peer] >= limit or self._counts[host] >= CONNECTIONS_OF_AN_ADDRESS * limit:
             raise BrokerError(
                 ResponseCode.SYSTEM_BUSY,

@@ -24,6 +24,7 @@ from appliance.acl.namesrv_access import ANYBODY, NamesrvAccess
 from appliance.config import NamesrvConfig
 from appliance.errors import BrokerError, StartError
 from appliance.garbage import YoungCollection
+from appliance.heap import ReturnOfMemory
 from appliance.live_config import LiveConfig
 from appliance.namesrv.kv_config import KVConfigManager
 from appliance.namesrv.processors import HANDLERS, LANE
@@ -111,6 +112,7 @@ class NamesrvController:
                     self._server,
                     _BrokerScan(self),
                     YoungCollection(),
+                    ReturnOfMemory(),
                     *[part for part in (self.tls, self.accounts) if part],
                 )
             )

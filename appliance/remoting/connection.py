@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from appliance.remoting.lanes import BEGUN_MAX, LONG_SECONDS, WORKED_SECONDS_OLD_MAX, Lane, Route, Turn, failure_answer
+from appliance.remoting.lanes import LONG_SECONDS, Lane, Route, Turn, failure_answer
 from appliance.remoting.typed import decode_request, decode_request_with_fields
 from appliance.remoting.typed_request import TypedRequest
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
@@ -101,7 +101,7 @@ class ServerConnection(asyncio.Protocol):
         self.remote_address = (host, port)
         self.remote_text = f"{host}:{port}"
         self.account = self._lanes.ledger.open(host)
-        self.turn = Turn(self, self.account)
+        self.turn = Turn(self.account)
         self.local_host = transport.get_extra_info("sockname")[0]
         self.born_host = encode_host(host, port)
         self.last_seen = self.stuck_since = time.monotonic()
@@ -115,16 +115,17 @@ class ServerConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.last_seen = time.monotonic()
         self._protocol.receive_data(data)
+        lanes = self._lanes
         if not self._is_parked and not self._awaits_work:
-            if self._lanes.budget_seconds() > 0 and not self.turn.left and self.account.begun < BEGUN_MAX:
+            if not self.turn.left and lanes.budget_seconds() > 0 and not lanes.has_enough_begun(self.account):
                 self.read_requests()
             else:
-                self._lanes.begin_waiting(self.account)
+                lanes.begin_waiting(self.account)
                 self._park()
         if self._is_parked or self._awaits_work:
             self._note_held_bytes()
             self._pause_or_resume()
-        self._lanes.wake()
+        lanes.wake()
 
     def read_requests(self) -> None:
         """Submit requests that arrived, as many as may be queued, one at least; park when there are more.
@@ -135,10 +136,8 @@ class ServerConnection(asyncio.Protocol):
         lanes, account = self._lanes, self.account
         turn = self.turn
         if turn.left:
-            turn = self.turn = Turn(self, account)
-        if now - lanes.worked_at > WORKED_SECONDS_OLD_MAX:
-            lanes.look_at_worked(now)
-        turn.arrived, turn.worked = now, lanes.worked
+            turn = self.turn = Turn(account)
+        turn.arrived, turn.served = now, lanes.served
         count_max = lanes.requests_wanted(account)
         was_parked, self._is_parked, has_more = self._is_parked, False, False
         count = body_bytes = 0
@@ -191,7 +190,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _park(self, *, is_new: bool = True) -> None:
         """Wait for a turn; or first for the end of what is under way, if that is much already."""
-        if self.account.begun >= BEGUN_MAX:
+        if self._lanes.has_enough_begun(self.account):
             self._awaits_work = True
         else:
             self._is_parked = True
@@ -199,7 +198,7 @@ class ServerConnection(asyncio.Protocol):
 
     def work_ended(self) -> None:
         """One coroutine that served this connection has ended."""
-        if self._awaits_work and self.account.begun < BEGUN_MAX:
+        if self._awaits_work and not self._lanes.has_enough_begun(self.account):
             self._awaits_work = False
             self._is_parked = True
             self._lanes.park(self)

@@ -14,7 +14,7 @@ measured, so on a slow machine it is fewer requests. Connections that have more 
 and read on in turns; whose turn it is depends on what each has cost so far (fair_turns.py). What waits, waits in its
 socket, for as long as it takes.
 
-A wait is counted by the time that the loop worked, not by the clock: a process that was stopped, or that others kept
+A wait is counted by what the lanes served meanwhile, not by the clock: a process that was stopped, or that others kept
 from its core or its disk, serves what it had read before. One-way requests never expire, for nobody would be told.
 
 A handler answers with bytes (a whole frame), a RemotingCommand, None (no answer now), or a coroutine that ends in one
@@ -82,28 +82,26 @@ class LaneLimits:
 class Turn:
     """Requests that one connection brought at once.
 
-    arrived: monotonic seconds when they were taken from its bytes. worked: what the loop had worked until then, at
-    least. request_seconds: what one of them was expected to take; prepaid: what was charged for it when it was queued.
-    read_seconds: what reading them took, not charged yet. left: of them, not served yet. has_more: the connection has
-    more at hand, and is parked when these are served: what it brought first stays first.
+    arrived: monotonic seconds when they were taken from its bytes. served: what the lanes had served until then, in
+    seconds. request_seconds: what one of them was expected to take; prepaid: what was charged for it when it was
+    queued. read_seconds: what reading them took, not charged yet. left: of them, not served yet. has_more: the
+    connection has more at hand, and is parked when these are served: what it brought first stays first.
     """
 
     __slots__ = (
         "account",
         "arrived",
-        "connection",
         "has_more",
         "left",
         "prepaid",
         "read_seconds",
         "request_seconds",
-        "worked",
+        "served",
     )
 
-    def __init__(self, connection: ServerConnection, account: Account) -> None:
-        self.connection = connection
+    def __init__(self, account: Account) -> None:
         self.account = account
-        self.arrived = self.worked = 0.0
+        self.arrived = self.served = 0.0
         self.left = 0
         self.has_more = False
         self.request_seconds = self.prepaid = self.read_seconds = 0.0
@@ -173,6 +171,7 @@ class Lanes:
         self.ledger = Ledger()
         self.queued_seconds = 0.0  # what serving all that is queued will probably take
         self.queued_bytes = 0  # bodies queued in all lanes
+        self.served = 0.0  # seconds that the lanes have worked since the start
         self.worked = 0.0  # CPU seconds of the loop's thread, when they were looked at last
         self.worked_at = 0.0  # monotonic seconds: when that was
         self.parked_count = 0  # connections that have more requests at hand than are wanted now
@@ -205,6 +204,13 @@ class Lanes:
     def budget_seconds(self) -> float:
         """How much more may be queued, by the time that serving it will take; 0 or less: nothing."""
         return READ_AHEAD_SECONDS - self.queued_seconds if self.queued_bytes <= BACKLOG_BYTES_WANTED else 0.0
+
+    @staticmethod
+    def has_enough_begun(account: Account) -> bool:
+        """Whether so much work of a connection is under way that it is not read on: many, or a few that cost much."""
+        return account.begun > 0 and (
+            account.begun >= BEGUN_MAX or account.begun * account.request_seconds >= READ_AHEAD_SECONDS
+        )
 
     def requests_wanted(self, account: Account) -> int:
         """How many requests a connection may bring now, one at least."""
@@ -327,7 +333,7 @@ class Lanes:
         size = len(queue)
         if size > lane.size_peak:
             lane.size_peak = size
-        turn = queue[0][0]
+        turn, owner = queue[0][:2]
         wait = now - turn.arrived
         if wait > lane.wait_peak:
             lane.wait_peak = wait
@@ -341,8 +347,8 @@ class Lanes:
                 break  # and the other lanes
             its_turn, connection, request, handler = popleft()
             if its_turn is not turn:  # another connection's: what it costs is another's, too
-                now = self._settle(lane, turn, now, count, turn_bytes)
-                turn, turn_bytes, count = its_turn, 0, 0
+                now = self._settle(lane, owner, turn, now, count, turn_bytes)
+                turn, owner, turn_bytes, count = its_turn, connection, 0, 0
             body_bytes = len(request.body)
             turn_bytes += body_bytes
             count += 1
@@ -367,14 +373,17 @@ class Lanes:
                 answer = answer.encode()
             if not request.flag & ONEWAY_FLAG:
                 connection.write(answer)
-        self._settle(lane, turn, now, count, turn_bytes)
+        self._settle(lane, owner, turn, now, count, turn_bytes)
 
-    def _settle(self, lane: Lane, turn: Turn, since: float, count: int, body_bytes: int) -> float:
+    def _settle(
+        self, lane: Lane, owner: ServerConnection, turn: Turn, since: float, count: int, body_bytes: int
+    ) -> float:
         """So many requests of a turn were served since then: book what they took. Returns the time."""
         now = time.monotonic()
         seconds = now - since
         if seconds > LONG_SECONDS:
             seconds = self.own_seconds(since, now)
+        self.served += seconds
         seconds += turn.read_seconds
         turn.read_seconds = 0.0
         turn.left -= count
@@ -386,14 +395,12 @@ class Lanes:
         lane.queued_bytes -= body_bytes
         if turn.has_more and not turn.left:
             turn.has_more = False
-            self.park(turn.connection, is_new=False)
+            self.park(owner, is_new=False)
         return now
 
     def _is_expired(self, lane: Lane, turn: Turn, request: RemotingCommand) -> bool:
-        """Whether the loop has worked for others too long since the request came, and its sender will be told so."""
-        if request.flag & ONEWAY_FLAG:
-            return False
-        return time.thread_time() - turn.worked > lane.wait_seconds_max
+        """Whether others were served for too long since the request came, and its sender will be told so."""
+        return not request.flag & ONEWAY_FLAG and self.served - turn.served >= lane.wait_seconds_max
 
     # -- handlers that take longer ------------------------------------------------------------------------------------
 

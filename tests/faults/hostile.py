@@ -13,7 +13,10 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
+from appliance.bench.frames import send_fields
+from gantrymq.message.batch import encode_batch
+from gantrymq.message.model import Message, MessageQueue
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, LockBatchRequest, ProducerData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -109,12 +112,84 @@ async def headers(port: int) -> None:
         draining.cancel()
 
 
+def pouring(*requests: RemotingCommand) -> Callable[[int], Awaitable[None]]:
+    """A client that sends these over and over as fast as they are taken, and reads the answers away."""
+    frames = [request.encode() for request in requests]
+
+    async def pour(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        draining = asyncio.create_task(swallow(reader))
+        try:
+            while True:
+                writer.write(frames[next(numbers) % len(frames)])
+                done["requests"] += 1
+                await writer.drain()
+                await asyncio.sleep(0)
+        finally:
+            draining.cancel()
+
+    return pour
+
+
+def sent(topic: str, properties: str = "", body: bytes = b"x" * 128, **changes: str) -> RemotingCommand:
+    code = RequestCode.SEND_BATCH_MESSAGE if changes.get("m") == "true" else RequestCode.SEND_MESSAGE_V2
+    return RemotingCommand.request(code, send_fields("hostile", topic, 0, properties) | changes, body)
+
+
+async def new_topics(port: int) -> None:
+    """A topic that nobody heard of with each message."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    draining = asyncio.create_task(swallow(reader))
+    try:
+        while True:
+            writer.write(sent(f"New{next(numbers)}").encode())
+            done["topics"] += 1
+            await writer.drain()
+            await asyncio.sleep(0)
+    finally:
+        draining.cancel()
+
+
+def many_subscriptions(count: int) -> RemotingCommand:
+    wanted = [SubscriptionData(f"T{number}") for number in range(count)]
+    body = HeartbeatData("c@1", [], [ConsumerData("Hostile", subscription_data_set=wanted)]).to_json()
+    return RemotingCommand.request(RequestCode.HEART_BEAT, body=body)
+
+
+def many_locks(count: int) -> RemotingCommand:
+    queues = [MessageQueue("T", "broker-a", number) for number in range(count)]
+    return RemotingCommand.request(RequestCode.LOCK_BATCH_MQ, body=LockBatchRequest("Hostile", "c", queues).to_json())
+
+
+PULL = {
+    "consumerGroup": "Hostile", "topic": "Flood", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32",
+    "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "0", "subVersion": "0",
+}  # fmt: skip
+QUERY = {"topic": "Flood", "maxNum": "64", "beginTimestamp": "0", "endTimestamp": "9999999999999"}
+
+
 async def swallow(reader: asyncio.StreamReader) -> None:
     while await reader.read(1 << 16):
         done["answers"] += 1
 
 
 KINDS: dict[str, Callable[[int], Awaitable[None]]] = {
+    "sends": pouring(sent("Flood")),
+    "oneway": pouring(sent("Flood").mark_oneway()),
+    "keys": pouring(sent("Flood", "KEYS\x01" + " ".join(f"k{number}" for number in range(4000)) + "\x02")),
+    "allowed_keys": pouring(sent("Flood", "KEYS\x01" + " ".join(f"k{number}" for number in range(64)) + "\x02")),
+    "batches": pouring(sent("Flood", body=encode_batch([Message("Flood", b"x")] * 4000), m="true")),
+    "subscriptions": pouring(many_subscriptions(4000)),
+    "locks": pouring(many_locks(10_000), many_locks(1024)),
+    "topics": new_topics,
+    "conditions": pouring(
+        RemotingCommand.request(
+            RequestCode.PULL_MESSAGE,
+            PULL | {"expressionType": "SQL92", "subscription": " OR ".join(f"a{n} = {n}" for n in range(200))},
+        )
+    ),
+    "queries": pouring(RemotingCommand.request(RequestCode.QUERY_MESSAGE, QUERY | {"key": "k7"})),
+    "tables": pouring(*(RemotingCommand.request(code) for code in (21, 28, 43, 201))),
     "come_and_go": come_and_go,
     "half_frames": half_frames,
     "beats": beats,

@@ -172,21 +172,25 @@ def test_a_process_that_stood_still_serves_what_it_had_read(clock: Clock) -> Non
     scene = Scene(clock)
     connection, _ = scene.connect()
     connection.data_received(requests(FLOOD))
-    clock.now += 60.0  # stopped, or others had the core: its CPU's clock stands
+    clock.now += 60.0  # stopped, or others had the core
     scene.rounds_until(FLOOD)
     assert scene.served == list(range(FLOOD))
     assert scene.lanes.by_name["fast"].expired == 0
 
 
-def test_who_waited_while_others_were_worked_for_is_told_but_oneway_is_served(clock: Clock) -> None:
+def test_who_waited_while_others_were_served_is_told_but_oneway_is_served(clock: Clock) -> None:
+    """What was read ahead took longer than all that came before it: that no measuring foresees."""
     scene = Scene(clock)
+    dear, _ = scene.connect()
     connection, wire = scene.connect()
-    connection.data_received(requests(1, 0))
-    scene.lanes._round()  # what its requests take is known now
-    connection.data_received(requests(1, 1) + requests(1, 2, is_oneway=True))
-    clock.work(1.0)
+    for each in (dear, connection):
+        each.data_received(requests(1, 0))
+        scene.lanes._round()  # what its requests take is known now
+    dear.data_received(requests(2, 10) + requests(1, 1, cost=1.0))
+    connection.data_received(requests(1, 2) + requests(1, 3, is_oneway=True))
     scene.lanes._round()
-    assert scene.served == [0, 2]
+    scene.lanes._round()
+    assert scene.served == [0, 0, 10, 11, 1, 3]
     assert b"[TIMEOUT_CLEAN_QUEUE]" in wire.written
     assert scene.lanes.by_name["fast"].expired == 1
 
@@ -316,7 +320,7 @@ def test_a_peer_that_does_not_read_stays_unread_though_its_turn_came(clock: Cloc
 def test_a_lane_of_costly_requests_lets_the_others_in_after_a_few(clock: Clock) -> None:
     scene = Scene(clock, LaneLimits(1000))
     connection, _ = scene.connect()
-    connection.turn = Turn(connection, connection.account)
+    connection.turn = Turn(connection.account)
     connection.turn.arrived = clock.now
     for opaque in range(200):
         request = RemotingCommand.request(CODE, {"cost": "0.01"})

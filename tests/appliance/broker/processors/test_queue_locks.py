@@ -18,6 +18,7 @@ from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, LockBatchRequest, LockBatchResponse, ProducerData
+from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import tool_at
 from tests.appliance.broker.processors.unopened import ask, unopened_broker
@@ -115,6 +116,7 @@ async def test_thousands_are_locked_in_slices(broker: BrokerController, monkeypa
 async def test_as_many_as_a_body_holds_are_locked_over_a_socket(tmp_path: Path) -> None:
     queues = [MessageQueue("orders", "broker-a", queue_id) for queue_id in range(20_000)]
     async with tool_at(tmp_path) as tool:
+        assert (await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"lockQueuesMax=20001")).code == 0
         body = LockBatchRequest("g", "c", queues).to_json()
         assert LockBatchResponse.from_json((await tool.ask(LOCK, body=body)).body).lock_ok_mq_set == queues
         wrong = LockBatchRequest("g", "c", [*queues, MessageQueue("t" * 256, "b", 0)]).to_json()
