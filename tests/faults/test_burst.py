@@ -21,7 +21,11 @@ import psutil
 import pytest
 
 from appliance.bench import wire
+from gantrymq.client.producer import Producer
+from gantrymq.message.model import Message
 from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
 from tests.conftest import time_limit
 from tests.faults.burst import QUEUES, TOPIC
 from tests.faults.test_overload import beat, broker_process, store_one, timed
@@ -120,6 +124,19 @@ async def test_none_fails_and_all_are_stored(tmp_path: Path, machine: Machine, c
         assert max(waits) < allowed
 
 
+@pytest.mark.parametrize("machine", [calm, a_tenth_of_a_core])
+async def test_our_own_producer_gathers_sends_and_none_fails(tmp_path: Path, machine: Machine) -> None:
+    """It met refusals, too: of a list of 20 000, and of sends that a program makes at once."""
+    count, at_once = (20_000, 8_000) if machine is calm else (4_000, 2_000)
+    with LocalCluster(tmp_path) as cluster:
+        wire.create_topic(cluster.broker_address, TOPIC, len(QUEUES))
+        async with Producer(cluster.namesrv_address, timeout_s=60) as producer, machine(broker_process(tmp_path)):
+            sent = await producer.send_many([Message(TOPIC, b"x" * 900) for _ in range(count)])
+            gathered = await asyncio.gather(*(producer.send(Message(TOPIC, b"x" * 900)) for _ in range(at_once)))
+        assert len(sent) + len(gathered) == count + at_once
+        await all_stored(cluster.broker_address, count + at_once)
+
+
 @contextlib.asynccontextmanager
 async def burst(address: str, connections: int, count: int) -> AsyncIterator[asyncio.subprocess.Process]:
     """The program, from when it is connected."""
@@ -141,11 +158,22 @@ async def burst(address: str, connections: int, count: int) -> AsyncIterator[asy
             await program.wait()
 
 
+async def pull(client: RemotingClient, address: str) -> None:
+    """One message of the topic that the modest client sends to."""
+    fields = {
+        "consumerGroup": "Modest", "topic": "Flood", "queueId": "0", "queueOffset": "0", "maxMsgNums": "1",
+        "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0",
+        "expressionType": "TAG",
+    }  # fmt: skip
+    answer = await client.invoke(address, RemotingCommand.request(RequestCode.PULL_MESSAGE, fields), timeout_s=30)
+    assert answer.code == ResponseCode.SUCCESS and answer.body
+
+
 async def probe(
     client: RemotingClient, address: str, program: asyncio.subprocess.Process
 ) -> tuple[dict[str, int], list[float]]:
-    """Heartbeats and sends of a modest client until the burst is answered: its answers by code; seconds waited."""
-    actions: tuple[Callable[[RemotingClient, str], Awaitable[None]], ...] = (store_one, beat)
+    """Sends, heartbeats and pulls of a modest client until the burst is answered: its codes; seconds waited."""
+    actions: tuple[Callable[[RemotingClient, str], Awaitable[None]], ...] = (store_one, beat, pull)
     assert program.stdout is not None
     answered = asyncio.create_task(program.stdout.readline())
     waits: list[float] = []
