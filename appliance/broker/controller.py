@@ -60,7 +60,8 @@ from appliance.heap import ReturnOfMemory
 from appliance.live_config import LiveConfig
 from appliance.properties_file import PropertiesFile
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lanes import QUEUED_MESSAGES_BYTES_MAX, LaneLimits, Lanes, Route
+from appliance.remoting.lane import QUEUED_MESSAGES_BYTES_MAX, LaneLimits, Route
+from appliance.remoting.lanes import Lanes
 from appliance.remoting.pull_request import PullRequest
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls

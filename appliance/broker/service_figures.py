@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from appliance.remoting.acceptor import files_max
-from appliance.remoting.lanes import Lane
+from appliance.remoting.lane import Lane
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from appliance.remoting.lanes import Lane, Lanes
+from appliance.remoting.lane import Lane
+from appliance.remoting.lanes import Lanes
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)

@@ -32,7 +32,8 @@ from appliance.namesrv.route_changes import RouteChanges
 from appliance.namesrv.route_info import RouteInfoManager
 from appliance.properties_file import PropertiesFile
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lanes import LaneLimits, Lanes
+from appliance.remoting.lane import LaneLimits
+from appliance.remoting.lanes import Lanes
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls
 from appliance.tasks import running

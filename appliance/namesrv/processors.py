@@ -16,7 +16,7 @@ from appliance.errors import BrokerError
 from appliance.namesrv.kv_config import ORDER_TOPIC_NAMESPACE
 from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity, MasterAddresses
 from appliance.remoting.header_fields import int_field, long_field, text_field
-from appliance.remoting.lanes import Answer, Route
+from appliance.remoting.lane import Answer, Route
 from appliance.remoting.request_body import read_body
 from appliance.remoting.settings_request import change_settings
 from gantrymq.errors import BodyError

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Generator
 
 from appliance.errors import BrokerError
-from appliance.remoting.lanes import QUEUED_BYTES_MAX, Answer
+from appliance.remoting.lane import QUEUED_BYTES_MAX, Answer
 from appliance.slices import in_turns
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.registration import finished

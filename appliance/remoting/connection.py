@@ -18,7 +18,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from appliance.remoting.lanes import LONG_SECONDS, Lane, Route, Turn, failure_answer
+from appliance.remoting.failure import failure_answer
+from appliance.remoting.lane import Lane, Route, Turn
+from appliance.remoting.lanes import LONG_SECONDS
 from appliance.remoting.typed import decode_request, decode_request_with_fields
 from appliance.remoting.typed_request import TypedRequest
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
@@ -85,6 +87,7 @@ class ServerConnection(asyncio.Protocol):
         self.held_bytes = 0  # read and not served yet; may be part of a frame
         self.frame_count_seen = 0  # at the server's last look
         self.stuck_since = 0.0  # monotonic: since when no frame was completed, though bytes are held
+        self._has_more = False  # than it could submit in its last turn
         self._is_parked = False  # waits for its turn
         self._is_reading_paused = False
         self._awaits_work = False  # waits until less of what it asked for is under way
@@ -138,36 +141,9 @@ class ServerConnection(asyncio.Protocol):
         if turn.left:
             turn = self.turn = Turn(account)
         turn.arrived, turn.served = now, lanes.served
-        count_max = lanes.requests_wanted(account)
-        was_parked, self._is_parked, has_more = self._is_parked, False, False
-        count = body_bytes = 0
-        next_command, routes, access, submit = self._protocol.next_command, self._routes, self._access, lanes.submit
+        was_parked, self._is_parked, body_bytes = self._is_parked, False, 0
         try:
-            if self._held is not None:
-                lane, route, held = self._held
-                if submit(lane, self, held, route):
-                    self._held = None
-                    body_bytes += len(held.body)
-                else:
-                    has_more = True
-            while not has_more and not self._is_discarding and (command := next_command()) is not None:
-                if command.flag & RESPONSE_FLAG:
-                    self._answer_arrived(command)
-                elif (entry := routes.get(command.code)) is not None:
-                    if (access is None or self._is_let_in(access, command)) and (
-                        self._transport is not None or self._is_for_nobody(entry[0], command)
-                    ):
-                        if submit(entry[0], self, command, entry[1]):
-                            body_bytes += len(command.body)
-                        else:
-                            self._held = (*entry, command)
-                            has_more = True
-                else:
-                    self._answer_unknown(command)
-                count += 1
-                if count >= count_max:
-                    has_more = self._held is not None or self._protocol.pending_bytes > 0
-                    break
+            body_bytes = self._submit(lanes.requests_wanted(account))
         except FrameError as exc:
             self._server.warn("bad frame", self, why=str(exc))
             self.close(f"bad frame: {exc}")
@@ -178,8 +154,7 @@ class ServerConnection(asyncio.Protocol):
         if not turn.left:  # nothing to wait with until it is served
             account.charge(turn.read_seconds)
             turn.read_seconds = 0.0
-        self.frame_count += count
-        has_more = has_more and not self._is_discarding
+        has_more = self._has_more and not self._is_discarding
         if has_more != was_parked:
             (lanes.begin_waiting if has_more else lanes.end_waiting)(account)
         if has_more:
@@ -187,6 +162,46 @@ class ServerConnection(asyncio.Protocol):
         self._note_held_bytes()
         if has_more or self._is_reading_paused:
             self._pause_or_resume()
+
+    def _submit(self, count_max: int) -> int:
+        """Give up to `count_max` requests to their lanes, and note whether there are more; returns their bodies' bytes.
+
+        One whose lane is full is held: it stays the first. Raises FrameError.
+        """
+        self._has_more = False
+        count = body_bytes = 0
+        next_command, routes, access, submit = (
+            self._protocol.next_command,
+            self._routes,
+            self._access,
+            self._lanes.submit,
+        )
+        if self._held is not None:
+            lane, route, held = self._held
+            if not submit(lane, self, held, route):
+                self._has_more = True
+                return 0
+            self._held = None
+            body_bytes += len(held.body)
+        while not self._is_discarding and (command := next_command()) is not None:
+            if command.flag & RESPONSE_FLAG:
+                self._answer_arrived(command)
+            elif (entry := routes.get(command.code)) is None:
+                self._answer_unknown(command)
+            elif (access is None or self._is_let_in(access, command)) and (
+                self._transport is not None or self._is_for_nobody(entry[0], command)
+            ):
+                if not submit(entry[0], self, command, entry[1]):
+                    self._held = (*entry, command)
+                    self._has_more = True
+                    break
+                body_bytes += len(command.body)
+            count += 1
+            if count >= count_max:
+                self._has_more = self._protocol.pending_bytes > 0
+                break
+        self.frame_count += count
+        return body_bytes
 
     def _park(self, *, is_new: bool = True) -> None:
         """Wait for a turn; or first for the end of what is under way, if that is much already."""

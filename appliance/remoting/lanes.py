@@ -24,25 +24,21 @@ of these; coroutines run as tasks, in slices, and count as queued until they end
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from appliance.errors import BrokerError
 from appliance.fair_turns import Account, Ledger, TurnQueue
+from appliance.remoting.failure import failure_answer
+from appliance.remoting.lane import Answer, Handler, Lane, LaneLimits, Route, Turn
 from appliance.remoting.metered import metered
 from appliance.slices import paid_by, turnstile
-from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 
 if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
-
-logger = logging.getLogger(__name__)
 
 ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and timers between rounds
 LANE_SECONDS_MAX = 0.002  # of one lane in it: there are requests that cost as much as hundreds
@@ -55,110 +51,6 @@ BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # bodies queued, above which connection
 BEGUN_MAX = 64  # coroutines of one connection under way, before it is read on
 LONG_SECONDS = 0.001  # a stretch above it may be another process's: the CPU's clock decides
 WORKED_SECONDS_OLD_MAX = 0.010  # how old what that clock said may be
-REMARK_CHARS_MAX = 2048
-QUEUED_BYTES_MAX = 64 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
-QUEUED_MESSAGES_BYTES_MAX = 256 * 1024 * 1024  # where they are messages
-
-Answer = RemotingCommand | bytes | None
-Handler = Callable[[Any, "ServerConnection", RemotingCommand], "Answer | Awaitable[Answer]"]
-
-
-class Route(NamedTuple):
-    """Who serves a request code, and in which lane it waits."""
-
-    handler: Handler
-    lane: str
-
-
-@dataclass(frozen=True)
-class LaneLimits:
-    """capacity: requests; wait_ms_max: how long one may wait before it is refused (None: as long as it takes)."""
-
-    capacity: int
-    wait_ms_max: int | None = None
-    queued_bytes_max: int = QUEUED_BYTES_MAX
-
-
-class Turn:
-    """Requests that one connection brought at once.
-
-    arrived: monotonic seconds when they were taken from its bytes. served: what the lanes had served until then, in
-    seconds. request_seconds: what one of them was expected to take; prepaid: what was charged for it when it was
-    queued. read_seconds: what reading them took, not charged yet. left: of them, not served yet. has_more: the
-    connection has more at hand, and is parked when these are served: what it brought first stays first.
-    """
-
-    __slots__ = (
-        "account",
-        "arrived",
-        "has_more",
-        "left",
-        "prepaid",
-        "read_seconds",
-        "request_seconds",
-        "served",
-    )
-
-    def __init__(self, account: Account) -> None:
-        self.account = account
-        self.arrived = self.served = 0.0
-        self.left = 0
-        self.has_more = False
-        self.request_seconds = self.prepaid = self.read_seconds = 0.0
-
-
-class Lane:
-    """One bounded queue of requests with its watermarks."""
-
-    __slots__ = (
-        "capacity",
-        "expired",
-        "name",
-        "oneway_refused",
-        "queue",
-        "queued_bytes",
-        "queued_bytes_max",
-        "rejected",
-        "running",
-        "served",
-        "size_peak",
-        "wait_peak",
-        "wait_seconds_max",
-    )
-
-    def __init__(self, name: str, limits: LaneLimits) -> None:
-        self.name = name
-        self.set_limits(limits)
-        self.queue: deque[tuple[Turn, ServerConnection, RemotingCommand, Handler]] = deque()
-        self.queued_bytes = 0
-        self.running = 0  # coroutines under way
-        self.served = 0
-        self.rejected = 0
-        self.expired = 0
-        self.oneway_refused = 0  # of the rejected: nobody was told
-        self.size_peak = 0  # since the last look at the watermarks
-        self.wait_peak = 0.0  # seconds, likewise
-
-    def set_limits(self, limits: LaneLimits) -> None:
-        """Take other limits from now on; what already waits stays."""
-        self.capacity = limits.capacity
-        self.queued_bytes_max = limits.queued_bytes_max
-        self.wait_seconds_max = limits.wait_ms_max / 1000 if limits.wait_ms_max is not None else float("inf")
-
-    @property
-    def size(self) -> int:
-        """Requests waiting or under way."""
-        return len(self.queue) + self.running
-
-    def head_wait_ms(self) -> int:
-        """How long the oldest waiting request has waited, ms; 0 when none waits."""
-        return int((time.monotonic() - self.queue[0][0].arrived) * 1000) if self.queue else 0
-
-    def take_peaks(self) -> tuple[int, int]:
-        """Greatest size and wait (ms) since the last call."""
-        peaks = self.size_peak, int(self.wait_peak * 1000)
-        self.size_peak, self.wait_peak = self.size, 0.0
-        return peaks
 
 
 class Lanes:
@@ -470,32 +362,3 @@ def _let_others_first(queue: deque[tuple[Turn, ServerConnection, RemotingCommand
         if queue[0][0] is not turn:
             return
         queue.append(queue.popleft())
-
-
-def failure_answer(request: RemotingCommand, exc: Exception) -> RemotingCommand:
-    """The only place where an exception becomes an answer."""
-    if isinstance(exc, BrokerError):  # expected: the client is told which and why
-        return request.reply(exc.code, _clipped(str(exc)))
-    if isinstance(exc, BodyError | MessageRejected):
-        return request.reply(ResponseCode.INVALID_PARAMETER, _clipped(str(exc)))
-    if isinstance(exc, KeyError | ValueError) and (remark := _about_a_field(exc, request)) is not None:
-        return request.reply(ResponseCode.INVALID_PARAMETER, remark)
-    # a bug: told to us in full, to the client in a word
-    logger.error("handler failed", exc_info=exc, extra={"event": "handler_failed", "code": request.code})
-    return request.reply(ResponseCode.SYSTEM_ERROR, "system error")
-
-
-def _about_a_field(exc: KeyError | ValueError, request: RemotingCommand) -> str | None:
-    """A missing ext field raises KeyError with its name; a malformed one raises ValueError that quotes its text."""
-    if isinstance(exc, KeyError):
-        name = exc.args[0] if exc.args else None
-        is_field = isinstance(name, str) and name not in request.ext_fields
-        return f"header field {name} is missing" if is_field else None
-    text = str(exc)
-    named = [name for name, value in request.ext_fields.items() if repr(value) in text]
-    return f"header field {' or '.join(named)} is malformed: {_clipped(text)}" if named else None
-
-
-def _clipped(remark: str) -> str:
-    """Remarks quote what peers wrote; nobody shall be sent much more than he asked."""
-    return remark if len(remark) <= REMARK_CHARS_MAX else f"{remark[:REMARK_CHARS_MAX]}…"

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from appliance.remoting.connection import WRITE_BUFFER_HIGH_BYTES, AccessGate, ServerConnection
-from appliance.remoting.lanes import Lanes, Route
+from appliance.remoting.lane import Route
+from appliance.remoting.lanes import Lanes
 from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.plain_listener import PlainListener
 from appliance.remoting.tls import ServerTls

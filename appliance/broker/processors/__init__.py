@@ -20,7 +20,7 @@ from appliance.broker.processors import (
     send_back,
     transaction,
 )
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from gantrymq.remoting.codes import RequestCode
 
 HANDLERS: dict[int, Route] = {

@@ -16,7 +16,7 @@ from appliance.acl.account_book import AccountBook
 from appliance.acl.account_changes import delete_account, listing, update_account, update_white_addresses
 from appliance.acl.account_file import AccountFileError
 from appliance.errors import BrokerError
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand

@@ -10,7 +10,7 @@ from appliance.broker.stats import StatsItem as Counter
 from appliance.broker.stats import StatsWindow, window_of
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import quoted, text_field
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from appliance.remoting.settings_request import change_settings
 from gantrymq.remoting.bodies import BrokerStatsData, KVTable, StatsItem
 from gantrymq.remoting.codes import RequestCode, ResponseCode

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from appliance.broker.subscription_agreement import parties_of
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from appliance.remoting.request_body import read_body, read_document
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.remoting import fastjson

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from appliance.broker.reset_offset import ResetOrder, reset_targets
 from appliance.errors import BrokerError
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode

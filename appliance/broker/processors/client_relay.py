@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import FieldError, quoted
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from gantrymq.errors import BodyError, ConnectError, RequestTimeout
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.remoting import fastjson

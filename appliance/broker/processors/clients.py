@@ -10,7 +10,7 @@ from appliance.broker.sql_filter import SqlError
 from appliance.broker.topic_config import UNIT_SUB_FLAG
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from appliance.remoting.request_body import read_body
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names

@@ -11,7 +11,7 @@ from appliance.broker.hot_data import is_hot
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 

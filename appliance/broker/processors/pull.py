@@ -15,7 +15,7 @@ from appliance.broker.hot_data import is_hot
 from appliance.broker.long_polling import HeldPull
 from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from appliance.remoting.pull_request import PullFields, PullRequest
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import PERM_READ

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import int_field, long_field
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX
 from gantrymq.message.record import split_record
 from gantrymq.remoting.codes import RequestCode, ResponseCode

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from appliance.remoting.request_body import read_document
 from appliance.slices import in_slices
 from gantrymq.message.model import MessageQueue

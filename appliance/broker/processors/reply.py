@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from appliance.broker.processors.send import check_gate, check_permission, no_such_queue
 from appliance.broker.topic_config import UNIT_FLAG
 from appliance.errors import BrokerError
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from appliance.remoting.send_request import SendFields
 from gantrymq.errors import ConnectError, MessageRejected, RequestTimeout
 from gantrymq.message import properties as keys

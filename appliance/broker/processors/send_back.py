@@ -13,7 +13,7 @@ from appliance.broker.topic_config import UNIT_SUB_FLAG
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from gantrymq.errors import RecordError
 from gantrymq.message import ids
 from gantrymq.message import properties as keys

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from appliance.broker.transaction import half as halves
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import FieldError, int_field, long_field, quoted
-from appliance.remoting.lanes import Route
+from appliance.remoting.lane import Route
 from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.send_request import SendFields
 from gantrymq.errors import RecordError

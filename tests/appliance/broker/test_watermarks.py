@@ -9,7 +9,8 @@ import pytest
 
 from appliance.broker import watermarks
 from appliance.broker.watermarks import WatermarkLog
-from appliance.remoting.lanes import LaneLimits, Lanes
+from appliance.remoting.lane import LaneLimits
+from appliance.remoting.lanes import Lanes
 from tests.appliance.broker.processors.unopened import unopened_broker
 
 

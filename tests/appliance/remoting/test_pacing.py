@@ -11,16 +11,8 @@ import pytest
 from appliance.remoting import connection as connection_module
 from appliance.remoting import lanes as lanes_module
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lanes import (
-    BEGUN_MAX,
-    COSTLY_BODY_BYTES,
-    READ_AHEAD_SECONDS,
-    TURN_REQUESTS_MAX,
-    LaneLimits,
-    Lanes,
-    Route,
-    Turn,
-)
+from appliance.remoting.lane import LaneLimits, Route, Turn
+from appliance.remoting.lanes import BEGUN_MAX, COSTLY_BODY_BYTES, READ_AHEAD_SECONDS, TURN_REQUESTS_MAX, Lanes
 from appliance.remoting.server import RemotingServer
 from gantrymq.remoting.command import RemotingCommand
 

@@ -12,7 +12,8 @@ import pytest
 from appliance.errors import BrokerError
 from appliance.remoting import server as server_module
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lanes import LaneLimits, Lanes, Route
+from appliance.remoting.lane import LaneLimits, Route
+from appliance.remoting.lanes import Lanes
 from appliance.remoting.server import RemotingServer
 from appliance.socket_settings import SocketSettings
 from gantrymq.remoting.codes import ResponseCode

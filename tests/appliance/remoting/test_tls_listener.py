@@ -19,7 +19,8 @@ import uvloop
 from appliance.remoting import acceptor, tls_listener
 from appliance.remoting import tls as tls_module
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lanes import LaneLimits, Lanes, Route
+from appliance.remoting.lane import LaneLimits, Route
+from appliance.remoting.lanes import Lanes
 from appliance.remoting.log_limit import LINES_MAX
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import ServerTls
