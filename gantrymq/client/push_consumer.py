@@ -33,6 +33,7 @@ from gantrymq.client.queue_locks import RENEW_S, QueueLocks
 from gantrymq.client.rebalance import AllocateStrategy, allocate_averagely
 from gantrymq.client.request_reply import reply_to
 from gantrymq.client.results import SendResult
+from gantrymq.client.routes import REFRESH_S
 from gantrymq.client.running_info import ConsumeCounters, running_info
 from gantrymq.client.session import ClientSession, ConnectionOptions
 from gantrymq.client.stacks import stacks_of, workers_of
@@ -233,6 +234,8 @@ class PushConsumer:
         self._background.start(every(PERSIST_S, self._persist), "persist offsets")
         self._background.start(self._heartbeat_when_wanted(), "heartbeat on change")
         self._background.start(self._keep_balanced(), "rebalance")
+        if self._model is MessageModel.CLUSTERING:
+            self._background.start(self._find_all_retry_queues(), "find retry queues")
         if self._traces is not None:
             self._background.start(self._traces.run(), "send traces")
         if self._locks is not None:
@@ -281,6 +284,25 @@ class PushConsumer:
         await self._session.send_heartbeats()
         self._heartbeat_wanted.clear()
         await every(REBALANCE_S, self._rebalance, wake=self._assignment.rebalance_wanted)
+
+    async def _find_all_retry_queues(self) -> None:
+        """Each broker makes the retry topic at the first heartbeat, and tells the name server by itself.
+
+        A route that was asked for in between lacks brokers, and failed messages would wait there until the routes are
+        refreshed. So it is looked at again, less and less often, until it has all brokers or the usual pace is as good.
+        """
+        routes, pause_s = self._session.routes, SOON_S
+        while pause_s < REFRESH_S:
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+            known = [routes.known[topic] for topic in self._subscriptions if topic in routes.known]
+            brokers = {name for route in known for name in route.addresses}
+            retry = routes.known.get(self._retry_topic)
+            if retry is not None and brokers <= retry.addresses.keys():
+                return
+            with contextlib.suppress(GantryError):  # not there yet, or nobody to ask: the next look tells
+                if await routes.look_again(self._retry_topic):
+                    self._assignment.rebalance_wanted.set()
 
     async def _rebalance(self) -> None:
         await self._assignment.rebalance([*self._subscriptions])

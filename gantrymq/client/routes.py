@@ -112,6 +112,12 @@ class Routes:
         live = {name: found for route in self.known.values() for name, found in route.addresses.items()}
         self._addresses = live
 
+    async def look_again(self, topic: str) -> bool:
+        """Ask for one topic again; whether its route is another than before. Raises as `to_read`, ConnectError, …"""
+        before = self.known.get(topic)
+        self._learn(topic, await self._fetch(topic))
+        return self.known[topic] != before
+
     def address(self, broker_name: str, broker_id: int = 0) -> str | None:
         """The address of a broker's master (or of the one with that id), None when it is not known."""
         return self._addresses.get(broker_name, {}).get(broker_id)

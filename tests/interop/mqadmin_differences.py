@@ -107,7 +107,8 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(adminBrokerThreadPoolQueueCapacity|cleanFileForciblyForOthers|clusterTest|credentialsFile|maxStoreBytes|protectBrokerInterval"
+        ours=r"^(adminBrokerThreadPoolQueueCapacity|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile"
+        r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax|protectBrokerInterval"
         r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable"
         r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",
         theirs="",
