@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gantrymq.errors import ConfigError
-from store.config import setting
+from store.base.config import setting
 
 STAMP_WINDOW_MS_MIN = 1000
 

@@ -14,7 +14,7 @@ from appliance.socket_settings import SocketSettings
 from appliance.tls_settings import TlsSettings
 from gantrymq.errors import ConfigError
 from gantrymq.home import home_folder
-from store.config import setting
+from store.base.config import setting
 
 LOOPBACK = "127.0.0.1"
 WRITE_ACCESS = ("loopback", "signed", "any")  # see appliance/acl/namesrv_access.py

@@ -22,7 +22,7 @@ from appliance.properties_file import lines_of
 from appliance.setting_ranges import check_number
 from appliance.tls_settings import NOT_FROM_TLS_FILE
 from gantrymq.errors import ConfigError
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 
 
 def read_properties(text: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ DATA/namesrv/                 namesrv.properties, kvConfig.json
 DATA/brokers/<name>/          broker.properties, store/
 DATA/reports/                 lake, runs, install.json, gantry.format
 DATA/logs/                    one file a process, rotated
-DATA/gantry.format            which format the folder has (store/format_stamp.py)
+DATA/gantry.format            which format the folder has (store/startup/format_stamp.py)
 DATA/before-format-<n>/       what a start with a newer version has rewritten, as it was
 """
 

@@ -1,4 +1,4 @@
-"""The formats of an appliance's folders: the data folder, its stores, its reports (store/format_stamp.py says how).
+"""The formats of an appliance's folders: data folder, stores, reports. The stamps: store/startup/format_stamp.py.
 
 A number rises when an older program would misread what this one writes: another step at the end of its tuple.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from store.errors import NewerFormat, StampDamaged
-from store.format_stamp import STORE, FolderFormat, Step, bring_up_to_date, check_format
+from store.base.errors import NewerFormat, StampDamaged
+from store.startup.format_stamp import STORE, FolderFormat, Step, bring_up_to_date, check_format
 
 __all__ = ["DATA", "REPORTS", "STORE", "bring_up_to_date", "why_refused"]
 

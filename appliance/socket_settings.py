@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.protocol import FRAME_BYTES_MAX
-from store.config import setting
+from store.base.config import setting
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.tls import TlsConfig
-from store.config import setting
+from store.base.config import setting
 
 DISABLED, PERMISSIVE, ENFORCING = "disabled", "permissive", "enforcing"
 CLIENT_AUTH = ("none", "optional", "require")

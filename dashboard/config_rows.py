@@ -19,7 +19,7 @@ from appliance.config_loader import parse_value, settings_by_key
 from appliance.ignored_settings import IGNORED
 from appliance.setting_ranges import describe_range
 from gantrymq.errors import ConfigError
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 
 MASK = "******"
 VALUE_CHARS_MAX = 1000

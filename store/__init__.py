@@ -10,10 +10,9 @@
 A file has its full size from birth and is sparse. What is promised, and what a crash leaves, stands in recovery.py.
 """
 
-from store.config import MessageStoreConfig
-from store.errors import NewerFormat, StampDamaged, StoreDamaged, StoreError, StoreLocked, StoreNotRunning
-from store.message_store import MessageStore
-from store.results import (
+from store.base.config import MessageStoreConfig
+from store.base.errors import NewerFormat, StampDamaged, StoreDamaged, StoreError, StoreLocked, StoreNotRunning
+from store.base.results import (
     ConsumeQueueUnit,
     GetMessageResult,
     GetMessageStatus,
@@ -24,7 +23,8 @@ from store.results import (
     StoreMessage,
     TagFilter,
 )
-from store.running_state import RunningFlags
+from store.base.running_state import RunningFlags
+from store.message_store import MessageStore
 
 __all__ = [
     "ConsumeQueueUnit",

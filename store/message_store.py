@@ -11,21 +11,21 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 
-from store import recovery
-from store.checkpoint import AbortMarker, Checkpoint, StoreLock, Synced
-from store.config import MessageStoreConfig
-from store.discard import Discard
-from store.disk_share import DiskShares
-from store.disk_space import DiskForecast
-from store.dispatch import BitmapOf
-from store.errors import StoreNotRunning
-from store.flush import LogFlusher, QueueFlusher
-from store.format_stamp import STORE, bring_up_to_date
-from store.index_rebuild import IndexRebuilder
-from store.read_ahead import read_places
-from store.retention import Cleaner
-from store.running_state import RunningFlags
-from store.transient_pool import Committer
+from store.base.config import MessageStoreConfig
+from store.base.errors import StoreNotRunning
+from store.base.running_state import RunningFlags
+from store.index.rebuild import IndexRebuilder
+from store.log.transient_pool import Committer
+from store.startup import recovery
+from store.startup.checkpoint import AbortMarker, Checkpoint, StoreLock, Synced
+from store.startup.dispatch import BitmapOf
+from store.startup.format_stamp import STORE, bring_up_to_date
+from store.upkeep.discard import Discard
+from store.upkeep.disk_share import DiskShares
+from store.upkeep.disk_space import DiskForecast
+from store.upkeep.flush import LogFlusher, QueueFlusher
+from store.upkeep.read_ahead import read_places
+from store.upkeep.retention import Cleaner
 from store.writable_store import WritableStore
 
 logger = logging.getLogger(__name__)

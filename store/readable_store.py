@@ -12,22 +12,22 @@ from pathlib import Path
 
 from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import SCHEDULE_TOPIC
-from store.commit_log import CommitLog
-from store.config import MessageStoreConfig
-from store.consume_queue_ext import ADDRESS_MAX, ExtUnit
-from store.consume_queue_table import ConsumeQueueTable
-from store.content_filter import ContentFilter
-from store.delay import DelayLevels
-from store.disk_space import disk_ratio
-from store.dispatch import Dispatcher
-from store.errors import StoreNotRunning
-from store.index_service import IndexService
+from store.base.config import MessageStoreConfig
+from store.base.delay import DelayLevels
+from store.base.errors import StoreNotRunning
+from store.base.results import ConsumeQueueUnit, GetMessageResult, QueryMessageResult, TagFilter
+from store.base.running_state import RunningFlags, RunningState
+from store.base.stats import StoreStatsService
+from store.index.service import IndexService
+from store.log.commit_log import CommitLog
+from store.queues.consume_queue_ext import ADDRESS_MAX, ExtUnit
+from store.queues.consume_queue_table import ConsumeQueueTable
+from store.queues.content_filter import ContentFilter
+from store.queues.repair import UnitMender
+from store.queues.tags import TagsCodes
 from store.reader import StoreReader
-from store.results import ConsumeQueueUnit, GetMessageResult, QueryMessageResult, TagFilter
-from store.running_state import RunningFlags, RunningState
-from store.stats import StoreStatsService
-from store.tags_codes import TagsCodes
-from store.unit_mender import UnitMender
+from store.startup.dispatch import Dispatcher
+from store.upkeep.disk_space import disk_ratio
 
 THREADS = 4  # for what waits for the disk
 

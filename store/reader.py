@@ -14,22 +14,22 @@ import struct
 from gantrymq.errors import RecordError
 from gantrymq.message import record
 from gantrymq.message.model import MessageExt
-from store.commit_log import CommitLog
-from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
-from store.config import MessageStoreConfig
-from store.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
-from store.consume_queue_ext import ADDRESS_MAX
-from store.consume_queue_table import ConsumeQueueTable
-from store.content_filter import ContentFilter
-from store.index_service import IndexService
-from store.results import (
+from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.base.config import MessageStoreConfig
+from store.base.results import (
     ConsumeQueueUnit,
     GetMessageResult,
     GetMessageStatus,
     QueryMessageResult,
     TagFilter,
 )
-from store.unit_mender import UnitMender, are_messages, are_plausible
+from store.index.service import IndexService
+from store.log.commit_log import CommitLog
+from store.queues.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
+from store.queues.consume_queue_ext import ADDRESS_MAX
+from store.queues.consume_queue_table import ConsumeQueueTable
+from store.queues.content_filter import ContentFilter
+from store.queues.repair import UnitMender, are_messages, are_plausible
 
 FILTER_UNITS_MIN = 800  # RocketMQ reads so many units at once for a filter: 16000 bytes
 UNITS_PER_LOOK = 128

@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 
 from gantrymq.message import properties as names
 from gantrymq.message import record, sysflag
-from store.batch_builder import build_batch, head_with_v6
-from store.config import MessageStoreConfig
-from store.consume_queue import UNIT
-from store.delay import DELAY_HINT, DELAY_MARK
-from store.index_service import PENDING_MAX
+from store.base.config import MessageStoreConfig
+from store.base.delay import DELAY_HINT, DELAY_MARK
+from store.base.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
+from store.base.timer import TIMER_MARK, TimerRules, without_timer
+from store.batch import build_batch, head_with_v6
+from store.index.service import PENDING_MAX
+from store.queues.consume_queue import UNIT
+from store.queues.topic_slot import TopicSlot
 from store.readable_store import ReadableStore
-from store.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
-from store.timer import TIMER_MARK, TimerRules, without_timer
-from store.topic_slot import TopicSlot
 
 # (topic, queue id, queue offset of the first message, tags codes of all): once for each put, single or batch
 ArrivalListener = Callable[[str, int, int, Sequence[int]], None]

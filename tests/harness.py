@@ -16,7 +16,7 @@ from appliance.bench.gantry import GantryPeer
 from appliance.broker.controller import BrokerController
 from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 from tests.any_disk import ANY_DISK
 
 SMALL_STORE: dict[str, Any] = {

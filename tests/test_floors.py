@@ -81,13 +81,13 @@ ROOMS = {
     "gantrymq.home": Room(()),
     "store": Room(("gantrymq.errors", "gantrymq.home", "gantrymq.message", "store")),
     "appliance": Room(("gantrymq", *SHARED)),
-    "appliance.config": Room(("gantrymq", "store.config", *SHARED)),
-    "appliance.config_loader": Room(("gantrymq", "store.config", *SHARED)),
-    "appliance.live_config": Room(("gantrymq", "store.config", *SHARED)),
-    "appliance.formats": Room(("store.errors", "store.format_stamp")),
-    "appliance.socket_settings": Room(("gantrymq", "store.config")),
-    "appliance.tls_settings": Room(("gantrymq", "store.config")),
-    "appliance.acl_settings": Room(("gantrymq", "store.config")),
+    "appliance.config": Room(("gantrymq", "store.base.config", *SHARED)),
+    "appliance.config_loader": Room(("gantrymq", "store.base.config", *SHARED)),
+    "appliance.live_config": Room(("gantrymq", "store.base.config", *SHARED)),
+    "appliance.formats": Room(("store.base.errors", "store.startup.format_stamp")),
+    "appliance.socket_settings": Room(("gantrymq", "store.base.config")),
+    "appliance.tls_settings": Room(("gantrymq", "store.base.config")),
+    "appliance.acl_settings": Room(("gantrymq", "store.base.config")),
     "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED), ("msgspec", "orjson")),
     "appliance.acl": Room(
         ("gantrymq", "appliance.acl", "appliance.remoting.header_fields", "appliance.remoting.request_body", *SHARED),
@@ -111,7 +111,9 @@ ROOMS = {
         ("gantrymq", "store", "appliance.bench.disk_marks", "appliance.bench.machine_load", *SHARED)
     ),
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "psutil", "uvloop")),
-    "appliance.cli.preflight": Room(("gantrymq.errors", "store.config", "store.disk_space", "appliance"), ("psutil",)),
+    "appliance.cli.preflight": Room(
+        ("gantrymq.errors", "store.base.config", "store.upkeep.disk_space", "appliance"), ("psutil",)
+    ),
     "appliance.cli.store": Room(("gantrymq", "store", "appliance"), ("orjson",)),
     "appliance.cli.store_output": Room(("gantrymq", "store", "appliance"), ("orjson",)),
     "appliance.__main__": Room(("gantrymq.errors", "appliance")),
@@ -119,7 +121,7 @@ ROOMS = {
         ("gantrymq", "dashboard", LOG_LIMIT, *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
-    "dashboard.config_rows": Room(("gantrymq", "store.config", "dashboard", *SHARED)),  # settings, as declared
+    "dashboard.config_rows": Room(("gantrymq", "store.base.config", "dashboard", *SHARED)),  # settings, as declared
     "dashboard.reports_schedule": Room(
         (
             "gantrymq",
@@ -170,7 +172,7 @@ def imports_of(path: Path) -> Iterator[Import]:
             if node.level:
                 above = package.split(".")[: len(package.split(".")) - node.level + 1]
                 base = ".".join([*above, *([base] if base else [])])
-            for alias in node.names:  # `from store import config` reaches store.config
+            for alias in node.names:  # `from store import config` reaches store.base.config
                 whole = f"{base}.{alias.name}"
                 yield Import(module, whole if is_module(whole) else base, path, node.lineno)
 
@@ -213,7 +215,7 @@ def test_imports_point_down_and_rooms_do_not_know_each_other(package: str) -> No
 
 
 def test_an_import_that_points_up_is_seen() -> None:
-    up = Import("store.commit_log", "appliance.broker.controller", ROOT / "store/commit_log.py", 1)
+    up = Import("store.log.commit_log", "appliance.broker.controller", ROOT / "store/log/commit_log.py", 1)
     sideways = Import("appliance.namesrv.controller", "appliance.broker.filter", ROOT / "x.py", 1)
     django = Import("appliance.broker.controller", "django.conf", ROOT / "x.py", 1)
     assert not any(is_allowed(item) for item in (up, sideways, django))

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from store import file_bytes
+from store.base import file_bytes
 
 RECORD_BYTES = 1200
 RECORDS_A_TURN = 16

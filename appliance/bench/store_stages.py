@@ -22,9 +22,9 @@ from gantrymq.message import ids, properties
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from store import MessageStore, MessageStoreConfig, StoreBatch, StoreMessage
-from store.batch_builder import build_batch
-from store.log_scan import scan_file
-from store.mapped_file import MappedFile
+from store.batch import build_batch
+from store.log.mapped_file import MappedFile
+from store.log.scan import scan_file
 
 HOST = ids.encode_host("127.0.0.1", 10911)
 BODY_BYTES = 1024

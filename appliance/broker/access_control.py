@@ -14,7 +14,7 @@ from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullRequest
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import Credentials
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 from store.message_store import MessageStore
 
 

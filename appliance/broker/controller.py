@@ -70,9 +70,9 @@ from gantrymq.message.ids import encode_host
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.config import MessageStoreConfig
-from store.format_stamp import STORE, check_format
+from store.base.config import MessageStoreConfig
 from store.message_store import MessageStore
+from store.startup.format_stamp import STORE, check_format
 
 logger = logging.getLogger(__name__)
 

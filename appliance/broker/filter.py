@@ -18,9 +18,9 @@ from gantrymq.message import topics
 from gantrymq.message.properties import decode_properties, string_hash_code
 from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.codes import ResponseCode
-from store.consume_queue_ext import ExtUnit
-from store.content_filter import ContentFilter
-from store.results import TagFilter
+from store.base.results import TagFilter
+from store.queues.consume_queue_ext import ExtUnit
+from store.queues.content_filter import ContentFilter
 
 SUB_ALL = "*"
 SQL92 = "SQL92"

@@ -17,7 +17,7 @@ from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullRequest
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.content_filter import ContentFilter
+from store.queues.content_filter import ContentFilter
 
 PropertiesOf = Callable[[str, int, int, int], list[bytes]]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import OFFSET_MOVED_EVENT
 from gantrymq.remoting import fastjson
-from store.results import PutMessageStatus, StoreMessage
+from store.base.results import PutMessageStatus, StoreMessage
 
 if TYPE_CHECKING:
     from store.message_store import MessageStore

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from appliance.broker.filter import Wanted, is_wanted
-from store.consume_queue_ext import ADDRESS_MAX, ExtUnit
-from store.results import ConsumeQueueUnit
+from store.base.results import ConsumeQueueUnit
+from store.queues.consume_queue_ext import ADDRESS_MAX, ExtUnit
 
 
 def unit_view(unit: ConsumeQueueUnit, extended: ExtUnit | None, wanted: Wanted, *, has_group: bool) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from appliance.broker.service_figures import service_figures
 from appliance.ignored_settings import explain_ignored
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from gantrymq.remoting.codes import PROTOCOL_VERSION, PROTOCOL_VERSION_TEXT
-from store.disk_space import disk_space
+from store.upkeep.disk_space import disk_space
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController

@@ -27,10 +27,10 @@ from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.record import split_record
 from gantrymq.remoting.bodies import DelayOffsetTable
-from store.config import MessageStoreConfig
-from store.delay import DelayLevels
+from store.base.config import MessageStoreConfig
+from store.base.delay import DelayLevels
+from store.base.results import ConsumeQueueUnit, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
-from store.results import ConsumeQueueUnit, PutMessageStatus, StoreMessage
 
 logger = logging.getLogger(__name__)
 

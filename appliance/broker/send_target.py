@@ -14,7 +14,7 @@ from appliance.config import BrokerConfig
 from gantrymq.message.topics import CLIENTS_MAY_NOT_SEND_TO
 from gantrymq.remoting.bodies import PERM_WRITE, SINGLE_TAG, TopicConfig
 from store import MessageStore
-from store.topic_slot import TopicSlot
+from store.queues.topic_slot import TopicSlot
 
 
 class SendTarget(TopicPuts):

@@ -11,9 +11,9 @@ from appliance.broker.bloom import BloomFilter
 from appliance.config import BrokerConfig
 from appliance.remoting.connection import INVOKES_MAX
 from gantrymq.remoting.connection import IN_FLIGHT_MAX
-from store.commit_log import WARM_NEXT_BYTES
-from store.config import PAGE_BYTES, MessageStoreConfig
-from store.flush import LEAST_DIRTY_BYTES, THOROUGH_INTERVAL_S, WRITE_MANY_INTERVAL_S
+from store.base.config import PAGE_BYTES, MessageStoreConfig
+from store.log.commit_log import WARM_NEXT_BYTES
+from store.upkeep.flush import LEAST_DIRTY_BYTES, THOROUGH_INTERVAL_S, WRITE_MANY_INTERVAL_S
 
 ONE_LOOP = "1"  # one thread serves them all
 NO_LIMIT = str((1 << 31) - 1)  # of a number: what is bounded is bytes

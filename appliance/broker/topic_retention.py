@@ -23,7 +23,7 @@ from appliance.broker.topic_config import TopicConfigManager
 from gantrymq.message.topic_attributes import OWN_DIGITS_MAX, RETENTION_MESSAGES, RETENTION_MS
 from gantrymq.remoting.bodies import TopicConfig
 from store.message_store import MessageStore
-from store.steady_clock import SteadyClock
+from store.upkeep.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from appliance.data_folder import DataFolderInUse, DataFolderLock
 from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import find_java
 from gantrymq.errors import ConfigError
-from store.config import MessageStoreConfig
-from store.disk_space import disk_space
+from store.base.config import MessageStoreConfig
+from store.upkeep.disk_space import disk_space
 
 FREE_BYTES_BESIDE_LOG = 1 << 30  # database, index and queues want room beside the commit log's first file
 FREE_BYTES_COMFORTABLE = 10 << 30

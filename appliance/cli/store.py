@@ -24,8 +24,8 @@ import orjson
 from appliance.cli.store_output import print_check, print_config, print_repair, print_rows, print_verify
 from appliance.config_loader import read_properties
 from gantrymq.errors import ConfigError
-from store.config import split_paths
-from store.errors import StoreError
+from store.base.config import split_paths
+from store.base.errors import StoreError
 from store.inspect.check import check_store
 from store.inspect.dump import Row, Selection, dump_checkpoint, dump_index, dump_records, dump_units
 from store.inspect.findings import Finding, Findings, Level

@@ -13,7 +13,7 @@ import orjson
 
 from gantrymq.errors import BodyError
 from gantrymq.remoting import fastjson
-from store.cut_folder import CutFolder
+from store.base.cut_folder import CutFolder
 from store.inspect.check import CheckResult
 from store.inspect.findings import Findings, Level
 from store.inspect.repair import RepairPlan

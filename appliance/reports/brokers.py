@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.config_loader import read_properties
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 
 PROPERTIES_FILE = "broker.properties"
 

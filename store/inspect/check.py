@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from gantrymq.message import properties as names
 from gantrymq.message.topics import SCHEDULE_TOPIC
-from store.checkpoint import CHECKPOINT_BYTES
-from store.errors import NewerFormat, StampDamaged
-from store.format_stamp import STAMP_NAME, STORE, check_format
+from store.base.errors import NewerFormat, StampDamaged
 from store.inspect.files import check_run
 from store.inspect.findings import Findings, Level
 from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.log_reader import BreakKind, LogBreak, LogRecord
 from store.inspect.queue_reader import QueueReader, Unit
-from store.recovery import has_queue_unit
+from store.startup.checkpoint import CHECKPOINT_BYTES
+from store.startup.format_stamp import STAMP_NAME, STORE, check_format
+from store.startup.recovery import has_queue_unit
 
 
 class Fact(NamedTuple):

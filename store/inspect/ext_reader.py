@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from store.descriptors import DescriptorCache
 from store.inspect.files import NumberedFile, numbered_files
+from store.queues.descriptors import DescriptorCache
 
 HEAD = struct.Struct(">hqqh")
 SIZE = struct.Struct(">h")

@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from store import file_bytes
-from store.descriptors import DescriptorCache
+from store.base import file_bytes
 from store.inspect.findings import Findings, Level
+from store.queues.descriptors import DescriptorCache
 
 CHUNK_BYTES = 1 << 20
 

@@ -8,9 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gantrymq.message.properties import string_hash_code
-from store.checkpoint import Checkpoint
-from store.descriptors import DescriptorCache
-from store.errors import StoreError
+from store.base.errors import StoreError
 from store.inspect.ext_reader import ExtReader
 from store.inspect.files import NumberedFile, numbered_files
 from store.inspect.findings import Findings, Level
@@ -18,6 +16,8 @@ from store.inspect.index_reader import IndexReader, IndexShape, index_shape
 from store.inspect.lock import LockHolder, lock_holder
 from store.inspect.log_reader import LogReader
 from store.inspect.queue_reader import QueueReader
+from store.queues.descriptors import DescriptorCache
+from store.startup.checkpoint import Checkpoint
 
 LOG_DIGITS = 20
 INDEX_DIGITS = 17

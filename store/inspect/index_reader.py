@@ -10,10 +10,10 @@ from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from store.config import MessageStoreConfig
-from store.descriptors import DescriptorCache
-from store.index_file import ENTRY, HEADER, HEADER_BYTES, SLOT
+from store.base.config import MessageStoreConfig
+from store.index.file import ENTRY, HEADER, HEADER_BYTES, SLOT
 from store.inspect.files import NumberedFile, data_chunks, last_data
+from store.queues.descriptors import DescriptorCache
 
 ENTRY_BYTES = ENTRY.size
 SCAN_ENTRIES = 4096

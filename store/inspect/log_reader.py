@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from gantrymq.errors import RecordError
 from gantrymq.message import record
-from store.descriptors import DescriptorCache
 from store.inspect.files import NumberedFile, data_chunks, first_data
+from store.queues.descriptors import DescriptorCache
 
 WINDOW_BYTES = 1 << 20
 HEAD_BYTES = record.RECORD_BYTES_MIN

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gantrymq.message import record
-from store import file_bytes
-from store.cut_folder import CutFolder
+from store.base import file_bytes
+from store.base.cut_folder import CutFolder
 from store.inspect.files import NumberedFile, usual_size
 from store.inspect.folder import LOG_DIGITS, StoreFolder
 from store.inspect.log_reader import LogBreak

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
-from store.consume_queue import FILLER_SIZE, UNIT
-from store.descriptors import DescriptorCache
+from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.inspect.files import NumberedFile, first_data, numbered_files
 from store.inspect.findings import Findings
+from store.queues.consume_queue import FILLER_SIZE, UNIT
+from store.queues.descriptors import DescriptorCache
 
 NAME_DIGITS = 20
 SCAN_UNITS = 4096

@@ -13,22 +13,22 @@ from dataclasses import dataclass, field
 from gantrymq.message import properties as names
 from gantrymq.message.record import RecordFields
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
-from store import file_bytes
-from store.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
-from store.config import MessageStoreConfig
-from store.consume_queue import FILLER, UNIT, ConsumeQueue
-from store.consume_queue_table import sync_paths
-from store.cut_folder import CutFolder
-from store.dispatch import GAP_UNITS_MAX
-from store.index_service import PENDING_MAX, IndexService
+from store.base import file_bytes
+from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.base.config import MessageStoreConfig
+from store.base.cut_folder import CutFolder
+from store.base.timer import due_ms_of
+from store.index.service import PENDING_MAX, IndexService
 from store.inspect.folder import StoreFolder
 from store.inspect.index_check import is_rolled_back
 from store.inspect.log_reader import LogRecord
 from store.inspect.queue_reader import QueueReader
 from store.inspect.verify import DELAY_LEVELS
-from store.recovery import has_queue_unit
-from store.timer import due_ms_of
-from store.topic_slot import TopicSlot
+from store.queues.consume_queue import FILLER, UNIT, ConsumeQueue
+from store.queues.consume_queue_table import sync_paths
+from store.queues.topic_slot import TopicSlot
+from store.startup.dispatch import GAP_UNITS_MAX
+from store.startup.recovery import has_queue_unit
 
 MADE_ANEW = "made anew from the log"
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gantrymq.message import record
-from store import file_bytes
-from store.checkpoint import NOT_SYNCED, StoreLock
-from store.cut_folder import CutFolder
-from store.errors import StoreError, StoreLocked
-from store.format_stamp import STORE, check_format
+from store.base import file_bytes
+from store.base.cut_folder import CutFolder
+from store.base.errors import StoreError, StoreLocked
 from store.inspect.check import missing_end
 from store.inspect.files import last_data, usual_size
 from store.inspect.folder import StoreFolder, StoreState
@@ -25,6 +23,8 @@ from store.inspect.log_reader import BreakKind, LogBreak
 from store.inspect.lost_files import foreign_file, lost_files, put_blank_files, skip_to_next_file
 from store.inspect.rebuild import rebuild_index, rebuild_queues
 from store.inspect.verify import Progress, VerifyResult, verify_store
+from store.startup.checkpoint import NOT_SYNCED, StoreLock
+from store.startup.format_stamp import STORE, check_format
 
 LINES_MAX = 5
 

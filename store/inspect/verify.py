@@ -14,8 +14,9 @@ from typing import NamedTuple
 from gantrymq.message import properties as names
 from gantrymq.message.record import RecordFields
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
-from store.config import MessageStoreConfig
-from store.delay import DelayLevels
+from store.base.config import MessageStoreConfig
+from store.base.delay import DelayLevels
+from store.base.timer import due_ms_of
 from store.inspect.check import report_break, report_missing_end, unit_fault
 from store.inspect.ext_reader import is_address
 from store.inspect.files import check_run
@@ -24,8 +25,7 @@ from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.index_check import IndexCheck
 from store.inspect.log_reader import BreakKind, LogBreak, LogRecord
 from store.inspect.queue_reader import QueueReader, Unit
-from store.recovery import has_queue_unit
-from store.timer import due_ms_of
+from store.startup.recovery import has_queue_unit
 
 PROGRESS_RECORDS = 50_000
 CLOCK_STEP_MS = 1000  # clocks are set back now and then; by more than this is worth a word

@@ -12,8 +12,8 @@ from appliance.appliance_config import ROOT, ApplianceConfig
 from appliance.cli import preflight
 from appliance.data_folder import lay_out
 from appliance.formats import DATA, REPORTS
-from store.errors import NewerFormat
-from store.format_stamp import STAMP_NAME, STORE, FolderFormat, kept_folder, read_stamp, write_stamp
+from store.base.errors import NewerFormat
+from store.startup.format_stamp import STAMP_NAME, STORE, FolderFormat, kept_folder, read_stamp, write_stamp
 
 LOCKS = ("lock", "gantry.lock")  # taken, and let go
 

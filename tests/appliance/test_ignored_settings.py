@@ -11,7 +11,7 @@ from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.config_loader import load_broker_config, load_namesrv_config, settings_by_key
 from appliance.ignored_settings import FIXED, IGNORED, OTHER_NAMES, by_reason, explain_ignored
 from gantrymq.errors import ConfigError
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "settings_of_rocketmq_4.9.csv"
 

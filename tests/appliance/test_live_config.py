@@ -12,7 +12,7 @@ from appliance.errors import BrokerError
 from appliance.live_config import MASK, ConfigChange, LiveConfig, plan_update
 from appliance.properties_file import PropertiesFile
 from gantrymq.remoting.codes import ResponseCode
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 
 CHANGEABLE = frozenset({"traceOn", "maxMessageSize", "namesrvAddr"})
 

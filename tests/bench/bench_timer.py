@@ -16,9 +16,9 @@ from pathlib import Path
 from appliance.broker.timer.service import TimerService
 from appliance.tasks import running
 from gantrymq.message.ids import encode_host
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
+from store.base.results import StoreMessage
 from store.message_store import MessageStore
-from store.results import StoreMessage
 from tests.any_disk import ANY_DISK
 
 HOST = encode_host("127.0.0.1", 10911)

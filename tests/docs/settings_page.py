@@ -15,7 +15,7 @@ from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import CHANGEABLE as NAMESRV_CHANGEABLE
 from appliance.socket_settings import SocketSettings
 from appliance.tls_settings import TlsSettings
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "settings.md"

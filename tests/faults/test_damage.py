@@ -1,7 +1,7 @@
 """Torn, zeroed, flipped and truncated ends of every kind of file, as a crash leaves them.
 
 What the log has is found again, whatever became of the rest: queues and index are made from it. Damage that would cost
-messages is reported with file and position, or the start is refused; see also tests/store/test_recovery.py.
+messages is reported with file and position, or the start is refused; see also tests/store/startup/test_recovery.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 from appliance.broker.json_file import JsonFile, StateFileError
-from store import MessageStore, MessageStoreConfig, StoreDamaged, cut_folder, log_cut
+from store import MessageStore, MessageStoreConfig, StoreDamaged
+from store.base import cut_folder
+from store.startup import log_cut
 from tests.faults.ledger import check_index
 from tests.faults.test_full_disk import numbers, opened, put
 from tests.faults.traffic import Acknowledged

@@ -12,7 +12,8 @@ import pytest
 
 from appliance.broker.json_file import JsonFile, StateFileError
 from gantrymq.message import record
-from store import MessageStore, MessageStoreConfig, PutMessageStatus, retention
+from store import MessageStore, MessageStoreConfig, PutMessageStatus
+from store.upkeep import retention
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.store.conftest import message, read_all, small_config
 

@@ -15,8 +15,9 @@ from gantrymq.client.producer import Producer
 from gantrymq.errors import GantryError
 from gantrymq.message import record
 from gantrymq.message.model import Message
-from store import MessageStore, MessageStoreConfig, PutMessageStatus, RunningFlags, disk_share, retention
-from store.disk_share import NOTES_NAME
+from store import MessageStore, MessageStoreConfig, PutMessageStatus, RunningFlags
+from store.upkeep import disk_share, retention
+from store.upkeep.disk_share import NOTES_NAME
 from tests.any_disk import ROCKETMQS_MARKS
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.harness import serving

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from store import MessageStore, PutMessageStatus, checkpoint, flush
+from store import MessageStore, PutMessageStatus
+from store.startup import checkpoint
+from store.upkeep import flush
 from tests.faults.disk import Disk, settings_of
 from tests.faults.ledger import Ledger
 from tests.faults.traffic import Acknowledged, Traffic, crash_config

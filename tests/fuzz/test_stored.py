@@ -30,12 +30,12 @@ from gantrymq.message.ids import encode_host
 from gantrymq.message.model import MessageExt
 from gantrymq.message.record import decode_records, decompress_body, encode_record, split_record
 from gantrymq.message.topics import TRANS_HALF_TOPIC
-from store.checkpoint import Checkpoint
-from store.consume_queue import ConsumeQueue
-from store.descriptors import DescriptorCache
-from store.index_file import HEADER_BYTES, IndexDamaged, IndexFile
-from store.results import PutMessageStatus, StoreMessage
-from store.timer import TimerRules
+from store.base.results import PutMessageStatus, StoreMessage
+from store.base.timer import TimerRules
+from store.index.file import HEADER_BYTES, IndexDamaged, IndexFile
+from store.queues.consume_queue import ConsumeQueue
+from store.queues.descriptors import DescriptorCache
+from store.startup.checkpoint import Checkpoint
 from tests.fuzz.fuzzing import Fuzz, near, texts
 
 HOST = encode_host("127.0.0.1", 10911)

@@ -314,7 +314,7 @@ def test_a_store_that_is_not_open_refuses(small: MessageStoreConfig, store: Mess
 
 
 def test_a_full_disk_is_a_refusal_and_writing_resumes(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    from store import file_bytes
+    from store.base import file_bytes
 
     store.put_message(message(bytes(60000)))
     store._log._allocator.close()

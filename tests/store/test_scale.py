@@ -14,11 +14,14 @@ from typing import Any
 
 import pytest
 
-from store import MessageStore, MessageStoreConfig, flush, log_cut, log_scan
-from store.dispatch import Dispatcher
-from store.log_scan import scan_file
-from store.mapped_file import MappedFile
-from store.queue_scan import scan_queue_file
+from store import MessageStore, MessageStoreConfig
+from store.log import scan as log_scan
+from store.log.mapped_file import MappedFile
+from store.log.scan import scan_file
+from store.queues.scan import scan_queue_file
+from store.startup import log_cut
+from store.startup.dispatch import Dispatcher
+from store.upkeep import flush
 from tests.store.conftest import OpenStore, crash, message, read_all, small_config
 
 TOPICS = 250

@@ -9,8 +9,9 @@ import pytest
 
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
-from store import GetMessageStatus, MessageStore, PutMessageStatus, RunningFlags, StoreBatch, StoreMessage, file_bytes
-from store.running_state import RunningState
+from store import GetMessageStatus, MessageStore, PutMessageStatus, RunningFlags, StoreBatch, StoreMessage
+from store.base import file_bytes
+from store.base.running_state import RunningState
 from tests.store.conftest import HOST, FakeClock, OpenStore, message, small_config
 
 

@@ -21,7 +21,7 @@ from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import PERM_READ
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
-from store.results import GetMessageResult, GetMessageStatus
+from store.base.results import GetMessageResult, GetMessageStatus
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController

@@ -24,7 +24,7 @@ from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.results import PutMessageResult, PutMessageStatus, StoreMessage
+from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController

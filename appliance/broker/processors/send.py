@@ -29,8 +29,8 @@ from gantrymq.message.topics import (
 from gantrymq.remoting.bodies import MULTI_TAG, PERM_WRITE, TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
-from store.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
-from store.timer import TIMER_MARK
+from store.base.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
+from store.base.timer import TIMER_MARK
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController

@@ -22,7 +22,7 @@ from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import PERM_WRITE, SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.results import PutMessageStatus, StoreMessage
+from store.base.results import PutMessageStatus, StoreMessage
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController

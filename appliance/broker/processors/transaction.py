@@ -19,7 +19,7 @@ from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.record import split_record
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.results import PutMessageStatus, StoreMessage
+from store.base.results import PutMessageStatus, StoreMessage
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController

@@ -1,6 +1,6 @@
 """Arbitrary delay: messages that wait for a time of their own, RocketMQ 5's timer with our own files.
 
-- store/timer.py: what waits; the store puts it into the timer's topic, an ordinary topic of the commit log
+- store/base/timer.py: what waits; the store puts it into the timer's topic, an ordinary topic of the commit log
 - service.py: reads that topic, remembers when what is due, owns the rest
 - backlog.py, slots.py: what is due later, in files by hour and by minute, so that memory holds the next minute only
 - due_table.py: what is due soon, in memory

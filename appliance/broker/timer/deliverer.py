@@ -12,8 +12,8 @@ from appliance.broker.timer.delivery import delivered
 from appliance.broker.timer.due_table import DueTable
 from appliance.broker.timer.entries import Place
 from gantrymq.errors import RecordError
+from store.base.results import PutMessageStatus
 from store.message_store import MessageStore
-from store.results import PutMessageStatus
 
 logger = logging.getLogger(__name__)
 

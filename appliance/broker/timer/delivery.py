@@ -6,9 +6,9 @@ from gantrymq.errors import RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message.record import RecordFields, split_record
 from gantrymq.message.topics import TIMER_TOPIC, TRANS_HALF_TOPIC
+from store.base.results import StoreMessage
+from store.base.timer import due_ms_of
 from store.message_store import MessageStore
-from store.results import StoreMessage
-from store.timer import due_ms_of
 
 TOPIC = TIMER_TOPIC.encode()
 REAL_TOPIC = keys.REAL_TOPIC.encode()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from appliance.broker.timer.entries import Place
 from gantrymq.message.topics import TIMER_TOPIC
+from store.base.results import ConsumeQueueUnit
 from store.message_store import MessageStore
-from store.results import ConsumeQueueUnit
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from appliance.broker.timer.entries import Entry
 from appliance.broker.timer.service import TimerService
 from appliance.broker.timer.slots import MINUTE_MS
 from gantrymq.errors import RecordError
+from store.base.results import PutMessageStatus
 from store.message_store import MessageStore
-from store.results import PutMessageStatus
 
 logger = logging.getLogger(__name__)
 

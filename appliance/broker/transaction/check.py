@@ -32,9 +32,9 @@ from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
+from store.base.results import ConsumeQueueUnit, PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
-from store.results import ConsumeQueueUnit, PutMessageResult, PutMessageStatus, StoreMessage
 
 logger = logging.getLogger(__name__)
 

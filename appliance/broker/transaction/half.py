@@ -14,7 +14,7 @@ from gantrymq.message import sysflag
 from gantrymq.message import topics as names
 from gantrymq.message.ids import offset_message_id
 from gantrymq.message.record import RecordFields, encode_fields, split_record
-from store.results import StoreMessage
+from store.base.results import StoreMessage
 
 QUEUE_ID_MAX = (1 << 31) - 1
 HALF_QUEUE = 0  # all half messages of a broker stand in one queue

@@ -22,8 +22,8 @@ from gantrymq.message import sysflag
 from gantrymq.message import topics as names
 from gantrymq.message.record import RecordFields, split_record
 from gantrymq.remoting.codes import ResponseCode
+from store.base.results import PutMessageResult, PutMessageStatus
 from store.message_store import MessageStore
-from store.results import PutMessageResult, PutMessageStatus
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, KVTable, Produ
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.signature import SIGNATURE, Credentials, Stamper
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 from tests.appliance.acl.cluster import (
     ADMIN,
     LOW,

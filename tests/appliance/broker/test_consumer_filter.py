@@ -15,7 +15,7 @@ from appliance.config import BrokerConfig
 from gantrymq.errors import BodyError
 from gantrymq.message.properties import encode_properties
 from gantrymq.remoting.bodies import SubscriptionData
-from store.consume_queue_ext import ExtUnit
+from store.queues.consume_queue_ext import ExtUnit
 
 GOLDEN = Path(__file__).parent / "golden_config" / "consumerFilter.json"
 DAY_S = 86_400

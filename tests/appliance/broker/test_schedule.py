@@ -19,9 +19,9 @@ from gantrymq.message.ids import encode_host
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import encode_properties
 from gantrymq.message.record import decode_record, decode_records
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
+from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
-from store.results import PutMessageResult, PutMessageStatus, StoreMessage
 from tests.conftest import time_limit
 from tests.harness import SMALL_STORE
 

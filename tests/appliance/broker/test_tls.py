@@ -16,7 +16,7 @@ from appliance.config import BrokerConfig
 from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer, SyncProducer
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.remoting.tls import TlsConfig
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 from tests.certificates import authority, server_fields, trusting
 from tests.harness import SMALL_STORE, serving
 

@@ -15,10 +15,10 @@ from gantrymq import AdminClient, Message, Producer
 from gantrymq.errors import ResponseError
 from gantrymq.message.ids import encode_host
 from gantrymq.remoting.bodies import TopicConfig
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
+from store.base.results import GetMessageStatus, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
-from store.results import GetMessageStatus, PutMessageStatus, StoreMessage
-from store.steady_clock import SteadyClock
+from store.upkeep.steady_clock import SteadyClock
 from tests.harness import SMALL_STORE, serving
 
 HOST = encode_host("127.0.0.1", 10911)

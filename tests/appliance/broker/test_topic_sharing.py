@@ -16,7 +16,7 @@ from appliance.broker.controller import BrokerController
 from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
 from gantrymq.remoting.bodies import TopicConfig
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 from tests.harness import SMALL_STORE
 
 

@@ -16,7 +16,7 @@ from appliance.config import BrokerConfig
 from gantrymq import AdminClient, Credentials
 from gantrymq.client.admin_accounts import Account
 from gantrymq.errors import PartlyDone, ResponseError
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 from tests.appliance.acl.cluster import ADMIN, guarded
 from tests.appliance.cli.running_gantry import Ran, run_gantry
 from tests.client.ports import closed_port

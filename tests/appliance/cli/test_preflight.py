@@ -12,8 +12,8 @@ from appliance.appliance_config import ApplianceConfig
 from appliance.cli import preflight
 from appliance.cli.up import with_real_ports
 from appliance.data_folder import DataFolderLock
-from store.config import MessageStoreConfig
-from store.disk_space import DiskSpace
+from store.base.config import MessageStoreConfig
+from store.upkeep.disk_space import DiskSpace
 
 GIB = 1 << 30
 

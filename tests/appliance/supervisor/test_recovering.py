@@ -14,7 +14,7 @@ from tests.appliance.supervisor.guarded import Guarded
 SCRIPT = """
 import time
 for step in range(7):
-    print("2026-11-21 INFO store.log_scan  store recovering  {event} percent=%d" % (step * 20), flush=True)
+    print("2026-11-21 INFO store.log.scan  store recovering  {event} percent=%d" % (step * 20), flush=True)
     time.sleep(0.5)
 print('READY {{"role": "broker"}}', flush=True)
 time.sleep(60)

@@ -10,11 +10,11 @@ import pytest
 
 from gantrymq import __version__
 from store import MessageStoreConfig
-from store.format_stamp import write_stamp
 from store.inspect.check import CheckResult, check_store
 from store.inspect.findings import Finding, Level
 from store.inspect.folder import NoStoreFolder, StoreFolder
 from store.inspect.lock import lock_holder
+from store.startup.format_stamp import write_stamp
 from tests.store.conftest import FakeClock, OpenStore, crash
 from tests.store.golden import GOLDEN_STORES, unpack
 from tests.store.inspect.conftest import MESSAGES, fill, log_file, overwrite, queue_file, snapshot

@@ -11,7 +11,7 @@ import pytest
 
 from gantrymq.message import record
 from store import MessageStoreConfig, StoreLocked
-from store.cut_folder import CutFolder
+from store.base.cut_folder import CutFolder
 from store.inspect.findings import Level
 from store.inspect.folder import StoreFolder
 from store.inspect.queue_reader import Unit

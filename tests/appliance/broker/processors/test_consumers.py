@@ -12,7 +12,7 @@ import pytest
 from appliance.broker import hot_data
 from appliance.broker.controller import BrokerController
 from gantrymq.remoting.bodies import ConsumerData
-from store.results import StoreMessage
+from store.base.results import StoreMessage
 from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask, unopened_broker
 from tests.appliance.broker.recording import RecordingConnection
 

@@ -10,7 +10,7 @@ import pytest
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from store.results import GetMessageResult, GetMessageStatus
+from store.base.results import GetMessageResult, GetMessageStatus
 from tests.appliance.broker.test_send_and_pull import GROUP, calling
 
 FOUND, NOTHING_NEW, AGAIN, MOVED = 0, 19, 20, 21

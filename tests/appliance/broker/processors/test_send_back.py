@@ -15,7 +15,7 @@ from gantrymq.message.properties import encode_properties
 from gantrymq.message.record import decode_records
 from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.command import RemotingCommand
-from store.results import StoreMessage
+from store.base.results import StoreMessage
 from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask, unopened_broker
 
 SEND_BACK = 36

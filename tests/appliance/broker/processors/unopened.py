@@ -15,7 +15,7 @@ from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message.ids import encode_host
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
 from tests.appliance.broker.recording import RecordingConnection
 from tests.harness import SMALL_STORE
 

@@ -9,7 +9,7 @@ import pytest
 
 from appliance.broker.timer import deliverer
 from appliance.broker.timer.deliverer import HOPELESS, RETRY_S
-from store.results import PutMessageResult, PutMessageStatus
+from store.base.results import PutMessageResult, PutMessageStatus
 from tests.appliance.broker.timer.test_service import Broker, Clock, broker, clock
 
 __all__ = ["broker", "clock"]  # fixtures

@@ -12,9 +12,9 @@ from gantrymq.errors import RecordError
 from gantrymq.message.ids import encode_host
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX, decode_properties, encode_properties
 from gantrymq.message.topics import TIMER_TOPIC, TRANS_HALF_TOPIC
-from store.config import MessageStoreConfig
+from store.base.config import MessageStoreConfig
+from store.base.results import PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
-from store.results import PutMessageStatus, StoreMessage
 from tests.harness import SMALL_STORE
 
 HOST = encode_host("127.0.0.1", 10911)

@@ -12,8 +12,8 @@ from appliance.broker.runtime_info import runtime_info
 from gantrymq.message.ids import encode_host
 from gantrymq.message.properties import encode_properties
 from gantrymq.remoting.codes import RequestCode
-from store.results import StoreMessage
-from store.running_state import RunningFlags
+from store.base.results import StoreMessage
+from store.base.running_state import RunningFlags
 from tests.appliance.broker.transaction.parties import (
     CHECKER,
     COMMIT,

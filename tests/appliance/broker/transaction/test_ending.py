@@ -12,8 +12,8 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from store.results import PutMessageResult, PutMessageStatus, StoreMessage
-from store.running_state import RunningFlags
+from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
+from store.base.running_state import RunningFlags
 from tests.appliance.broker.transaction.parties import (
     COMMIT,
     GROUP,

@@ -1,0 +1,1 @@
+"""Values, settings, counters and errors that every other room of the store uses."""

@@ -1,0 +1,79 @@
+"""Why a store may refuse: its running flags, and the rest it takes after an append that was far too slow."""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+
+from store.base.results import PutMessageStatus
+
+logger = logging.getLogger(__name__)
+
+
+class RunningFlags(enum.IntFlag):
+    """Why a store may refuse (RocketMQ: RunningFlags, with one more)."""
+
+    NOT_READABLE = 1
+    NOT_WRITEABLE = 2
+    QUEUE_ERROR = 4
+    INDEX_ERROR = 8
+    DISK_FULL = 16
+    SYNC_ERROR = 32  # the disk failed to take what it was given: nothing is certain until a restart
+
+
+class RunningState:
+    """Flags and refusals of one store. A put looks at `refusal`, and asks `still_refusing` only when there is one."""
+
+    __slots__ = ("_busy_s", "_busy_until", "_monotonic", "flags", "is_readable", "refusal", "serving")
+
+    def __init__(self, page_cache_busy_ms: int, monotonic: Callable[[], float]) -> None:
+        self.flags = RunningFlags(0)
+        self.serving = False
+        self.is_readable = False
+        self.refusal: PutMessageStatus | None = PutMessageStatus.SERVICE_NOT_AVAILABLE
+        self._busy_s = page_cache_busy_ms / 1000
+        self._busy_until = 0.0
+        self._monotonic = monotonic
+
+    @property
+    def is_writeable(self) -> bool:
+        return self.refusal is not PutMessageStatus.SERVICE_NOT_AVAILABLE
+
+    def serve(self, serving: bool) -> None:
+        """Accept messages from now on, or no more."""
+        self.serving = serving
+        self._update()
+
+    def set_flag(self, flag: RunningFlags, on: bool) -> None:
+        """Raise or lower a reason to refuse."""
+        self.flags = self.flags | flag if on else self.flags & ~flag
+        self._update()
+
+    def note_append(self, elapsed_s: float) -> None:
+        """An append took so long. RocketMQ refuses those who come while one lasts longer than the limit.
+
+        Here nobody is heard meanwhile, and all who came stand in the sockets: they are refused for as long as they
+        would have been there, and at most for the limit itself.
+        """
+        if elapsed_s > self._busy_s:
+            self._busy_until = self._monotonic() + min(elapsed_s - self._busy_s, self._busy_s)
+            self._update()
+            logger.warning("slow append", extra={"event": "slow_append", "seconds": round(elapsed_s, 3)})
+
+    def is_page_cache_busy(self) -> bool:
+        """Say if an append has just taken too long: the disk can't keep up, senders should wait."""
+        return self._monotonic() < self._busy_until
+
+    def still_refusing(self) -> PutMessageStatus | None:
+        """Return why a put is refused; being busy ends by itself."""
+        if self.refusal is PutMessageStatus.OS_PAGE_CACHE_BUSY:
+            self._update()
+        return self.refusal
+
+    def _update(self) -> None:
+        self.is_readable = self.serving and not self.flags & RunningFlags.NOT_READABLE
+        if not self.serving or self.flags & ~RunningFlags.NOT_READABLE:
+            self.refusal = PutMessageStatus.SERVICE_NOT_AVAILABLE
+        else:
+            self.refusal = PutMessageStatus.OS_PAGE_CACHE_BUSY if self.is_page_cache_busy() else None

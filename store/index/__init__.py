@@ -1,0 +1,1 @@
+"""The key index: from message keys to places in the log."""

@@ -1,0 +1,1 @@
+"""The commit log: every message once, in mapped files of one size."""

@@ -1,0 +1,198 @@
+"""Reading the commit log from front to back, fast: what recovery and catching up do with every record.
+
+One unpack takes from a record what queues and index need; hosts and flags stay where they are. The rare shapes (IPv6
+hosts, anything that looks wrong) go through the record codec, which decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import time
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gantrymq.errors import RecordError
+from gantrymq.message import record, sysflag
+from store.log.mapped_file import MappedFile
+
+logger = logging.getLogger(__name__)
+
+REPORT_EVERY_S = 2.0
+SECTOR_BYTES = 512
+STRIDE_BYTES = 8 << 20  # between two looks at the clock
+V6_BITS = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
+BODY_AT = record.HEAD_V4.size
+# size, magic, CRC, queue id, queue offset, physical offset, sys flag, store timestamp, body length
+_SCAN = struct.Struct(">iiii4xqqi16xq20xi")
+_unpack = _SCAN.unpack_from
+_crc32 = zlib.crc32
+_MAGIC = record.MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
+_new = tuple.__new__
+
+
+class ScannedRecord(NamedTuple):
+    """What queues and index are made of. The names are RecordFields' own."""
+
+    topic: bytes
+    queue_id: int
+    queue_offset: int
+    sys_flag: int
+    size_bytes: int
+    store_timestamp: int
+    properties: bytes
+
+
+OnRecord = Callable[[ScannedRecord, int], None]
+
+
+class Progress:
+    """How far the reading is; a log line every two seconds while it lasts. `after_stride` is called now and then."""
+
+    def __init__(self, folder: str, total_bytes: int, after_stride: Callable[[], None]) -> None:
+        self._after_stride = after_stride
+        self.folder = folder
+        self.done_bytes = 0
+        self.total_bytes = total_bytes
+        self._next = time.monotonic() + REPORT_EVERY_S
+
+    def add(self, done_bytes: int) -> None:
+        self._after_stride()
+        self.done_bytes += done_bytes
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + REPORT_EVERY_S
+            logger.info(
+                "store recovering",
+                extra={
+                    "event": "store_recovering",
+                    "folder": self.folder,
+                    "done_bytes": self.done_bytes,
+                    "total_bytes": self.total_bytes,
+                    "percent": min(100 * self.done_bytes // max(self.total_bytes, 1), 100),
+                },
+            )
+
+
+def scan_file(
+    file: MappedFile,
+    start: int,
+    *,
+    check_crc: bool,
+    on_record: OnRecord | None,
+    progress: Progress | None = None,
+    stop: int | None = None,
+) -> int:
+    """Read a file's records from `start` on, up to the first that is not valid or starts at `stop`; return where.
+
+    Positions count from the file's start. A record is valid when its lengths agree, it says its own physical offset
+    and, if asked, its body has the CRC.
+    """
+    view, base = file.view, file.base
+    last = file.size - record.RECORD_BYTES_MIN if stop is None else min(file.size - record.RECORD_BYTES_MIN, stop - 1)
+    position = start
+    stride_end = stride_start = start
+    while position <= last:
+        if position >= stride_end:
+            if progress is not None:
+                progress.add(position - stride_start)
+            stride_start, stride_end = position, position + STRIDE_BYTES
+        (size, magic, crc, queue_id, queue_offset, physical_offset, sys_flag, timestamp, body_bytes) = _unpack(
+            view, position
+        )
+        if physical_offset != base + position or magic != record.MESSAGE_MAGIC:
+            break
+        topic_at = position + BODY_AT + body_bytes + 1
+        end = position + size
+        found: ScannedRecord | None = None
+        if sys_flag & V6_BITS or body_bytes < 0 or size < record.RECORD_BYTES_MIN or not topic_at < end <= file.size:
+            found = _slowly(view, position, check_crc)
+            if found is None:
+                break
+        else:
+            # a topic's length is a signed byte: the sum of all lengths tells when its sign is set
+            properties_at = topic_at + (view[topic_at - 1] & 0x7F) + 2
+            if (
+                properties_at > end
+                or properties_at + (view[properties_at - 2] << 8) + view[properties_at - 1] != end
+                or end - properties_at > 0x7FFF
+                or (check_crc and _crc32(view[position + BODY_AT : topic_at - 1]) & 0x7FFFFFFF != crc)
+            ):
+                break
+            topic, properties = bytes(view[topic_at : properties_at - 2]), bytes(view[properties_at:end])
+            if check_crc and (
+                (0 in topic and _has_lost_sector(view, topic_at, properties_at - 2))
+                or (0 in properties and _has_lost_sector(view, properties_at, end))
+            ):
+                break
+            if on_record is not None:
+                found = _new(ScannedRecord, (topic, queue_id, queue_offset, sys_flag, size, timestamp, properties))
+        if on_record is not None and found is not None:
+            on_record(found, base + position)
+        position += size
+    if progress is not None:
+        progress.add(position - stride_start)
+    return position
+
+
+def _has_lost_sector(view: memoryview, start: int, end: int) -> bool:
+    """Say if a disk's sector reads as zeros between the two positions: a power cut came before it was written.
+
+    The CRC covers the body alone. RocketMQ believes a record whose topic or properties never reached the disk.
+    """
+    return any(
+        not any(view[max(start, sector) : min(end, sector + SECTOR_BYTES)])
+        for sector in range(start - start % SECTOR_BYTES, end, SECTOR_BYTES)
+    )
+
+
+def _slowly(view: memoryview, position: int, check_crc: bool) -> ScannedRecord | None:
+    """Take any record apart; None when it is not valid."""
+    try:
+        fields = record.split_record(view, position)
+    except RecordError:
+        return None
+    body = view[fields.body_position : fields.body_position + fields.body_bytes]
+    if check_crc:
+        topic_at, end = fields.body_position + fields.body_bytes + 1, position + fields.size_bytes
+        if record.body_crc(body) != fields.body_crc or (
+            (0 in fields.topic and _has_lost_sector(view, topic_at, topic_at + len(fields.topic)))
+            or (0 in fields.properties and _has_lost_sector(view, end - len(fields.properties), end))
+        ):
+            return None
+    return ScannedRecord(
+        fields.topic,
+        fields.queue_id,
+        fields.queue_offset,
+        fields.sys_flag,
+        fields.size_bytes,
+        fields.store_timestamp,
+        fields.properties,
+    )
+
+
+def whole_size(view: memoryview, position: int, base: int) -> int:
+    """Return the size of the record that stands there, 0 when it is none that can be read."""
+    if position + record.RECORD_BYTES_MIN > len(view):
+        return 0
+    try:
+        fields = record.split_record(view, position)
+    except RecordError:
+        return 0
+    return fields.size_bytes if fields.physical_offset == base + position else 0
+
+
+def next_record(view: memoryview, position: int, base: int, stop: int) -> int | None:
+    """Return where the next record may stand behind a damaged one, None when there is none before `stop`."""
+    while position < stop:
+        window = bytes(view[position : min(position + (1 << 20), stop)])
+        at = window.find(_MAGIC, 5)
+        while at >= 4:
+            if whole_size(view, position + at - 4, base):
+                return position + at - 4
+            at = window.find(_MAGIC, at + 1)
+        if position + len(window) >= stop:
+            return None
+        position += len(window) - 8  # a magic number may lie across
+    return None

@@ -1,0 +1,240 @@
+"""All consume queues by topic and queue id: loading, finding, making, flushing and removing them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.base.config import MessageStoreConfig
+from store.queues.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
+from store.queues.consume_queue_ext import ConsumeQueueExt
+from store.queues.descriptors import DescriptorCache
+from store.queues.topic_slot import TopicSlot, is_storable
+
+logger = logging.getLogger(__name__)
+
+KEEP_UNITS = 2048  # recent units of a busy queue stay in memory: consumers near its end need no file
+KEEP_QUEUES = 512  # for so many queues
+QUEUE_ID_MAX = 0x7FFFFFFF
+FILE_SYSTEMS_OWN = "lost+found"  # where the folder is a disk's root; only the administrator may look into it
+
+WriteJob = tuple[ConsumeQueue, int, bytes]
+
+
+class ConsumeQueueTable:
+    """One TopicSlot per known topic. Everything happens on the loop but `write_jobs` and `sync_paths`."""
+
+    def __init__(self, folder: Path, config: MessageStoreConfig) -> None:
+        self.slots: dict[str, TopicSlot] = {}
+        self.dirty: list[ConsumeQueue] = []
+        self._folder = folder
+        self._file_bytes = -(-config.consume_queue_file_bytes // UNIT_BYTES) * UNIT_BYTES
+        self._descriptors = DescriptorCache()
+        self._ext_folder = folder.with_name("consumequeue_ext")
+        self._ext_bytes = config.consume_queue_ext_file_bytes
+        self._ext_enable = config.consume_queue_ext_enable
+        self._has_ext = self._ext_enable or self._ext_folder.is_dir()  # what is there is read, enabled or not
+        self.has_lost_queues = False  # some were removed since files_below was last asked
+        self._files_made = 0  # by all queues, those included that have expired: retention does not change it
+        self._new_files: list[tuple[int, ConsumeQueue]] = []  # with the first message's physical offset
+        self._warm: dict[ConsumeQueue, None] = {}  # those with written units in memory, oldest first
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def load(self, synced_end: int = 0) -> None:
+        """Open every queue of the folder. Strangers are named in the log and left alone.
+
+        Of messages below the physical offset `synced_end` no unit is missing.
+        """
+        if not self._folder.is_dir():
+            return
+        for topic_folder in _entries(self._folder):
+            is_topic = topic_folder.name != FILE_SYSTEMS_OWN and is_storable(topic_folder.name)
+            if not is_topic or not topic_folder.is_dir():
+                logger.warning("stray file ignored", extra={"event": "stray_file", "path": topic_folder.path})
+                continue
+            slot = self.slot(topic_folder.name)
+            assert slot is not None
+            for queue_folder in _entries(topic_folder):
+                if _is_queue_id(queue_folder.name) and queue_folder.is_dir():
+                    queue = self.make(slot, int(queue_folder.name))
+                    queue.load(synced_end)
+                    if queue.ext is not None:
+                        queue.load_ext(repair=self._ext_enable)
+                else:
+                    logger.warning("stray file ignored", extra={"event": "stray_file", "path": queue_folder.path})
+
+    def slot(self, topic: str) -> TopicSlot | None:
+        """Return the topic's slot, made at first use; None when no record could carry this name."""
+        slot = self.slots.get(topic)
+        if slot is None and is_storable(topic):
+            slot = TopicSlot(topic)
+            self.slots[slot.topic] = slot
+        return slot
+
+    def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """Return the queue if it exists. A mere look makes none."""
+        slot = self.slots.get(topic)
+        return slot.queues.get(queue_id) if slot is not None else None
+
+    def queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """Return the queue, made when new. The topic must be storable."""
+        slot = self.slot(topic)
+        assert slot is not None
+        return self.of(slot, queue_id)
+
+    def of(self, slot: TopicSlot, queue_id: int) -> ConsumeQueue:
+        """Return a queue of the topic's, made when new."""
+        return slot.queues.get(queue_id) or self.make(slot, queue_id)
+
+    def make(self, slot: TopicSlot, queue_id: int) -> ConsumeQueue:
+        folder = f"{self._folder}/{slot.topic}/{queue_id}"
+        queue = ConsumeQueue(folder, slot.topic, queue_id, self._file_bytes, self._descriptors)
+        if self._has_ext:
+            ext_folder = self._ext_folder / slot.topic / str(queue_id)
+            queue.ext = ConsumeQueueExt(ext_folder, self._ext_bytes, self._descriptors)
+        slot.add(queue)
+        return queue
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        for slot in list(self.slots.values()):
+            yield from list(slot.queues.values())
+
+    def remove_topic(self, topic: str) -> list[Path]:
+        """Forget a topic's queues; return their folders for the caller to delete."""
+        slot = self.slots.pop(topic, None)
+        if slot is None:
+            return []
+        slot.is_gone = True
+        for queue in slot.queues.values():
+            self._forget(queue)
+        return [self._folder / topic, *([self._ext_folder / topic] if self._has_ext else [])]
+
+    def remove_queue(self, queue: ConsumeQueue) -> list[Path]:
+        """Forget one queue; return its folders for the caller to delete."""
+        slot = self.slots[queue.topic]
+        slot.drop(queue)
+        if not slot.queues:
+            del self.slots[queue.topic]
+            slot.is_gone = True
+        self._forget(queue)
+        return [queue.folder, *([queue.ext.folder] if queue.ext is not None else [])]
+
+    # -- counting files -------------------------------------------------------------------------------------------
+
+    def count_files(self) -> None:
+        """Count anew, after the files were looked at or changed by a start."""
+        self._files_made = sum(queue.files_made(queue.written_index) for queue in self if queue.bases)
+        self._new_files = []
+
+    def files_below(self, physical_end: int) -> int:
+        """So many files have all queues come to with their messages below this offset, which only grows.
+
+        A start that finds fewer has lost some. It is counted as files come into being: the queues may be many.
+        """
+        self.has_lost_queues = False
+        self._new_files = [each for each in self._new_files if each[0] >= physical_end and self._is_live(each[1])]
+        return self._files_made - len(self._new_files)
+
+    def _count_new_files(self, queue: ConsumeQueue, index: int, data: bytes) -> None:
+        """The queue is about to be told that its files have these units from `index` on."""
+        made = queue.files_made(index) if queue.bases else 0
+        for number in range(made, queue.files_made(index + len(data) // UNIT_BYTES) if data else 0):
+            at = max(number * queue.file_units - index, 0) * UNIT_BYTES
+            physical_offset, size_bytes, _code = UNIT.unpack_from(data, at)
+            self._files_made += 1
+            self._new_files.append((0 if size_bytes == FILLER_SIZE else physical_offset, queue))
+
+    # -- flushing ------------------------------------------------------------------------------------------------
+
+    def take_jobs(self, count_max: int | None = None) -> list[WriteJob]:
+        """Return what the files of up to `count_max` queues lack, those first that wait longest."""
+        dirty, self.dirty = self.dirty[:count_max], self.dirty[len(self.dirty) if count_max is None else count_max :]
+        jobs: list[WriteJob] = []
+        for queue in dirty:
+            queue.dirty = False
+            if self._is_live(queue):
+                jobs.append((queue, queue.written_index, queue.pending()))
+        return jobs
+
+    def jobs_done(self, jobs: list[WriteJob]) -> None:
+        """The files have these units now: free the memory of all but the busiest queues."""
+        keep = KEEP_UNITS if len(jobs) <= KEEP_QUEUES else 0
+        for queue, index, data in jobs:
+            if not self._is_live(queue):
+                shutil.rmtree(queue.folder, ignore_errors=True)  # deleted meanwhile; the writer brought it back
+                if queue.ext is not None:
+                    shutil.rmtree(queue.ext.folder, ignore_errors=True)
+                continue
+            if queue.ext is not None:
+                queue.ext.written()
+            self._count_new_files(queue, index, data)
+            queue.written(index + len(data) // UNIT_BYTES, keep)
+            if keep:
+                self._warm.pop(queue, None)
+                self._warm[queue] = None
+        while len(self._warm) > KEEP_QUEUES:
+            oldest = next(iter(self._warm))
+            del self._warm[oldest]
+            oldest.trim(0)
+
+    def jobs_failed(self, jobs: list[WriteJob]) -> None:
+        """Nothing is lost: the units are still in memory and go with the next round."""
+        for queue, _index, _data in jobs:
+            if not queue.dirty and self._is_live(queue):
+                queue.dirty = True
+                self.dirty.append(queue)
+
+    def close(self) -> None:
+        self._descriptors.close()
+
+    def _is_live(self, queue: ConsumeQueue) -> bool:
+        return self.find(queue.topic, queue.queue_id) is queue
+
+    def _forget(self, queue: ConsumeQueue) -> None:
+        if queue.bases:
+            self._files_made -= queue.files_made(queue.written_index)
+            self.has_lost_queues = True
+        queue.forget_files(list(queue.bases))
+        if queue.ext is not None:
+            queue.ext.close()
+        self._warm.pop(queue, None)
+
+
+def _is_queue_id(name: str) -> bool:
+    """Say if a folder of this name is one that a queue is written to: `7`, but not `007`."""
+    return name.isascii() and name.isdecimal() and str(int(name)) == name and int(name) <= QUEUE_ID_MAX
+
+
+def _entries(folder: os.PathLike[str]) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+def write_jobs(jobs: list[WriteJob]) -> list[Path]:
+    """Write the units to their files; return the files. Blocks: for a thread."""
+    paths: list[Path] = []
+    for queue, index, data in jobs:
+        if queue.ext is not None:
+            paths += queue.ext.write_out()  # first: a unit on disk must not refer to nothing
+        paths += queue.write_out(index, data)
+    return paths
+
+
+def sync_paths(paths: set[Path]) -> None:
+    """Have the disk take these files. Blocks: for a thread. Files deleted meanwhile don't matter."""
+    for path in paths:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,50 @@
+"""What the store needs again and again about a topic, looked up once per message."""
+
+from __future__ import annotations
+
+import sys
+
+from gantrymq.message import properties as names
+from gantrymq.message import topics
+from store.queues.consume_queue import ConsumeQueue
+
+HASH_MASK = 0xFFFFFFFF
+FIRST_MAX = 64  # as many queues as a topic normally has at most; the others are found in the table
+WAITING_TOPICS = frozenset({topics.SCHEDULE_TOPIC, topics.TIMER_TOPIC})  # their units say when messages are due
+
+
+class TopicSlot:
+    """A topic's encoded name, its queues, and the hash of `topic#` that all its index keys begin with.
+
+    `first` has queues 0, 1, … as far as all are there. With ten thousand topics each place in memory on the way to a
+    queue is a cache miss, and a tuple is two of them less than a table.
+    """
+
+    __slots__ = ("encoded", "first", "is_gone", "is_schedule", "prefix_hash", "queues", "topic")
+
+    def __init__(self, topic: str) -> None:
+        raw = topic.encode()
+        self.topic = sys.intern(topic)  # tables compare such names without looking at them
+        self.encoded = bytes((len(raw),)) + raw  # as in the record: length byte, name
+        self.queues: dict[int, ConsumeQueue] = {}
+        self.first: tuple[ConsumeQueue, ...] = ()
+        self.is_gone = False  # another slot may stand in its place
+        self.is_schedule = topic in WAITING_TOPICS
+        self.prefix_hash = names.string_hash_code(topic + "#") & HASH_MASK
+
+    def add(self, queue: ConsumeQueue) -> None:
+        """Take in a queue whose id the topic does not have."""
+        self.queues[queue.queue_id] = queue
+        while len(self.first) < FIRST_MAX and (following := self.queues.get(len(self.first))) is not None:
+            self.first += (following,)
+
+    def drop(self, queue: ConsumeQueue) -> None:
+        """Forget a queue."""
+        del self.queues[queue.queue_id]
+        if 0 <= queue.queue_id < len(self.first):
+            self.first = self.first[: queue.queue_id]
+
+
+def is_storable(topic: str) -> bool:
+    """A record has a signed byte for the topic's length."""
+    return 0 < len(topic) <= topics.TOPIC_CHARS_MAX and len(topic.encode()) <= topics.TOPIC_CHARS_MAX

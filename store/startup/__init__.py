@@ -1,0 +1,1 @@
+"""What a start does with the files of the last run."""

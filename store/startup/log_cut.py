@@ -1,0 +1,129 @@
+"""Ending the log where its valid records end. What a start erases there it says aloud, and keeps.
+
+RocketMQ cuts in silence. Here a torn tail, and even more so whole records behind damage, go to a folder beside the
+store (cut_folder) before they are erased. Torn tails come with every power cut: of them the last few are kept. Whole
+records are kept for good, and if they can't be, the start is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from gantrymq.errors import RecordError
+from gantrymq.message import record
+from store.base import file_bytes
+from store.base.cut_folder import CutFolder, forget_oldest
+from store.base.errors import StoreDamaged
+from store.log.commit_log import CommitLog
+from store.log.mapped_file import MappedFile
+
+logger = logging.getLogger(__name__)
+
+LOOK_BEHIND_BYTES = 64 << 20
+TAIL_BYTES_MAX = 64 << 20  # of what holds no whole record; a record is a few MiB at most
+TORN_FOLDERS_MAX = 8
+
+
+def end_log(log: CommitLog, end: int, root: Path) -> None:
+    """The log ends at `end`: keep what lies behind, erase it. StoreDamaged when whole records can't be kept."""
+    file = log.queue.find(end)
+    if file is not None:
+        position = end - file.base
+        data_from = position + record.BLANK.size if ends_with_blank(file, end) else position
+        has_tail = file_bytes.has_data(file.path, data_from, file.size)
+        behind = [each for each in log.queue.files if each.base > end]
+        if has_tail or any(_has_data(each) for each in behind):
+            _keep(root, file, position, behind, has_tail=has_tail)
+    log.start_at(end)
+
+
+def _keep(root: Path, file: MappedFile, position: int, behind: list[MappedFile], *, has_tail: bool) -> None:
+    survivors = _records_behind(file, position)
+    files_with_records = sum(1 for each in behind if any(records_of(each, 0, check_crc=True)))
+    is_loss = bool(survivors or files_with_records)
+    folder = CutFolder(root, "cut" if is_loss else "torn")
+    reason = "whole records behind damage" if is_loss else "torn tail"
+    facts: dict[str, object] = {"kept_in": str(folder.path)}
+    try:
+        if has_tail:
+            folder.keep_end(file.path, position, file.base, reason, None if is_loss else TAIL_BYTES_MAX)
+        for each in reversed(behind):  # the last first: should this be interrupted, no file is missing in between
+            if _has_data(each):
+                each.close()
+                folder.keep_whole(each.path, each.base, reason)
+            else:  # made in advance, or its bytes never reached the disk
+                each.delete()
+                file_bytes.sync_folder(each.path.parent)
+    except OSError as exc:
+        if is_loss:
+            raise StoreDamaged(
+                str(file.path),
+                f"damaged at position {position}, with whole records behind, and those can't be kept in {folder.path} "
+                f"({exc}); make room there, or copy the store and cut it with `gantry store repair --cut-at-damage`",
+            ) from exc
+        facts = {"kept_in": None, "error": str(exc)}
+    logger.log(
+        logging.ERROR if is_loss else logging.WARNING,
+        "commit log cut",
+        extra={
+            "event": "commit_log_cut",
+            "path": str(file.path),
+            "position": position,
+            "physical_offset": file.base + position,
+            "whole_records_behind": survivors,
+            "files_with_records_behind": files_with_records,
+            **facts,
+        },
+    )
+    if not is_loss:
+        forget_oldest(root, "torn", TORN_FOLDERS_MAX)
+
+
+def _has_data(file: MappedFile) -> bool:
+    return file_bytes.has_data(file.path, 0, file.size)
+
+
+def records_of(file: MappedFile, start: int, *, check_crc: bool) -> Iterator[tuple[int, record.RecordFields]]:
+    """Yield (physical offset, fields) of a file's records from `start` on, up to the first that is not valid."""
+    view = file.view
+    position = start
+    while position + record.BLANK.size <= file.size:
+        try:
+            fields = record.split_record(view, position)
+        except RecordError:
+            return
+        if fields.physical_offset != file.base + position:
+            return  # a stale record of the file's former life
+        if check_crc and not _crc_matches(view, fields):
+            return
+        yield file.base + position, fields
+        position += fields.size_bytes
+
+
+def ends_with_blank(file: MappedFile, end: int) -> bool:
+    """Say if the file's records end there as they should: with a blank record, or with the file."""
+    start = end - file.base
+    if start + record.BLANK.size > file.size:
+        return start == file.size
+    size, magic = record.BLANK.unpack_from(file.view, start)
+    return bool(magic == record.BLANK_MAGIC and size == file.size - start)
+
+
+def _crc_matches(view: memoryview, fields: record.RecordFields) -> bool:
+    body = view[fields.body_position : fields.body_position + fields.body_bytes]
+    return record.body_crc(body) == fields.body_crc
+
+
+def _records_behind(file: MappedFile, position: int) -> int:
+    """Count whole records behind a damaged one, as far as the next 64 MiB show them."""
+    magic = record.MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
+    window = bytes(file.view[position : position + LOOK_BEHIND_BYTES])
+    at = window.find(magic, 8)
+    while at >= 0:
+        found = sum(1 for _ in records_of(file, position + at - 4, check_crc=True))
+        if found:
+            return found
+        at = window.find(magic, at + 1)
+    return 0

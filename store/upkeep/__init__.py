@@ -1,0 +1,1 @@
+"""What keeps a running store healthy: flushing, retention, disk space."""

@@ -1,0 +1,64 @@
+"""Where a queue begins, and which of its files may go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from store.queues.consume_queue import ConsumeQueue
+from tests.store.conftest import OpenStore, message, small_config
+
+
+@pytest.fixture
+def queue(tmp_path: Path, open_store: OpenStore) -> ConsumeQueue:
+    """Three files, the last half full; another queue's messages lie between."""
+    store = open_store(small_config(tmp_path))
+    for _ in range(250):
+        store.put_message(message(bytes(100)))
+        store.put_message(message(bytes(50), queue_id=1))
+    store._queue_flusher.finish()
+    found = store._queues.find("T", 0)
+    assert found is not None
+    return found
+
+
+def place(queue: ConsumeQueue, index: int) -> int:
+    unit = queue.unit_at(index)
+    assert unit is not None
+    return unit.physical_offset
+
+
+def test_a_file_goes_when_its_last_message_is_gone_and_the_last_file_never(queue: ConsumeQueue) -> None:
+    assert queue.bases == [0, 100, 200]
+    for index, gone in ((0, 0), (98, 0), (99, 0), (100, 1), (199, 1), (200, 2), (249, 2)):
+        assert queue.expired_files(place(queue, index)) == queue.bases[:gone]
+    assert queue.expired_files(place(queue, 99) + 1) == [0]
+    assert queue.expired_files(1 << 60) == [0, 100]
+
+
+def test_a_queue_begins_with_the_first_message_that_the_log_still_has(queue: ConsumeQueue) -> None:
+    for index in (0, 1, 42, 100, 249):
+        queue.correct_min(place(queue, index))
+        assert queue.min_index == index
+        queue.correct_min(place(queue, index) + 1)
+        assert queue.min_index == index + 1
+    queue.correct_min(0)
+    assert queue.min_index == 0
+
+
+def test_a_topics_own_retention_is_not_taken_back(queue: ConsumeQueue) -> None:
+    queue.raise_min(40)
+    for physical_offset, expected in ((0, 40), (place(queue, 39), 40), (place(queue, 41), 41), (place(queue, 7), 40)):
+        queue.correct_min(physical_offset)
+        assert queue.min_index == expected
+    queue.raise_min(1000)
+    assert queue.min_index == queue.next_index == 250
+
+
+def test_units_are_counted_as_the_files_have_them(queue: ConsumeQueue) -> None:
+    assert queue.unit_count == 250
+    queue.append(1 << 40, 100, 0)
+    assert queue.unit_count == 250
+    queue.forget_files([0])
+    assert queue.unit_count == 150

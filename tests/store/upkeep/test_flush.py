@@ -1,0 +1,212 @@
+"""Waiting for the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from store import MessageStore, PutMessageStatus, RunningFlags
+from store.index.file import IndexFile
+from store.upkeep import flush
+from tests.store.conftest import FakeClock, OpenStore, crash, message, small_config
+
+
+@contextlib.asynccontextmanager
+async def running(store: MessageStore) -> AsyncIterator[None]:
+    task = asyncio.create_task(store.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def flushed(store: MessageStore, end_offset: int) -> bool:
+    future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    store.when_flushed(end_offset, future.set_result)
+    async with asyncio.timeout(30):
+        return await future
+
+
+async def test_many_who_wait_are_served_by_few_syncs(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(small_config(tmp_path, flush_disk_type="SYNC_FLUSH"))
+    syncs = 0
+    sync = store._log.sync
+
+    def counted() -> int:
+        nonlocal syncs
+        syncs += 1
+        return sync()
+
+    monkeypatch.setattr(store._log, "sync", counted)
+    async with running(store):
+        ends = [put.physical_offset + put.size_bytes for put in (store.put_message(message()) for _ in range(100))]
+        assert all(await asyncio.gather(*(flushed(store, end) for end in ends)))
+    assert syncs <= 3
+    assert store.flushed_offset == store.max_physical_offset
+
+
+async def test_what_is_flushed_already_is_answered_at_once(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path))
+    answers: list[bool] = []
+    store.when_flushed(0, answers.append)
+    assert answers == [True]
+
+
+async def test_a_disk_that_does_not_answer_is_a_timeout(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path, sync_flush_timeout_ms=50))
+    put = store.put_message(message())
+    assert not await flushed(store, put.physical_offset + put.size_bytes)  # nobody runs the flusher
+
+
+async def test_a_disk_that_fails_ends_writing(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(small_config(tmp_path, flush_disk_type="SYNC_FLUSH"))
+
+    def fail() -> int:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._log, "sync", fail)
+        async with running(store):
+            put = store.put_message(message())
+            assert not await flushed(store, put.physical_offset + put.size_bytes)
+            assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
+    assert store.flags & RunningFlags.SYNC_ERROR
+    store.close()
+    assert (tmp_path / "abort").exists()  # the next start looks closely
+
+
+async def test_queues_reach_their_files_by_themselves(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path, consume_queue_flush_interval_ms=10))
+    async with running(store):
+        for _ in range(150):  # more than one file of 100 units
+            store.put_message(message())
+        async with asyncio.timeout(30):
+            while len(list((tmp_path / "consumequeue" / "T" / "0").glob("*"))) < 2:
+                await asyncio.sleep(0.01)
+        for _ in range(5):
+            store.put_message(message())
+            await asyncio.sleep(0.02)
+    first = store.consume_queue_units("T", 0, 0, 200)
+    store._queues.find("T", 0).trim(0)  # type: ignore[union-attr]
+    assert len(first) == 155
+    assert store.consume_queue_units("T", 0, 0, 200) == first[:100]  # one file
+    assert store.get_message("g", "T", 0, 95, 32).message_count == 5
+    crash(store)
+
+
+async def test_async_flush_follows_by_itself(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path, flush_interval_ms=10))
+    async with running(store):
+        store.put_message(message(bytes(20000)))
+        async with asyncio.timeout(30):
+            while store.flushed_offset < store.max_physical_offset:
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("limit", "waits"), [("WRITE_MANY_UNITS", False), ("WRITE_MANY_BYTES", False), ("", True)], ids=str
+)
+async def test_units_of_many_queues_wait_until_there_are_many_units_or_bytes(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, limit: str, *, waits: bool
+) -> None:
+    monkeypatch.setattr(flush, "MANY_DIRTY", 2)
+    if limit:
+        monkeypatch.setattr(flush, limit, 50)
+    store = open_store(small_config(tmp_path, consume_queue_flush_interval_ms=5))
+    async with running(store):
+        await asyncio.sleep(0)
+        for number in range(60):
+            store.put_message(message(queue_id=number % 3))
+        await asyncio.sleep(0.2)
+        lacking = sum(queue.next_index - queue.written_index for queue in store._queues)
+        assert lacking == (60 if waits else 0)
+
+
+async def test_nobody_is_told_before_the_disk_has_it(tmp_path: Path, open_store: OpenStore) -> None:
+    """A sync that began before the message came says nothing about it."""
+    store = open_store(small_config(tmp_path, flush_disk_type="SYNC_FLUSH"))
+    told: list[tuple[str, bool]] = []
+    first = store.put_message(message()).size_bytes
+    store._log.sync()
+    second = first + store.put_message(message()).size_bytes
+    store.when_flushed(second, lambda flushed: told.append(("second", flushed)))
+    store.when_flushed(first, lambda flushed: told.append(("first", flushed)))
+    store._log_flusher._complete()
+    assert told == [("first", True)]
+    store._log.sync()
+    store._log_flusher._complete()
+    assert told == [("first", True), ("second", True)]
+
+
+async def test_who_waits_for_the_disk_longest_is_told_first_and_the_others_when_their_time_is_over(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock is the test's: the flusher's timer is called by hand."""
+    now = [1000.0]
+    monkeypatch.setattr(flush, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    store = open_store(small_config(tmp_path, sync_flush_timeout_ms=5000))
+    flusher = store._log_flusher
+    end = store.put_message(message()).size_bytes
+    told: list[tuple[str, bool]] = []
+    for name, waits_from in (("first", 1000.0), ("second", 1000.0), ("third", 1002.0)):
+        now[0] = waits_from
+        store.when_flushed(end, lambda done, name=name: told.append((name, done)))  # type: ignore[misc]
+    now[0] = 1004.9
+    flusher._expire()
+    assert told == []
+    now[0] = 1005.0
+    flusher._expire()
+    assert told == [("first", False), ("second", False)]
+    assert flusher._timer is not None
+    assert 0 < flusher._timer.when() - asyncio.get_running_loop().time() <= 2.0
+    now[0] = 1006.9
+    flusher._expire()
+    assert len(told) == 2
+    now[0] = 1007.0
+    flusher._expire()
+    assert told[2:] == [("third", False)]
+    assert flusher._timer is None
+
+
+async def test_the_disk_having_all_up_to_a_messages_end_is_enough(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path))
+    put = store.put_message(message())
+    end = put.physical_offset + put.size_bytes
+    told: list[tuple[int, bool]] = []
+    for offset in (end, end + 1):
+        store.when_flushed(offset, lambda done, offset=offset: told.append((offset, done)))  # type: ignore[misc]
+    store._log_flusher.finish()
+    assert told == [(end, True)]
+
+
+def test_the_index_is_said_to_be_on_disk_up_to_what_it_had_before_it_was_synced(
+    tmp_path: Path, open_store: OpenStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(small_config(tmp_path))
+    first = store.put_message(message(keys="a"))
+    store._dispatcher.put_pending()
+    sync = IndexFile.sync
+
+    def sync_while_one_comes(file: IndexFile) -> None:
+        sync(file)
+        clock.now += 10
+        store.put_message(message(keys="b"))
+        store._dispatcher.put_pending()
+
+    monkeypatch.setattr(IndexFile, "sync", sync_while_one_comes)
+    store._queue_flusher._sync(first.store_timestamp, store._log.position)
+    monkeypatch.undo()
+    assert store._index.last_update[0] == first.store_timestamp + 10_000
+    assert store._checkpoint.index_ms == first.store_timestamp
+    assert store._checkpoint.synced.index_end == first.physical_offset

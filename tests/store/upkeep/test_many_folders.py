@@ -1,0 +1,123 @@
+"""A commit log in several folders: who gets a new file, what is read, what a missing folder means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gantrymq.message import record
+from store import MessageStore, MessageStoreConfig, PutMessageStatus, StoreDamaged
+from store.base import file_bytes
+from tests.store.conftest import OpenStore, message, read_all, small_config
+
+
+def config_of(root: Path, names: str = "b,a", **settings: object) -> MessageStoreConfig:
+    paths = ",".join(str(root / name) for name in names.split(","))
+    return small_config(root / "store", commit_log=Path(paths), **settings)
+
+
+def put(store: MessageStore, count: int) -> None:
+    for number in range(count):
+        assert store.put_message(message(b"%d" % number + bytes(30_000))).status is PutMessageStatus.PUT_OK
+
+
+def files_in(folder: Path) -> list[int]:
+    return sorted(int(path.name) // 65536 for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def test_new_files_go_to_the_folders_in_turn_sorted_by_name(tmp_path: Path, open_store: OpenStore) -> None:
+    config = config_of(tmp_path)
+    store = open_store(config)
+    put(store, 10)
+    store.close()
+    assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")) == ([0, 2, 4], [1, 3])
+    again = open_store(config)
+    bodies = [record.decode_record(raw).body for raw in read_all(again, "T")]
+    assert bodies == [b"%d" % number + bytes(30_000) for number in range(10)]
+    assert again.disk_ratios().keys() == {tmp_path / "a", tmp_path / "b"}
+
+
+def test_a_nearly_full_folder_is_passed_over_until_all_are(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(config_of(tmp_path))
+    store._log._allocator.close()
+    store._log.request_prepare = lambda: None  # type: ignore[method-assign]  # files are made when needed, not before
+    store._log.queue.full_folders = {tmp_path / "a"}
+    put(store, 4)
+    assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")) == ([], [0, 1])
+    store._log.queue.full_folders = {tmp_path / "a", tmp_path / "b"}
+    put(store, 4)
+    assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")) == ([2], [0, 1, 3])
+
+
+def test_a_read_only_folder_is_read_and_gets_nothing_new(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(config_of(tmp_path, "a"))
+    put(store, 4)
+    store.close()
+    store = open_store(config_of(tmp_path, "b", read_only_commit_log=str(tmp_path / "a")))
+    put(store, 4)
+    assert len(read_all(store, "T")) == 8
+    assert files_in(tmp_path / "a") == [0, 1]
+    assert files_in(tmp_path / "b")[:2] == [2, 3]
+
+
+def test_a_folder_that_takes_no_file_is_passed_over(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = file_bytes.create_sized
+
+    def only_b(path: Path, size_bytes: int) -> int:
+        if path.parent.name == "a":
+            raise OSError(5, "Input/output error")
+        return create(path, size_bytes)
+
+    monkeypatch.setattr(file_bytes, "create_sized", only_b)
+    store = open_store(config_of(tmp_path))
+    put(store, 6)
+    assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")[:3]) == ([], [0, 1, 2])
+
+
+def test_a_folder_that_is_not_there_any_more_is_noticed(tmp_path: Path, open_store: OpenStore) -> None:
+    config = config_of(tmp_path)
+    store = open_store(config)
+    put(store, 10)
+    store.close()
+    (tmp_path / "b").rename(tmp_path / "unmounted")
+    with pytest.raises(StoreDamaged, match="files are missing"):
+        open_store(config)
+    (tmp_path / "unmounted").rename(tmp_path / "b")
+    assert len(read_all(open_store(config), "T")) == 10
+
+
+def test_the_same_file_twice_is_refused(tmp_path: Path, open_store: OpenStore) -> None:
+    config = config_of(tmp_path)
+    store = open_store(config)
+    put(store, 4)
+    store.close()
+    name = f"{0:020d}"
+    (tmp_path / "b" / name).write_bytes((tmp_path / "a" / name).read_bytes())
+    with pytest.raises(StoreDamaged, match="another folder"):
+        open_store(config)
+
+
+def test_a_log_whose_folder_is_missing_does_not_cost_the_queues(tmp_path: Path, open_store: OpenStore) -> None:
+    config = small_config(tmp_path)
+    store = open_store(config)
+    put(store, 4)
+    store.close()
+    config.commit_log_folder.rename(tmp_path / "unmounted")
+    with pytest.raises(StoreDamaged, match="not mounted"):
+        open_store(config)
+    (tmp_path / "unmounted").rename(config.commit_log_folder)
+    assert len(read_all(open_store(config), "T")) == 4
+
+
+def test_the_next_file_is_warmed_whole_before_its_turn(tmp_path: Path, open_store: OpenStore) -> None:
+    store = open_store(small_config(tmp_path, warm_files_enable=True, commit_log_file_bytes=1 << 20))
+    put(store, 1)
+    store._log._allocator.close()  # waits for it
+    following = store._log._next
+    assert following is not None and following.allocated_end == following.size == store._log._warm_next_to
+    put(store, 40)
+    store.close()
+    assert files_in(tmp_path / "commitlog") == [0, 16]
