@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from dashboard.failures import BrokerUnreachable, ClusterUnreachable, Refused, explain
 from dashboard.rows import BrokerRef, ClusterView, Trouble
-from gantrymq.client.admin import AdminClient
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.signature import Credentials

@@ -20,7 +20,7 @@ from dashboard.group_rows import (
 )
 from dashboard.rows import BrokerRef, TopicDetail, Trouble
 from dashboard.topic_calls import TopicCalls
-from gantrymq.client.admin import AdminClient
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import ConsumerConnection, ConsumeStats, SubscriptionGroupConfig

@@ -8,7 +8,7 @@ from django import forms
 
 from dashboard.form_fields import MomentField
 from dashboard.forms import CalmForm
-from gantrymq.client.admin_offsets import TO_END
+from gantrymq.client.admin.offsets import TO_END
 
 TO_BEGIN = 0
 OFFSET_MAX = (1 << 63) - 1

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dashboard.rows import Trouble
-from gantrymq.client.admin_results import QueueMove
+from gantrymq.client.admin.results import QueueMove
 from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, is_retry_topic
 from gantrymq.remoting.bodies import SubscriptionParty
 

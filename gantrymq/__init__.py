@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gantrymq import errors
-    from gantrymq.client.admin import AdminClient
-    from gantrymq.client.blocking import SyncProducer, SyncPullConsumer, SyncPushConsumer
-    from gantrymq.client.producer import Producer
-    from gantrymq.client.pull_consumer import PullConsumer
-    from gantrymq.client.pulling import FlowLimits
-    from gantrymq.client.push_consumer import PushConsumer
-    from gantrymq.client.request_reply import reply_to
-    from gantrymq.client.results import ConsumeResult, SendResult, SendStatus
-    from gantrymq.client.subscription import ConsumeFrom, MessageModel
-    from gantrymq.client.transaction import (
+    from gantrymq.client.admin.client import AdminClient
+    from gantrymq.client.blocking.clients import SyncProducer, SyncPullConsumer, SyncPushConsumer
+    from gantrymq.client.blocking.transaction import SyncTransactionProducer
+    from gantrymq.client.consume.pull_consumer import PullConsumer
+    from gantrymq.client.consume.pulling import FlowLimits
+    from gantrymq.client.consume.push_consumer import PushConsumer
+    from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
+    from gantrymq.client.produce.producer import Producer
+    from gantrymq.client.produce.request_reply import reply_to
+    from gantrymq.client.produce.transaction import (
         TransactionListener,
         TransactionProducer,
         TransactionResult,
         TransactionState,
     )
-    from gantrymq.client.transaction_blocking import SyncTransactionProducer
+    from gantrymq.client.results import ConsumeResult, SendResult, SendStatus
     from gantrymq.message.model import Message, MessageExt, MessageQueue
     from gantrymq.remoting.signature import Credentials
     from gantrymq.remoting.tls import TlsConfig
@@ -66,30 +66,30 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AdminClient": "gantrymq.client.admin",
-    "ConsumeFrom": "gantrymq.client.subscription",
+    "AdminClient": "gantrymq.client.admin.client",
+    "ConsumeFrom": "gantrymq.client.consume.subscription",
     "ConsumeResult": "gantrymq.client.results",
     "Credentials": "gantrymq.remoting.signature",
-    "FlowLimits": "gantrymq.client.pulling",
+    "FlowLimits": "gantrymq.client.consume.pulling",
     "Message": "gantrymq.message.model",
     "MessageExt": "gantrymq.message.model",
-    "MessageModel": "gantrymq.client.subscription",
+    "MessageModel": "gantrymq.client.consume.subscription",
     "MessageQueue": "gantrymq.message.model",
-    "Producer": "gantrymq.client.producer",
-    "PullConsumer": "gantrymq.client.pull_consumer",
-    "PushConsumer": "gantrymq.client.push_consumer",
+    "Producer": "gantrymq.client.produce.producer",
+    "PullConsumer": "gantrymq.client.consume.pull_consumer",
+    "PushConsumer": "gantrymq.client.consume.push_consumer",
     "SendResult": "gantrymq.client.results",
     "SendStatus": "gantrymq.client.results",
-    "SyncProducer": "gantrymq.client.blocking",
-    "SyncPullConsumer": "gantrymq.client.blocking",
-    "SyncPushConsumer": "gantrymq.client.blocking",
-    "SyncTransactionProducer": "gantrymq.client.transaction_blocking",
-    "TransactionListener": "gantrymq.client.transaction",
-    "TransactionProducer": "gantrymq.client.transaction",
-    "TransactionResult": "gantrymq.client.transaction",
-    "TransactionState": "gantrymq.client.transaction",
+    "SyncProducer": "gantrymq.client.blocking.clients",
+    "SyncPullConsumer": "gantrymq.client.blocking.clients",
+    "SyncPushConsumer": "gantrymq.client.blocking.clients",
+    "SyncTransactionProducer": "gantrymq.client.blocking.transaction",
+    "TransactionListener": "gantrymq.client.produce.transaction",
+    "TransactionProducer": "gantrymq.client.produce.transaction",
+    "TransactionResult": "gantrymq.client.produce.transaction",
+    "TransactionState": "gantrymq.client.produce.transaction",
     "TlsConfig": "gantrymq.remoting.tls",
-    "reply_to": "gantrymq.client.request_reply",
+    "reply_to": "gantrymq.client.produce.request_reply",
 }
 
 

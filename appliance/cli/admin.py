@@ -29,7 +29,7 @@ from appliance.cli.admin_command import Command, Failed, NotThere, Shown, add_co
 from appliance.cli.admin_options import add_common, open_admin, tls_hint, with_defaults
 from appliance.cli.admin_output import print_document, print_lines
 from appliance.cli.parser import CommandParser
-from gantrymq.client.admin import AdminClient
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError, GantryError, MessageRejected
 
 EXIT_FAILED = 1

@@ -9,7 +9,7 @@ import sys
 
 from appliance.cli.admin_output import Cell
 from appliance.cli.asking import asking
-from gantrymq.client.admin_accounts import Account
+from gantrymq.client.admin.accounts import Account
 from gantrymq.errors import ConfigError
 
 KEY_CHARS_MIN = 7  # of both keys, as brokers want them

@@ -20,9 +20,9 @@ from appliance.cli.admin_command import Command, NotThere, Shown, troubles_of
 from appliance.cli.admin_options import speaks_tls
 from appliance.cli.admin_output import facts, table, when
 from appliance.cli.admin_white_list import WHITE_LIST
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.admin_accounts import Account, AccountList, with_permissions
-from gantrymq.client.admin_calls import ask_each
+from gantrymq.client.admin.accounts import Account, AccountList, with_permissions
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError, PartlyDone
 from gantrymq.remoting.signature import Credentials
 

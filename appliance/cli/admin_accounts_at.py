@@ -6,9 +6,9 @@ import argparse
 
 from appliance.cli.admin_cluster import choose_brokers
 from appliance.cli.admin_command import NotThere, add_cluster
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.admin_accounts import AccountList
-from gantrymq.client.admin_calls import ask_each
+from gantrymq.client.admin.accounts import AccountList
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError, PartlyDone
 
 Masters = dict[str, str]  # broker name to address

@@ -7,8 +7,8 @@ from typing import Any
 
 from appliance.cli.admin_command import Command, NotThere, Shown, troubles_of
 from appliance.cli.admin_output import ago, duration, facts, table, when
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.admin_calls import ask_each
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.model import MessageQueue
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from appliance.cli.admin_command import Command, NotThere, Shown, add_cluster, parse_pair, troubles_of
 from appliance.cli.admin_output import Cell, ago, facts, table
 from appliance.cli.parser import did_you_mean
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.admin_calls import ask_each
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import PartlyDone
 
 # a broker's facts that people ask for first, under RocketMQ's names

@@ -16,7 +16,7 @@ from typing import Any
 from appliance.cli.admin_options import add_common
 from appliance.cli.admin_output import print_lines
 from appliance.cli.asking import asking
-from gantrymq.client.admin import AdminClient
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import (
     ConfigError,
     ConnectError,

@@ -6,9 +6,9 @@ import argparse
 
 from appliance.cli.admin_command import Command, NotThere, Shown, add_cluster, positive, troubles_of
 from appliance.cli.admin_output import Cell, ago, duration, table
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.admin_calls import ask_each
-from gantrymq.client.admin_results import GroupProgress
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.results import GroupProgress
 from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, check_group
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 

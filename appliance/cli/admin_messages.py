@@ -12,8 +12,8 @@ from appliance.cli import admin_send
 from appliance.cli.admin_command import Command, NotThere, Shown, not_negative, parse_time, positive
 from appliance.cli.admin_output import Cell, body_text, message_json, message_lines, print_json_line, table, when
 from appliance.cli.admin_send import add_topic_and_id, message_by_id
-from gantrymq.client.admin import LONG_MAX, AdminClient
-from gantrymq.client.trace_records import TraceKind
+from gantrymq.client.admin.client import LONG_MAX, AdminClient
+from gantrymq.client.produce.trace_records import TraceKind
 from gantrymq.errors import ConfigError, RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import TRACE_TOPIC

@@ -7,7 +7,7 @@ import argparse
 from appliance.cli.admin_cluster import choose_brokers
 from appliance.cli.admin_command import Command, NotThere, Shown
 from appliance.cli.admin_output import table
-from gantrymq.client.admin import AdminClient
+from gantrymq.client.admin.client import AdminClient
 
 CLEANINGS = {
     "queues": "consume queue files that point before the commit log",

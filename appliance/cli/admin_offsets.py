@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from appliance.cli.admin_command import Command, NotThere, Shown, not_negative, parse_time
 from appliance.cli.admin_output import table
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.admin_offsets import TO_END
-from gantrymq.client.admin_results import QueueMove
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.offsets import TO_END
+from gantrymq.client.admin.results import QueueMove
 from gantrymq.errors import ConfigError
 
 

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.name_servers import parse_name_servers
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.connection.name_servers import parse_name_servers
 from gantrymq.errors import ConfigError, ConnectError, ResponseError
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from appliance.cli.admin_command import Command, NotThere, Shown, not_negative, parse_pair, parse_time
 from appliance.cli.admin_output import facts, message_lines, when
-from gantrymq.client.admin import AdminClient
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.properties import decode_properties

@@ -7,9 +7,9 @@ import argparse
 from appliance.cli.admin_command import Command, Shown
 from appliance.cli.admin_output import table
 from appliance.cli.admin_topic_words import kind_of
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.admin_calls import ask_each
-from gantrymq.client.admin_results import TopicTraffic
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.results import TopicTraffic
 from gantrymq.errors import RouteNotFound
 
 

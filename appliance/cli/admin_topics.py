@@ -16,9 +16,9 @@ from appliance.cli.admin_topic_words import (
     perm_text,
     without_effect_line,
 )
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.admin_calls import ask_each
-from gantrymq.client.admin_topics import changed_attributes
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.topics import changed_attributes
 from gantrymq.errors import ConfigError, MessageRejected
 from gantrymq.message.topics import check_topic
 from gantrymq.remoting.bodies import TopicConfig

@@ -8,8 +8,8 @@ from appliance.cli.admin_account_words import parse_word
 from appliance.cli.admin_accounts_at import add_where, known_at, known_everywhere, masters_of
 from appliance.cli.admin_command import Command, NotThere, Shown, troubles_of
 from appliance.cli.admin_output import table
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.admin_accounts import AccountList
+from gantrymq.client.admin.accounts import AccountList
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError
 
 

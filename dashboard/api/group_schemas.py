@@ -8,7 +8,7 @@ from ninja import Field, Schema
 
 from dashboard.api.schemas import moment
 from dashboard.group_rows import GroupDetail, GroupRow, QueuePlace, ResetPlan
-from gantrymq.client.admin_results import QueueMove
+from gantrymq.client.admin.results import QueueMove
 
 
 class GroupOut(Schema):

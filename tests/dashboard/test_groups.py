@@ -15,7 +15,7 @@ from dashboard.gateway import Gateway, use_gateway
 from dashboard.group_rows import known_lag_ms, worst_lag_ms
 from dashboard.models import Role
 from gantrymq import ConsumeResult
-from gantrymq.client.push_consumer import PushConsumer
+from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client

@@ -13,7 +13,7 @@ from typing import Self
 from appliance.bench.peer import Peer
 from appliance.config_loader import load_broker_config
 from gantrymq import Message, MessageQueue, Producer, SendStatus
-from gantrymq.client.admin import AdminClient
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError, ResponseError
 from gantrymq.message import record
 from gantrymq.remoting.bodies import TopicConfig

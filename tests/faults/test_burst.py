@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from appliance.bench import wire
-from gantrymq.client.producer import Producer
+from gantrymq.client.produce.producer import Producer
 from gantrymq.message.model import Message
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode

@@ -20,7 +20,7 @@ import pytest
 
 from appliance.bench import wire
 from gantrymq import Message, MessageExt, MessageQueue, TransactionProducer, TransactionState
-from gantrymq.client.admin import AdminClient
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from store import MessageStore

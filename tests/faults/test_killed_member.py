@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from gantrymq import ConsumeFrom, Message, PushConsumer
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.producer import Producer
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.produce.producer import Producer
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import TopicConfig
-from tests.client.seen import until
+from tests.gantrymq.client.seen import until
 from tests.harness import LocalCluster
 
 GROUP = "ordered-readers"

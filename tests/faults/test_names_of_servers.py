@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench import wire
-from gantrymq.client.admin import AdminClient
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError
 from tests.conftest import missing, require_tool
 from tests.faults.books import Books, log_of, small_files, until

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gantrymq.client.admin import AdminClient
-from gantrymq.client.producer import Producer
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.produce.producer import Producer
 from gantrymq.errors import GantryError
 from gantrymq.message import record
 from gantrymq.message.model import Message

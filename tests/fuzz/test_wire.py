@@ -25,7 +25,7 @@ from gantrymq.remoting.protocol import RemotingProtocol
 from gantrymq.remoting.registration import compress_registration, read_registration
 from tests.appliance.code_examples import BROKER, NAMESRV
 from tests.fuzz.fuzzing import Fuzz, documents, near, texts, with_changed_members
-from tests.remoting.golden import captured
+from tests.gantrymq.remoting.golden import captured
 
 FRAMES = [bytes.fromhex(record["hex"]) for name in ("java_json", "java_rocketmq", "go") for record in captured(name)]
 FRAMES = sorted({frame for frame in FRAMES if len(frame) < 2000}, key=lambda frame: (len(frame), frame))[::11]

@@ -11,9 +11,9 @@ import pytest
 from appliance.bench import wire
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, ConsumeFrom, Message, MessageExt, Producer, PushConsumer
-from gantrymq.client.admin_results import MessageTrace
-from gantrymq.client.trace_records import TraceKind, TraceRecord, encode_record
-from tests.client.seen import Seen, until
+from gantrymq.client.admin.results import MessageTrace
+from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, encode_record
+from tests.gantrymq.client.seen import Seen, until
 from tests.interop.clients import JavaClient
 
 pytestmark = pytest.mark.interop

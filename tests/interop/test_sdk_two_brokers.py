@@ -22,9 +22,9 @@ from gantrymq import (
     TransactionProducer,
     TransactionState,
 )
-from gantrymq.client.trace_records import TraceKind
+from gantrymq.client.produce.trace_records import TraceKind
 from gantrymq.errors import GantryError
-from tests.client.seen import Seen, until
+from tests.gantrymq.client.seen import Seen, until
 from tests.interop.broker_cluster import PEER, QUEUES, BrokerCluster
 
 pytestmark = pytest.mark.interop

@@ -21,9 +21,9 @@ from appliance.bench.peer import Peer
 from appliance.cli.admin import NOUNS
 from gantrymq import AdminClient, Message, Producer, PushConsumer
 from tests.appliance.cli.running_gantry import Gantry, Ran, run_gantry
-from tests.client.peers import running_peer
-from tests.client.ports import closed_port
-from tests.client.seen import Seen, numbers, until
+from tests.gantrymq.client.peers import running_peer
+from tests.gantrymq.client.ports import closed_port
+from tests.gantrymq.client.seen import Seen, numbers, until
 
 
 @pytest.fixture(scope="module", params=["gantry", "apache"])

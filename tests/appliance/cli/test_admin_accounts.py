@@ -14,13 +14,13 @@ from appliance.bench.apache import ApachePeer
 from appliance.broker.controller import BrokerController
 from appliance.config import BrokerConfig
 from gantrymq import AdminClient, Credentials
-from gantrymq.client.admin_accounts import Account
+from gantrymq.client.admin.accounts import Account
 from gantrymq.errors import PartlyDone, ResponseError
 from store.base.config import MessageStoreConfig
 from tests.appliance.acl.cluster import ADMIN, guarded
 from tests.appliance.cli.running_gantry import Ran, run_gantry
-from tests.client.ports import closed_port
 from tests.conftest import require_tool
+from tests.gantrymq.client.ports import closed_port
 from tests.harness import SMALL_STORE, ServingCluster
 from tests.interop.test_accounts import accounts_at, launched
 

@@ -17,7 +17,7 @@ from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.test_send_and_pull import Caller, calling
-from tests.client.ports import closed_port
+from tests.gantrymq.client.ports import closed_port
 from tests.harness import LocalCluster
 
 ROUNDS = 20

@@ -17,7 +17,7 @@ from gantrymq.remoting.command import RemotingCommand
 from store import MessageStore, MessageStoreConfig, StoreMessage
 from tests.any_disk import ANY_DISK
 from tests.appliance.broker.transaction.parties import HALF, OP
-from tests.remoting.golden import captured
+from tests.gantrymq.remoting.golden import captured
 from tests.store.golden import commit_log_records, unpack
 
 CHECKS = {"java_json": 5, "java_rocketmq": 5, "go": 1}  # captures, and how many questions they have at least

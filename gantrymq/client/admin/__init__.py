@@ -1,0 +1,1 @@
+"""AdminClient: what operators and the dashboard ask of name servers and brokers."""

@@ -1,0 +1,189 @@
+"""Admin calls about how far groups have come: progress, and moving a group elsewhere with a look at it before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.groups import GroupAdmin
+from gantrymq.client.admin.results import GroupProgress, QueueMove, QueueProgress
+from gantrymq.errors import ConfigError, ResponseError
+from gantrymq.message.model import MessageQueue
+from gantrymq.remoting.bodies import ConsumerOffsetTable, ConsumeStats, OffsetWrapper, ResetOffsetBody
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+
+TO_END = -1  # a reset's timestamp that means: skip everything that waits
+
+
+class OffsetAdmin(GroupAdmin):
+    """Consumer offsets."""
+
+    async def consume_stats(self, address: str, group: str, topic: str | None = None) -> ConsumeStats:
+        """How far the group is in each queue of the topic, or of all its topics."""
+        ext_fields = {"consumerGroup": group}
+        if topic is not None:
+            ext_fields["topic"] = topic
+        return ConsumeStats.from_json((await self.call(address, RequestCode.GET_CONSUME_STATS, ext_fields)).body)
+
+    async def reset_offset(
+        self, address: str, group: str, topic: str, timestamp_ms: int, *, force: bool = True
+    ) -> ResetOffsetBody:
+        """Have the running consumers start again at a time (-1: the end). CONSUMER_NOT_ONLINE when none runs."""
+        ext_fields = {
+            "topic": topic,
+            "group": group,
+            "timestamp": str(timestamp_ms),
+            "isForce": "true" if force else "false",
+        }
+        answer = await self.call(address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, ext_fields)
+        return ResetOffsetBody.from_json(answer.body)
+
+    async def consumer_offsets(self, address: str, group: str, topic: str, queue_ids: Sequence[int]) -> dict[int, int]:
+        """The group's next offset in each of the queues; queues without one are left out."""
+        offsets = await asyncio.gather(
+            *(self.consumer_offset(address, group, topic, queue_id) for queue_id in queue_ids)
+        )
+        return {queue_id: offset for queue_id, offset in zip(queue_ids, offsets, strict=True) if offset is not None}
+
+    async def all_consumer_offsets(self, address: str) -> dict[str, dict[int, int]]:
+        """Every offset this broker keeps: "topic@group" to queue id to next offset."""
+        answer = await self.call(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
+        return ConsumerOffsetTable.from_json(answer.body).offset_table
+
+    # -- progress -----------------------------------------------------------------------------------------------------
+
+    async def progress(
+        self, group: str, topic: str | None = None, *, with_clients: bool = False, cluster: str | None = None
+    ) -> GroupProgress:
+        """How far the group is in every queue of the topic, or of all its topics, at all brokers.
+
+        A queue in which the group never wrote an offset has consumer_offset and lag None: brokers call that 0.
+        with_clients asks the members which queues they hold.
+        """
+        masters = await self.masters(cluster)
+
+        async def ask(name: str) -> tuple[ConsumeStats, dict[str, dict[int, int]]]:
+            stats, offsets = await asyncio.gather(
+                self.consume_stats(masters[name], group, topic), self.all_consumer_offsets(masters[name])
+            )
+            return stats, offsets
+
+        found, failures = await ask_each(masters, ask)
+        if failures and not found:
+            raise next(iter(failures.values()))
+        progress = GroupProgress(failures=failures)
+        for stats, offsets in found.values():
+            progress.consume_tps += stats.consume_tps
+            for queue, place in stats.offset_table.items():
+                written = offsets.get(f"{queue.topic}@{group}", {})
+                progress.queues.append(_queue_progress(queue, place, written.get(queue.queue_id)))
+        progress.queues.sort(key=lambda each: each.queue)
+        if with_clients:
+            await self._name_clients(group, masters, progress)
+        return progress
+
+    async def _name_clients(self, group: str, masters: dict[str, str], progress: GroupProgress) -> None:
+        """Say of each queue who holds it. Members that don't answer leave their queues unnamed."""
+        members = await self.members(group)
+        asked = {
+            one.client_id: masters[name]
+            for name, connection in members.by_broker.items()
+            for one in connection.connection_set
+        }
+        infos, _ = await ask_each(asked, lambda client_id: self.running_info(asked[client_id], group, client_id))
+        holders = {
+            queue: client_id
+            for client_id, info in infos.items()
+            for queue in (info.get("mqTable") or {})
+            if isinstance(queue, MessageQueue)
+        }
+        for each in progress.queues:
+            each.client_id = holders.get(each.queue)
+
+    # -- moving -------------------------------------------------------------------------------------------------------
+
+    async def plan_reset(
+        self, group: str, topic: str, timestamp_ms: int = TO_END, *, offset: int | None = None
+    ) -> list[QueueMove]:
+        """Where a reset would bring the group: to a store time, to the end (-1), to the begin (0), or to `offset`.
+
+        RouteNotFound when there is no such topic. Nothing is changed.
+        """
+        masters = await self.topic_masters(topic)
+        tables, failures = await ask_each(masters, lambda name: self.topic_stats(masters[name], topic))
+        for failure in failures.values():
+            raise failure
+        moves: list[QueueMove] = []
+        for name, table in sorted(tables.items()):
+            address = masters[name]
+            written = (await self.all_consumer_offsets(address)).get(f"{topic}@{group}", {})
+            for queue, at in sorted(table.offset_table.items()):
+                if offset is not None:
+                    target = min(max(offset, at.min_offset), at.max_offset)
+                elif timestamp_ms == TO_END:
+                    target = at.max_offset
+                elif timestamp_ms <= 0:
+                    target = at.min_offset
+                else:
+                    target = await self.search_offset(address, topic, queue.queue_id, timestamp_ms)
+                moves.append(QueueMove(queue, address, written.get(queue.queue_id), target))
+        return moves
+
+    async def reset_everywhere(
+        self, group: str, topic: str, timestamp_ms: int, moves: Sequence[QueueMove], *, by_offset: bool = False
+    ) -> bool:
+        """Do what plan_reset said; True when running consumers were told, False when the offsets were written because
+        nobody consumes. ConfigError for a reset `by_offset` while the group runs: its members would overwrite it."""
+        is_online = (await self.members(group)).is_online
+        if is_online and by_offset:
+            raise ConfigError(f"{group} is running: stop it first, or reset to a time, which running consumers follow")
+        if is_online:
+            for address in dict.fromkeys(move.address for move in moves):
+                try:
+                    await self.reset_offset(address, group, topic, timestamp_ms)
+                except ResponseError as exc:
+                    if exc.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                        raise
+                    await self.write_offsets(group, [move for move in moves if move.address == address])
+        else:
+            await self.write_offsets(group, moves)
+        return is_online
+
+    async def write_offsets(self, group: str, moves: Sequence[QueueMove]) -> None:
+        """Write the offsets as a consumer would. Members that run overwrite them within seconds."""
+        for move in moves:
+            queue = move.queue
+            await self.update_consumer_offset(move.address, group, queue.topic, queue.queue_id, move.after)
+
+    async def plan_clone(self, source: str, group: str, topic: str) -> list[QueueMove]:
+        """Where the group would be with the offsets of `source` on the topic. Queues without one are left out."""
+        masters = await self.topic_masters(topic)
+        moves: list[QueueMove] = []
+        for name, address in masters.items():
+            table = await self.all_consumer_offsets(address)
+            from_source, own = table.get(f"{topic}@{source}", {}), table.get(f"{topic}@{group}", {})
+            moves += [
+                QueueMove(MessageQueue(topic, name, queue_id), address, own.get(queue_id), offset)
+                for queue_id, offset in sorted(from_source.items())
+            ]
+        return moves
+
+    async def clone_offsets(self, source: str, group: str, topic: str) -> list[QueueMove]:
+        """Bring a group that does not run to where `source` is; what was moved. ConfigError while it runs."""
+        if (await self.members(group)).is_online:
+            raise ConfigError(f"{group} is running: stop it first, its members would overwrite the offsets")
+        moves = await self.plan_clone(source, group, topic)
+        await self.write_offsets(group, moves)
+        return moves
+
+
+def _queue_progress(queue: MessageQueue, place: OffsetWrapper, written: int | None) -> QueueProgress:
+    lag_ms = getattr(place, "lag_ms", None)  # our brokers only
+    return QueueProgress(
+        queue,
+        place.broker_offset,
+        written,
+        place.last_timestamp or None,
+        lag_ms if written is not None and isinstance(lag_ms, int) and lag_ms >= 0 else None,
+    )

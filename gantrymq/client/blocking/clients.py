@@ -1,0 +1,295 @@
+"""The SDK for threads: the async one, run on one event loop in one background thread.
+
+Every call is handed to that loop and waited for; nothing is decided here. The thread is shared by all blocking clients
+of the process, starts with the first and ends with the last. Listeners of a SyncPushConsumer are plain functions; they
+run in the consumer's own threads and may use blocking clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from gantrymq.client.consume.pull_consumer import POLL_S, PullConsumer
+from gantrymq.client.consume.push_consumer import PushConsumer
+from gantrymq.client.produce.producer import Producer
+from gantrymq.client.produce.sender import QueueSelector
+from gantrymq.client.results import SendResult
+from gantrymq.errors import ClientClosed
+from gantrymq.message.model import Message, MessageExt, MessageQueue
+
+T = TypeVar("T")
+
+
+class _LoopThread:
+    """The shared loop; `acquire` and `release` count its users."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def acquire(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._loop = asyncio.new_event_loop()
+                self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="gantrymq-blocking-io"))
+                self._thread = threading.Thread(target=self._loop.run_forever, name="gantrymq-blocking", daemon=True)
+                self._thread.start()
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        assert loop is not None and thread is not None
+        loop.call_soon_threadsafe(loop.stop)
+        if thread is not threading.current_thread():
+            thread.join()
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run on the loop; return or raise what it does. An interrupted wait cancels the work."""
+        loop = self._loop
+        if loop is None or self._thread is threading.current_thread():
+            work.close()
+            if loop is None:
+                raise ClientClosed("not started, or closed already")
+            raise RuntimeError("a blocking call from the event loop's own thread would wait for itself")
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+
+_shared_loop = _LoopThread()
+
+
+class _Blocking:
+    """What both blocking clients are: an async client, started and closed through the shared loop."""
+
+    _client: Producer | PushConsumer | PullConsumer
+
+    def __init__(self) -> None:
+        self._is_open = False
+
+    @property
+    def client_id(self) -> str:
+        """The name under which brokers list this client."""
+        return self._client.client_id
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """See the async client's start."""
+        if self._is_open:
+            return
+        _shared_loop.acquire()
+        try:
+            _shared_loop.run(self._client.start())
+        except BaseException:
+            _shared_loop.release()
+            raise
+        self._is_open = True
+
+    def close(self) -> None:
+        """See the async client's close."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            _shared_loop.run(self._client.close())
+        finally:
+            _shared_loop.release()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if not self._is_open:
+            work.close()
+            raise ClientClosed("not started, or closed already")
+        return _shared_loop.run(work)
+
+
+async def _on_loop(act: Callable[[], None]) -> None:
+    act()
+
+
+class SyncProducer(_Blocking):
+    """Producer for threads; takes the same arguments. May be shared by threads."""
+
+    _client: Producer
+
+    def __init__(self, name_servers: str | Sequence[str], **options: Any) -> None:
+        super().__init__()
+        self._client = Producer(name_servers, **options)
+
+    def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        sharding_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> SendResult:
+        """See Producer.send."""
+        return self._run(
+            self._client.send(message, queue=queue, selector=selector, sharding_key=sharding_key, timeout_s=timeout_s)
+        )
+
+    def request(
+        self,
+        message: Message,
+        timeout_s: float | None = None,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+    ) -> MessageExt:
+        """See Producer.request."""
+        return self._run(self._client.request(message, timeout_s, queue=queue, selector=selector))
+
+    def reply(self, request: MessageExt, body: bytes, *, timeout_s: float | None = None) -> SendResult:
+        """See Producer.reply."""
+        return self._run(self._client.reply(request, body, timeout_s=timeout_s))
+
+    def send_batch(
+        self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_s: float | None = None
+    ) -> SendResult:
+        """See Producer.send_batch."""
+        return self._run(self._client.send_batch(messages, queue=queue, timeout_s=timeout_s))
+
+    def send_oneway(
+        self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None
+    ) -> None:
+        """See Producer.send_oneway."""
+        self._run(self._client.send_oneway(message, queue=queue, selector=selector))
+
+    def send_many(
+        self, messages: Iterable[Message], *, in_flight: int = 256, timeout_s: float | None = None
+    ) -> list[SendResult]:
+        """See Producer.send_many. The iterable is read on the loop's thread: it should not block."""
+        return self._run(self._client.send_many(messages, in_flight=in_flight, timeout_s=timeout_s))
+
+    def queues(self, topic: str) -> Sequence[MessageQueue]:
+        """See Producer.queues."""
+        return self._run(self._client.queues(topic))
+
+
+class SyncPushConsumer(_Blocking):
+    """PushConsumer for threads; takes the same arguments, with a plain function as listener."""
+
+    _client: PushConsumer
+
+    def __init__(self, name_servers: str | Sequence[str], **options: Any) -> None:
+        super().__init__()
+        self._client = PushConsumer(name_servers, **options)
+
+    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
+        """See PushConsumer.subscribe."""
+        if self._is_open:
+            self._run(_on_loop(lambda: self._client.subscribe(topic, expression, sql=sql)))
+        else:
+            self._client.subscribe(topic, expression, sql=sql)
+
+    def unsubscribe(self, topic: str) -> None:
+        """See PushConsumer.unsubscribe."""
+        if self._is_open:
+            self._run(_on_loop(lambda: self._client.unsubscribe(topic)))
+        else:
+            self._client.unsubscribe(topic)
+
+    @property
+    def assigned_queues(self) -> list[MessageQueue]:
+        """The queues this consumer reads right now."""
+        return self._client.assigned_queues
+
+
+class SyncPullConsumer(_Blocking):
+    """PullConsumer for threads; takes the same arguments. Used by one thread at a time."""
+
+    _client: PullConsumer
+
+    def __init__(self, name_servers: str | Sequence[str], **options: Any) -> None:
+        super().__init__()
+        self._client = PullConsumer(name_servers, **options)
+
+    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
+        """See PullConsumer.subscribe."""
+        self._run(self._client.subscribe(topic, expression, sql=sql))
+
+    def unsubscribe(self, topic: str) -> None:
+        """See PullConsumer.unsubscribe."""
+        self._run(self._client.unsubscribe(topic))
+
+    def assign(self, queues: Iterable[MessageQueue], expression: str = "*") -> None:
+        """See PullConsumer.assign."""
+        self._run(self._client.assign(list(queues), expression))
+
+    def queues(self, topic: str) -> list[MessageQueue]:
+        """See PullConsumer.queues."""
+        return self._run(self._client.queues(topic))
+
+    def poll(self, timeout_s: float = POLL_S) -> list[MessageExt]:
+        """See PullConsumer.poll."""
+        return self._run(self._client.poll(timeout_s))
+
+    def __iter__(self) -> Iterator[MessageExt]:
+        """Message by message, for ever."""
+        while True:
+            yield from self.poll()
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """See PullConsumer.pause."""
+        paused = list(queues)
+        self._run(_on_loop(lambda: self._client.pause(paused)))
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """See PullConsumer.resume."""
+        resumed = list(queues)
+        self._run(_on_loop(lambda: self._client.resume(resumed)))
+
+    def commit(self) -> None:
+        """See PullConsumer.commit."""
+        self._run(self._client.commit())
+
+    def committed(self, queue: MessageQueue) -> int | None:
+        """See PullConsumer.committed."""
+        return self._run(self._client.committed(queue))
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """See PullConsumer.seek."""
+        self._run(self._client.seek(queue, offset))
+
+    def seek_to_begin(self, queue: MessageQueue) -> None:
+        """See PullConsumer.seek_to_begin."""
+        self._run(self._client.seek_to_begin(queue))
+
+    def seek_to_end(self, queue: MessageQueue) -> None:
+        """See PullConsumer.seek_to_end."""
+        self._run(self._client.seek_to_end(queue))
+
+    def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """See PullConsumer.offset_at."""
+        return self._run(self._client.offset_at(queue, timestamp_ms))
+
+    @property
+    def assigned_queues(self) -> list[MessageQueue]:
+        """The queues this consumer reads right now."""
+        return self._client.assigned_queues

@@ -1,0 +1,55 @@
+"""SyncTransactionProducer: TransactionProducer for threads. `execute` runs in the thread that sends."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from gantrymq.client.blocking.clients import SyncProducer
+from gantrymq.client.produce.transaction import (
+    TransactionListener,
+    TransactionProducer,
+    TransactionResult,
+    TransactionState,
+    checked_state,
+)
+from gantrymq.client.results import SendStatus
+from gantrymq.errors import ConfigError
+from gantrymq.message.model import Message, MessageQueue
+
+logger = logging.getLogger(__name__)
+
+
+class SyncTransactionProducer(SyncProducer):
+    """Takes TransactionProducer's arguments, with a listener of plain methods. `check` runs in the producer's own
+    threads, `execute` in the caller's: a database session bound to that thread can be used."""
+
+    _client: TransactionProducer
+
+    def __init__(self, name_servers: str | Sequence[str], *, listener: TransactionListener, **options: Any) -> None:
+        if inspect.iscoroutinefunction(listener.execute):
+            raise ConfigError("SyncTransactionProducer calls plain methods: for an async one use TransactionProducer")
+        super(SyncProducer, self).__init__()  # not SyncProducer's own: it would make a plain Producer
+        self._client = TransactionProducer(name_servers, listener=listener, **options)
+        self._listener = listener
+
+    def send_in_transaction(
+        self,
+        message: Message,
+        argument: Any = None,
+        *,
+        queue: MessageQueue | None = None,
+        timeout_s: float | None = None,
+    ) -> TransactionResult:
+        """See TransactionProducer.send_in_transaction."""
+        prepared = self._run(self._client.prepare(message, queue=queue, timeout_s=timeout_s))
+        state, error = TransactionState.ROLLBACK, None
+        if prepared.status is SendStatus.SEND_OK:
+            try:
+                state = checked_state(self._listener.execute(message, argument))
+            except Exception as exc:  # the application's: whatever it is, the outcome is not known
+                logger.exception("transaction listener failed", extra={"event": "transaction_listener_failed"})
+                state, error = TransactionState.UNKNOWN, exc
+        return self._run(self._client.end(prepared, state, error=error))

@@ -1,0 +1,211 @@
+"""Requests to one broker, a method each, that more than one kind of client makes.
+
+The first argument is always the broker's address. A method returns what the answer means, or raises ResponseError with
+the broker's code and remark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gantrymq.client.connection.incoming import read_messages
+from gantrymq.client.connection.send_codec import Outgoing, send_request, send_result
+from gantrymq.client.results import PullResult, PullStatus, SendResult
+from gantrymq.errors import ProtocolError, ResponseError
+from gantrymq.message.model import MessageExt
+from gantrymq.remoting.bodies import ConsumerIdList, HeartbeatData, SubscriptionData
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+SUCCESS = frozenset({ResponseCode.SUCCESS.value})
+PULL_COMMIT_OFFSET = 1  # bits of a pull's sysFlag
+PULL_SUSPEND = 2
+PULL_SUBSCRIPTION = 4
+
+_PULL_STATUSES = {status.value: status for status in PullStatus}
+
+
+class BrokerCalls:
+    """One broker request a method, over one RemotingClient."""
+
+    def __init__(self, remoting: RemotingClient, *, timeout_s: float = 3.0) -> None:
+        self.remoting = remoting
+        self.timeout_s = timeout_s
+
+    async def call(
+        self,
+        address: str,
+        code: int,
+        ext_fields: dict[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        accept: Collection[int] = SUCCESS,
+        timeout_s: float | None = None,
+    ) -> RemotingCommand:
+        """Invoke and return the answer; ResponseError unless its code is one of `accept`."""
+        request = RemotingCommand.request(code, ext_fields, body)
+        answer = await self.remoting.invoke(address, request, timeout_s=timeout_s or self.timeout_s)
+        if answer.code not in accept:
+            raise ResponseError(answer.code, answer.remark, address=address)
+        return answer
+
+    # -- offsets ------------------------------------------------------------------------------------------------------
+
+    async def max_offset(self, address: str, topic: str, queue_id: int) -> int:
+        """The offset the queue's next message will get."""
+        return await self._offset(address, RequestCode.GET_MAX_OFFSET, topic, queue_id)
+
+    async def min_offset(self, address: str, topic: str, queue_id: int) -> int:
+        """The smallest offset that can still be read."""
+        return await self._offset(address, RequestCode.GET_MIN_OFFSET, topic, queue_id)
+
+    async def search_offset(self, address: str, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        """The offset of the message nearest to that store time."""
+        ext_fields = {"topic": topic, "queueId": str(queue_id), "timestamp": str(timestamp_ms)}
+        answer = await self.call(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, ext_fields)
+        return int_field(answer, "offset", address)
+
+    async def _offset(self, address: str, code: RequestCode, topic: str, queue_id: int) -> int:
+        answer = await self.call(address, code, {"topic": topic, "queueId": str(queue_id)})
+        return int_field(answer, "offset", address)
+
+    async def consumer_offset(self, address: str, group: str, topic: str, queue_id: int) -> int | None:
+        """The next offset the group will consume, None when it has none there yet."""
+        answer = await self.call(
+            address,
+            RequestCode.QUERY_CONSUMER_OFFSET,
+            {"consumerGroup": group, "topic": topic, "queueId": str(queue_id)},
+            accept=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
+        )
+        return None if answer.code == ResponseCode.QUERY_NOT_FOUND else int_field(answer, "offset", address)
+
+    async def update_consumer_offset(self, address: str, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Say that the group consumed everything before `offset`."""
+        ext_fields = {"consumerGroup": group, "topic": topic, "queueId": str(queue_id), "commitOffset": str(offset)}
+        await self.call(address, RequestCode.UPDATE_CONSUMER_OFFSET, ext_fields)
+
+    # -- being a client -----------------------------------------------------------------------------------------------
+
+    async def heartbeat(self, address: str, heartbeat: HeartbeatData) -> str | None:
+        """Register this connection's producers and consumers, or keep them registered.
+
+        Returns what the broker has to say about their groups, None when all is well.
+        """
+        return (await self.call(address, RequestCode.HEART_BEAT, None, heartbeat.to_json())).remark or None
+
+    async def unregister(
+        self, address: str, client_id: str, *, producer_group: str | None = None, consumer_group: str | None = None
+    ) -> None:
+        """Leave the groups at once instead of by silence."""
+        ext_fields = {"clientID": client_id}
+        if producer_group is not None:
+            ext_fields["producerGroup"] = producer_group
+        if consumer_group is not None:
+            ext_fields["consumerGroup"] = consumer_group
+        await self.call(address, RequestCode.UNREGISTER_CLIENT, ext_fields)
+
+    async def consumer_ids(self, address: str, group: str) -> list[str]:
+        """The client ids that consume for the group right now."""
+        answer = await self.call(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group})
+        return ConsumerIdList.from_json(answer.body).consumer_id_list
+
+    # -- messages -----------------------------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        address: str,
+        broker_name: str,
+        outgoing: Outgoing,
+        group: str,
+        queue_id: int,
+        *,
+        timeout_s: float | None = None,
+    ) -> SendResult:
+        """Store a message in a queue."""
+        request = send_request(outgoing, group, queue_id)
+        answer = await self.remoting.invoke(address, request, timeout_s=timeout_s or self.timeout_s)
+        return send_result(answer, outgoing, broker_name, address)
+
+    async def send_back(
+        self,
+        address: str,
+        group: str,
+        message: MessageExt,
+        *,
+        topic: str,
+        delay_level: int = 0,
+        max_reconsume_times: int = 16,
+        timeout_s: float = 5.0,
+    ) -> None:
+        """Have the broker deliver the message to the group again, later. delay_level 0: the broker decides."""
+        ext_fields = {
+            "offset": str(message.physical_offset),
+            "group": group,
+            "delayLevel": str(delay_level),
+            "originMsgId": message.msg_id,
+            "originTopic": topic,
+            "unitMode": "false",
+            "maxReconsumeTimes": str(max_reconsume_times),
+        }
+        await self.call(address, RequestCode.CONSUMER_SEND_MSG_BACK, ext_fields, timeout_s=timeout_s)
+
+    async def pull(
+        self,
+        address: str,
+        group: str,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        broker_name: str = "",
+        max_messages: int = 32,
+        commit_offset: int | None = None,
+        suspend_s: float = 0.0,
+        subscription: str | None = None,
+        sub_version: int = 0,
+        expression_type: str = SubscriptionData.TAG,
+        timeout_s: float = 30.0,
+    ) -> PullResult:
+        """Read from a queue. suspend_s: how long the broker may wait for a message; subscription: instead of the one in
+        the group's heartbeat; commit_offset: the group's progress, told on the way."""
+        sys_flag = (
+            (PULL_COMMIT_OFFSET if commit_offset is not None else 0)
+            | (PULL_SUSPEND if suspend_s else 0)
+            | (PULL_SUBSCRIPTION if subscription is not None else 0)
+        )
+        ext_fields = {
+            "consumerGroup": group,
+            "topic": topic,
+            "queueId": str(queue_id),
+            "queueOffset": str(offset),
+            "maxMsgNums": str(max_messages),
+            "sysFlag": str(sys_flag),
+            "commitOffset": str(commit_offset or 0),
+            "suspendTimeoutMillis": str(int(suspend_s * 1000)),
+            "subVersion": str(sub_version),
+            "expressionType": expression_type,
+        }
+        if subscription is not None:
+            ext_fields["subscription"] = subscription
+        request = RemotingCommand.request(RequestCode.PULL_MESSAGE, ext_fields)
+        answer = await self.remoting.invoke(address, request, timeout_s=timeout_s)
+        status = _PULL_STATUSES.get(answer.code)
+        if status is None:
+            raise ResponseError(answer.code, answer.remark, address=address)
+        return PullResult(
+            status,
+            read_messages(answer.body, broker_name) if status is PullStatus.FOUND else [],
+            int_field(answer, "nextBeginOffset", address),
+            int_field(answer, "minOffset", address),
+            int_field(answer, "maxOffset", address),
+            int_field(answer, "suggestWhichBrokerId", address),
+        )
+
+
+def int_field(answer: RemotingCommand, name: str, address: str) -> int:
+    """A number out of an answer's ext fields. ProtocolError when it is not there."""
+    try:
+        return int(answer.ext_fields[name])
+    except (KeyError, ValueError) as exc:
+        raise ProtocolError(f"{address} answered without a usable {name}") from exc

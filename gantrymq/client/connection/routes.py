@@ -1,0 +1,168 @@
+"""Routes: from a topic to its queues, from a broker's name to its addresses. Cached, refreshed each 30 s.
+
+A topic no name server knows is looked up through TBW102, the template of topics made by their first message: its
+brokers will create the topic. The next refresh finds the real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from gantrymq.client.connection.name_servers import NameServers
+from gantrymq.client.connection.send_codec import QUEUES_OF_NEW_TOPIC
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError, RouteNotFound
+from gantrymq.message.model import MessageQueue
+from gantrymq.message.topics import AUTO_CREATE_TOPIC
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicRouteData
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+
+logger = logging.getLogger(__name__)
+
+REFRESH_S = 30.0  # RocketMQ: pollNameServerInterval
+
+
+@dataclass(slots=True)
+class TopicRoute:
+    """What is known of one topic. The queues are sorted; writable ones only where the master is there."""
+
+    writable: tuple[MessageQueue, ...]
+    readable: tuple[MessageQueue, ...]
+    addresses: dict[str, dict[int, str]]  # broker name to broker id to address
+    is_template: bool = False  # the topic does not exist yet; these queues are TBW102's
+
+
+def writable_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
+    """The queues to send to. An ordered topic says itself which ("broker:count;...")."""
+    if route.order_topic_conf:
+        pairs = (part.partition(":") for part in route.order_topic_conf.split(";") if part)
+        return tuple(MessageQueue(topic, name, queue_id) for name, _, n in pairs for queue_id in range(int(n)))
+    masters = {broker.broker_name for broker in route.broker_datas if broker.master_address}
+    return tuple(
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
+        if data.perm & PERM_WRITE and data.broker_name in masters
+        for queue_id in range(data.write_queue_nums)
+    )
+
+
+def readable_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
+    """The queues to consume from."""
+    return tuple(
+        sorted(
+            MessageQueue(topic, data.broker_name, queue_id)
+            for data in route.queue_datas
+            if data.perm & PERM_READ
+            for queue_id in range(data.read_queue_nums)
+        )
+    )
+
+
+def topic_route(topic: str, route: TopicRouteData, *, is_template: bool = False) -> TopicRoute:
+    """The route as the client uses it."""
+    if is_template:
+        for data in route.queue_datas:
+            data.read_queue_nums = data.write_queue_nums = min(QUEUES_OF_NEW_TOPIC, data.read_queue_nums)
+    addresses = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
+    readable = () if is_template else readable_queues(topic, route)
+    return TopicRoute(writable_queues(topic, route), readable, addresses, is_template)
+
+
+class Routes:
+    """The routes of the topics a client uses."""
+
+    def __init__(self, name_servers: NameServers) -> None:
+        self.known: dict[str, TopicRoute] = {}
+        self._name_servers = name_servers
+        self._addresses: dict[str, dict[int, str]] = {}
+        self._looking_up = asyncio.Lock()
+
+    async def to_send(self, topic: str) -> TopicRoute:
+        """The route to send to a topic, of an existing one or of the template. RouteNotFound when there is neither."""
+        route = self.known.get(topic)
+        if route is None or not route.writable:
+            route = await self._look_up(topic, use_template=True)
+        if not route.writable:
+            raise RouteNotFound(topic, "no queue of this topic can be written")
+        return route
+
+    async def to_read(self, topic: str) -> TopicRoute:
+        """The route to consume a topic. RouteNotFound when it does not exist yet."""
+        route = self.known.get(topic)
+        if route is None or route.is_template:
+            route = await self._look_up(topic, use_template=False)
+        return route
+
+    async def refresh(self) -> None:
+        """Ask for every known topic again. What can't be asked now keeps its old route."""
+        for topic in list(self.known):
+            try:
+                route = await self._fetch(topic)
+            except RouteNotFound:
+                continue  # not created yet, or deleted: sending through the old route tells
+            except GantryError as exc:
+                logger.warning(
+                    "route not refreshed", extra={"event": "route_not_refreshed", "topic": topic, "error": str(exc)}
+                )
+                if isinstance(exc, ConnectError | RequestTimeout):
+                    return  # no name server answers: the other topics would only wait in vain
+                continue
+            self._learn(topic, route)
+        live = {name: found for route in self.known.values() for name, found in route.addresses.items()}
+        self._addresses = live
+
+    async def look_again(self, topic: str) -> bool:
+        """Ask for one topic again; whether its route is another than before. Raises as `to_read`, ConnectError, …"""
+        before = self.known.get(topic)
+        self._learn(topic, await self._fetch(topic))
+        return self.known[topic] != before
+
+    def address(self, broker_name: str, broker_id: int = 0) -> str | None:
+        """The address of a broker's master (or of the one with that id), None when it is not known."""
+        return self._addresses.get(broker_name, {}).get(broker_id)
+
+    def address_to_read(self, broker_name: str, broker_id: int = 0) -> tuple[str, bool] | None:
+        """An address to pull from and whether it is the master's: the suggested one, else whichever is there."""
+        found = self._addresses.get(broker_name)
+        if not found:
+            return None
+        if broker_id not in found:
+            broker_id = min(found)
+        return found[broker_id], broker_id == 0
+
+    def masters(self) -> list[str]:
+        """The addresses of all known masters."""
+        return [found[0] for found in self._addresses.values() if 0 in found]
+
+    def brokers(self) -> list[str]:
+        """The addresses of all known brokers, slaves included."""
+        return [address for found in self._addresses.values() for address in found.values()]
+
+    async def _look_up(self, topic: str, *, use_template: bool) -> TopicRoute:
+        """One lookup at a time: a burst of first sends asks once."""
+        async with self._looking_up:
+            route = self.known.get(topic)
+            if route is not None and (route.writable if use_template else not route.is_template):
+                return route
+            try:
+                route = await self._fetch(topic)
+            except RouteNotFound:
+                if not use_template:
+                    raise
+                route = await self._fetch(topic, template=AUTO_CREATE_TOPIC)
+            self._learn(topic, route)
+            return route
+
+    async def _fetch(self, topic: str, *, template: str | None = None) -> TopicRoute:
+        asked = template or topic
+        answer = await self._name_servers.invoke(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": asked})
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            raise RouteNotFound(topic)
+        if answer.code != ResponseCode.SUCCESS:
+            raise ResponseError(answer.code, answer.remark)
+        return topic_route(topic, TopicRouteData.from_json(answer.body), is_template=template is not None)
+
+    def _learn(self, topic: str, route: TopicRoute) -> None:
+        self.known[topic] = route
+        self._addresses.update(route.addresses)

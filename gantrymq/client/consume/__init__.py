@@ -1,0 +1,1 @@
+"""Consuming: push and pull consumers, which queues they hold, and how far they have come."""

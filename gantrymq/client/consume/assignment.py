@@ -1,0 +1,276 @@
+"""Assignment: the queues a consumer holds, kept equal to its share of the group's topics.
+
+Rebalancing takes and releases queues; a taken queue gets a process queue and a pull loop, a released one's offset is
+written. One change at a time: taking, releasing and resetting never overlap.
+
+An ordered consumer takes a queue only with the broker's lock, and hands it over when its last listener call has ended:
+the next owner must not begin before. Its lock is kept up meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
+
+from gantrymq.client.connection.background import Background
+from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.consume.offset_store import OffsetStore
+from gantrymq.client.consume.process_queue import ProcessQueue
+from gantrymq.client.consume.queue_locks import QueueLocks
+from gantrymq.client.consume.rebalance import AllocateStrategy, share_of
+from gantrymq.client.consume.start_offset import StartAt, start_offset
+from gantrymq.client.consume.subscription import MessageModel
+from gantrymq.errors import ConnectError, GantryError, ResponseError, RouteNotFound
+from gantrymq.message.model import MessageQueue
+
+logger = logging.getLogger(__name__)
+
+REBALANCE_S = 20.0  # RocketMQ: rocketmq.client.rebalance.waitInterval
+SOON_S = 1.0  # until the next try when a round of rebalancing could not finish; doubles each time
+
+
+ShareOf = Callable[[str], Awaitable[list[MessageQueue] | None]]
+
+
+def finished(process_queue: ProcessQueue) -> int | None:
+    """The offset to write for a push consumer: the smallest one not done with."""
+    return process_queue.commit_offset
+
+
+class GroupShare:
+    """This client's share of a topic: all of it when broadcasting, else what the strategy makes of the members.
+
+    `not_registered` is called when the brokers don't know us as a member.
+    """
+
+    def __init__(
+        self,
+        session: ClientSession,
+        group: str,
+        model: MessageModel,
+        strategy: AllocateStrategy,
+        not_registered: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._group = group
+        self._model = model
+        self._strategy = strategy
+        self._not_registered = not_registered
+
+    async def __call__(self, topic: str) -> list[MessageQueue] | None:
+        """Our queues of the topic, None when that can't be said now."""
+        route = await self._session.routes.to_read(topic)
+        self._session.meet_brokers()
+        if self._model is MessageModel.BROADCASTING:
+            return list(route.readable)
+        addresses = [found for name in route.addresses if (found := self._session.routes.address_to_read(name))]
+        if not addresses:
+            raise ConnectError(topic, "no broker of this topic has an address")
+        try:
+            members = await self._session.calls.consumer_ids(random.choice(addresses)[0], self._group)
+        except ResponseError:
+            members = []  # the group is unknown to this broker: so are we
+        if self._session.client_id not in members:
+            self._not_registered()  # which asks for another round
+            return None
+        return share_of(self._session.client_id, route.readable, members, self._strategy)
+
+
+class Assignment:
+    """The queues of one consumer. `share` says which they should be, `keep_pulling` is the pull loop of one of them,
+    started in `background`; `commit_offset` says what to write of one, None for nothing. `locks`: only when ordered.
+
+    `rebalance_wanted` wakes the consumer's rebalance loop.
+    """
+
+    def __init__(
+        self,
+        session: ClientSession,
+        group: str,
+        *,
+        share: ShareOf,
+        start_at: StartAt,
+        offsets: OffsetStore,
+        background: Background,
+        keep_pulling: Callable[[ProcessQueue], Coroutine[Any, Any, None]],
+        commit_offset: Callable[[ProcessQueue], int | None] = finished,
+        locks: QueueLocks | None = None,
+    ) -> None:
+        self.held: dict[MessageQueue, ProcessQueue] = {}
+        self.rebalance_wanted = asyncio.Event()
+        self._session = session
+        self._group = group
+        self._share = share
+        self._start_at = start_at
+        self._offsets = offsets
+        self._background = background
+        self._keep_pulling = keep_pulling
+        self._commit_offset = commit_offset
+        self._locks = locks
+        self._leaving: dict[MessageQueue, ProcessQueue] = {}  # ordered: their last listener call lasts
+        self._pulls: dict[MessageQueue, asyncio.Task[None]] = {}
+        self._changing = asyncio.Lock()
+        self._again_s = SOON_S
+        self._is_closed = False
+
+    async def rebalance(self, topics: Iterable[str]) -> None:
+        """Take and release queues until those held are our share of every one of the topics."""
+        wanted = list(topics)
+        is_complete = True
+        for topic in wanted:
+            try:
+                share = await self._share(topic)
+                if share is not None:
+                    is_complete &= await self._hold(topic, share)
+            except RouteNotFound:
+                is_complete = False  # nobody has sent to it yet
+            except GantryError as exc:
+                is_complete = False
+                logger.warning(
+                    "rebalance failed", extra={"event": "rebalance_failed", "topic": topic, "error": str(exc)}
+                )
+        for topic in {queue.topic for queue in self.held}.difference(wanted):
+            await self._hold(topic, [])
+        if is_complete:
+            self._again_s = SOON_S
+        elif self._again_s < REBALANCE_S:
+            asyncio.get_running_loop().call_later(self._again_s, self.rebalance_wanted.set)
+            self._again_s *= 2  # what is missing for long is looked for at the usual pace
+
+    async def restart(self, offsets: dict[MessageQueue, int], *, persist: bool = True) -> None:
+        """Forget what is held of these queues and go on at the given offsets; others' queues are left alone."""
+        async with self._changing:
+            if self._is_closed:
+                return
+            mine = [queue for queue in offsets if queue in self.held]
+            former = {queue: self._let_go(queue) for queue in mine}
+            for queue in mine:
+                former[queue].drop()
+                if persist:
+                    self._offsets.update(queue, offsets[queue])
+            if persist:
+                await self._offsets.persist(mine)
+            for queue in mine:
+                self._pull_from(queue, offsets[queue], after=former[queue] if self._locks else None)
+
+    async def renew_locks(self) -> None:
+        """Keep the locks of an ordered consumer. Queues whose lock was lost are dropped: another may have them."""
+        assert self._locks is not None
+        lost = await self._locks.renew()
+        if not lost:
+            return
+        async with self._changing:
+            mine = [queue for queue in lost if queue in self.held]
+            for queue in mine:
+                self._let_go(queue).drop()
+                self._offsets.forget(queue)
+            for queue in lost & self._leaving.keys():
+                self._leaving[queue].drop()
+            await self._locks.unlock(lost)
+        self.rebalance_wanted.set()
+
+    async def persist(self) -> None:
+        """Write how far the held queues have come."""
+        for queue, process_queue in self.held.items():
+            self._note_offset(queue, process_queue)
+        await self._offsets.persist(list(self.held))
+
+    def close(self) -> None:
+        """Take nothing more; what is held stays, for `leave`."""
+        self._is_closed = True
+
+    async def leave(self) -> None:
+        """Write how far the queues have come, and give back the locks. Nothing is consumed any more."""
+        for queue, process_queue in self._leaving.items():
+            self._note_offset(queue, process_queue)
+        await self._offsets.persist(list(self._leaving))
+        await self.persist()
+        if self._locks is not None:
+            await self._locks.unlock([*self.held, *self._leaving])
+
+    async def _hold(self, topic: str, share: Iterable[MessageQueue]) -> bool:
+        """Release what is not in the share, take what is new; say if all could be taken."""
+        wanted = set(share)
+        async with self._changing:
+            released = [queue for queue in self.held if queue.topic == topic and queue not in wanted]
+            taken = sorted(wanted - self.held.keys())
+            if released:
+                await self._release(released)
+            may_take = taken if self._locks is None else await self._lock(self._locks, taken)
+            outcomes = await asyncio.gather(*map(self._take, may_take), return_exceptions=True)
+        for queue, outcome in zip(may_take, outcomes, strict=True):
+            if isinstance(outcome, GantryError):
+                logger.warning(
+                    "queue not taken",
+                    extra={"event": "queue_not_taken", "queue": str(queue), "error": str(outcome)},
+                )
+            elif isinstance(outcome, BaseException):
+                raise outcome
+        if released or may_take:
+            logger.info(
+                "queues changed",
+                extra={
+                    "event": "queues_changed",
+                    "group": self._group,
+                    "topic": topic,
+                    "taken": len(may_take),
+                    "released": len(released),
+                    "share": len(wanted),
+                },
+            )
+        return len(may_take) == len(taken) and all(outcome is None for outcome in outcomes)
+
+    async def _lock(self, locks: QueueLocks, queues: list[MessageQueue]) -> list[MessageQueue]:
+        """Those of the queues whose lock we got. One we are just handing over has to be handed over first."""
+        wanted = [queue for queue in queues if queue not in self._leaving]
+        locked = await locks.lock(wanted) if wanted else set()
+        return [queue for queue in wanted if queue in locked]
+
+    async def _take(self, queue: MessageQueue) -> None:
+        self._pull_from(queue, await start_offset(self._session, self._offsets, queue, self._start_at))
+
+    def _pull_from(self, queue: MessageQueue, offset: int, *, after: ProcessQueue | None = None) -> None:
+        process_queue = self.held[queue] = ProcessQueue(queue, offset, after=after)
+        self._pulls[queue] = self._background.start(
+            self._keep_pulling(process_queue), f"pull {queue.topic}/{queue.broker_name}/{queue.queue_id}"
+        )
+
+    def _let_go(self, queue: MessageQueue) -> ProcessQueue:
+        self._pulls.pop(queue).cancel()
+        return self.held.pop(queue)
+
+    async def _release(self, queues: Iterable[MessageQueue]) -> None:
+        """Give queues up: what was done is written; nothing of them counts from now on, or from the end of the last
+        listener call on when ordered."""
+        released = {queue: self._let_go(queue) for queue in queues}
+        busy = {queue: held for queue, held in released.items() if self._locks is not None and held.is_in_use()}
+        for queue, process_queue in busy.items():
+            process_queue.is_leaving = True
+            self._leaving[queue] = released.pop(queue)
+            self._background.start(self._hand_over(queue, process_queue), "hand over")
+        await self._write_and_forget(released)
+
+    async def _hand_over(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        await process_queue.unused()
+        async with self._changing:
+            del self._leaving[queue]
+            if not process_queue.was_dropped():
+                await self._write_and_forget({queue: process_queue})
+
+    async def _write_and_forget(self, queues: dict[MessageQueue, ProcessQueue]) -> None:
+        for queue, process_queue in queues.items():
+            self._note_offset(queue, process_queue)
+            process_queue.drop()
+        await self._offsets.persist(list(queues))
+        for queue in queues:
+            self._offsets.forget(queue)
+        if self._locks is not None:
+            await self._locks.unlock(queues)
+
+    def _note_offset(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        offset = self._commit_offset(process_queue)
+        if offset is not None and not process_queue.was_dropped():
+            self._offsets.update(queue, offset)

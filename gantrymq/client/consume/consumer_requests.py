@@ -1,0 +1,95 @@
+"""What brokers, mostly on behalf of tools, ask of a running push consumer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from gantrymq.client.connection.incoming import read_messages
+from gantrymq.client.consume.assignment import Assignment
+from gantrymq.client.consume.failed_messages import restore_topic
+from gantrymq.client.consume.listener_calls import ListenerCalls
+from gantrymq.client.results import ConsumeResult
+from gantrymq.message.topics import retry_topic
+from gantrymq.remoting import fastjson
+from gantrymq.remoting.bodies import ResetOffsetBody
+from gantrymq.remoting.client import RequestHandler
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+logger = logging.getLogger(__name__)
+
+NOT_OURS = "the consumer group does not exist in this client"
+
+
+class ConsumerRequests:
+    """Answers for one consumer. `running_info` makes the body of 307, with stacks when told so."""
+
+    def __init__(
+        self,
+        group: str,
+        assignment: Assignment,
+        calls: ListenerCalls,
+        running_info: Callable[[bool], bytes],
+        *,
+        is_ordered: bool,
+    ) -> None:
+        self._group = group
+        self._assignment = assignment
+        self._calls = calls
+        self._running_info = running_info
+        self._is_ordered = is_ordered
+
+    def handlers(self) -> dict[int, RequestHandler]:
+        """The handlers by request code."""
+        return {
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed,
+            RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._reset_offset,
+            RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self._consumer_status,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self._tell_running_info,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self._consume_directly,
+        }
+
+    async def _ids_changed(self, address: str, request: RemotingCommand) -> None:
+        if request.ext_fields.get("consumerGroup") == self._group:
+            self._assignment.rebalance_wanted.set()
+
+    async def _reset_offset(self, address: str, request: RemotingCommand) -> None:
+        if request.ext_fields.get("group") == self._group:
+            offsets = ResetOffsetBody.from_json(request.body).offset_table
+            logger.info("offsets reset", extra={"event": "offsets_reset", "group": self._group, "queues": len(offsets)})
+            await self._assignment.restart(offsets)
+
+    async def _consumer_status(self, address: str, request: RemotingCommand) -> RemotingCommand:
+        topic = request.ext_fields.get("topic")
+        held = self._assignment.held
+        offsets = {queue: mine.commit_offset for queue, mine in held.items() if queue.topic == topic}
+        return request.reply(body=fastjson.dumps({"messageQueueTable": offsets}))
+
+    async def _tell_running_info(self, address: str, request: RemotingCommand) -> RemotingCommand:
+        if request.ext_fields.get("consumerGroup") != self._group:
+            return request.reply(ResponseCode.SYSTEM_ERROR, NOT_OURS)
+        return request.reply(body=self._running_info(request.ext_fields.get("jstackEnable") == "true"))
+
+    async def _consume_directly(self, address: str, request: RemotingCommand) -> RemotingCommand:
+        """A tool gives one message to the listener, outside of any queue."""
+        if request.ext_fields.get("consumerGroup") != self._group:
+            return request.reply(ResponseCode.SYSTEM_ERROR, NOT_OURS)
+        messages = read_messages(request.body, request.ext_fields.get("brokerName", ""))
+        for message in messages:
+            restore_topic(message, retry_topic(self._group))
+        started = time.monotonic()
+        remark = None
+        try:
+            result = await self._calls.call(messages)
+            outcome = "CR_SUCCESS" if result is ConsumeResult.SUCCESS else "CR_LATER"
+        except Exception as exc:  # the listener's own; the tool wants to see it
+            outcome, remark = "CR_THROW_EXCEPTION", repr(exc)
+        answer = {
+            "autoCommit": True,
+            "consumeResult": outcome,
+            "order": self._is_ordered,
+            "spentTimeMills": int((time.monotonic() - started) * 1000),
+        }
+        return request.reply(body=fastjson.dumps(answer | ({"remark": remark} if remark else {})))

@@ -1,0 +1,138 @@
+"""What becomes of messages a listener could not consume.
+
+They go back to the broker that stored them, which delivers them again later through the topic %RETRY%<group>; after
+`max_reconsume_times` they rest in %DLQ%<group>. A broker that can't take one back gets it as a message of our own. In
+broadcasting, failed messages are dropped: each member would have to keep its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from gantrymq.client.connection.send_codec import pack
+from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.consume.process_queue import ProcessQueue
+from gantrymq.client.consume.subscription import MessageModel
+from gantrymq.client.produce.sender import Sender
+from gantrymq.errors import GantryError
+from gantrymq.message import properties as names
+from gantrymq.message.model import Message, MessageExt
+from gantrymq.message.topics import retry_topic
+
+logger = logging.getLogger(__name__)
+
+INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"  # sends the failed messages that the broker can't take back
+SEND_TIMEOUT_S = 5.0
+OVERDUE_DELAY_LEVEL = 3  # of messages a listener never finished
+
+
+class FailedMessages:
+    """Gets rid of failed messages of one consumer group."""
+
+    def __init__(self, session: ClientSession, group: str, *, model: MessageModel, max_reconsume_times: int) -> None:
+        self.max_reconsume_times = max_reconsume_times
+        self._session = session
+        self._group = group
+        self._model = model
+        self._retry_topic = retry_topic(group)
+        self.sender = Sender(session, INNER_PRODUCER_GROUP, retries=2)
+
+    async def send_back(self, messages: list[MessageExt], *, delay_level: int = 0) -> list[MessageExt]:
+        """Have the messages delivered again (delay_level 0: the broker decides when); return those that could not be
+        sent back, for another try here."""
+        left: list[MessageExt] = []
+        for message in messages:
+            if self._model is MessageModel.BROADCASTING:
+                logger.warning(
+                    "failed message dropped", extra={"event": "failed_message_dropped", "msg_id": message.msg_id}
+                )
+                continue
+            try:
+                await self._send_back_one(message, delay_level)
+            except GantryError as exc:
+                left.append(message)
+                logger.warning(
+                    "message not sent back",
+                    extra={"event": "send_back_failed", "msg_id": message.msg_id, "error": str(exc)},
+                )
+        return left
+
+    async def _send_back_one(self, message: MessageExt, delay_level: int) -> None:
+        """Through the broker that stored it, else as a message of our own to the retry topic of any broker."""
+        address = self._session.routes.address(message.broker_name)
+        if address is not None:
+            try:
+                await self._session.calls.send_back(
+                    address,
+                    self._group,
+                    message,
+                    topic=message.topic,
+                    delay_level=delay_level,
+                    max_reconsume_times=self.max_reconsume_times,
+                )
+                return
+            except GantryError as exc:
+                logger.info(
+                    "send-back refused", extra={"event": "send_back_refused", "address": address, "error": str(exc)}
+                )
+        await self._send_anew(message, message.reconsume_times + 1)
+
+    async def send_back_overdue(self, process_queues: Iterable[ProcessQueue], started_before: float) -> None:
+        """Send back what listeners have had since before that time: a call that never ends must not hold the group's
+        offset for ever."""
+        for process_queue in list(process_queues):
+            overdue = process_queue.overdue(started_before)
+            if overdue:
+                logger.warning(
+                    "listener overdue",
+                    extra={"event": "listener_overdue", "queue": str(process_queue.queue), "count": len(overdue)},
+                )
+                left = await self.send_back(overdue, delay_level=OVERDUE_DELAY_LEVEL)
+                process_queue.remove([message for message in overdue if message not in left])
+
+    async def give_up(self, messages: list[MessageExt]) -> list[MessageExt]:
+        """Send messages that failed as often as they may to the dead letters; return those that could not be sent."""
+        left: list[MessageExt] = []
+        for message in messages:
+            if self._model is MessageModel.BROADCASTING:
+                logger.warning(
+                    "failed message dropped", extra={"event": "failed_message_dropped", "msg_id": message.msg_id}
+                )
+                continue
+            try:
+                await self._send_anew(message, message.reconsume_times)
+            except GantryError as exc:
+                left.append(message)
+                logger.warning(
+                    "message not given up",
+                    extra={"event": "give_up_failed", "msg_id": message.msg_id, "error": str(exc)},
+                )
+        return left
+
+    async def _send_anew(self, message: MessageExt, times: int) -> None:
+        """As a message of our own to the retry topic; its broker makes a dead letter of it when `times` is enough."""
+        outgoing = pack(retry_message(message, self._retry_topic, self.max_reconsume_times, times=times))
+        outgoing.reconsume_times = times
+        outgoing.max_reconsume_times = self.max_reconsume_times
+        await self.sender.send_anywhere(outgoing, SEND_TIMEOUT_S)
+
+
+def retry_message(message: MessageExt, topic: str, max_reconsume_times: int, *, times: int | None = None) -> Message:
+    """A failed message as a new one for the group's retry topic, as the broker would have made it."""
+    if times is None:
+        times = message.reconsume_times + 1
+    properties = dict(message.properties)
+    properties.setdefault(names.RETRY_TOPIC, message.topic)
+    properties.setdefault(names.ORIGIN_MESSAGE_ID, message.offset_msg_id)
+    properties[names.RECONSUME_TIME] = str(times)
+    properties[names.MAX_RECONSUME_TIMES] = str(max_reconsume_times)
+    properties[names.DELAY] = str(3 + times)
+    properties.pop(names.TRAN_MSG, None)  # a committed message still bears it: sent again it would be prepared anew
+    return Message(topic, message.body, properties=properties, flag=message.flag)
+
+
+def restore_topic(message: MessageExt, retry_topic: str) -> None:
+    """A message that comes again is stored under the group's retry topic: the listener sees the original one."""
+    if message.topic == retry_topic:
+        message.topic = message.properties.get(names.RETRY_TOPIC, message.topic)

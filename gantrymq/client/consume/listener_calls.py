@@ -1,0 +1,102 @@
+"""Calling the application's listener: in a thread or on the loop, counted, traced, and visible while it lasts.
+
+An async listener runs on the event loop, a plain function in a thread pool. What both kinds of consuming (concurrent
+and ordered) share stands here; what becomes of the messages is theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from gantrymq.client.consume.running_info import ConsumeCounters
+from gantrymq.client.produce.trace import ConsumeTracer
+from gantrymq.client.results import ConsumeResult
+from gantrymq.message.model import MessageExt
+
+logger = logging.getLogger(__name__)
+
+Listener = Callable[[list[MessageExt]], ConsumeResult | Awaitable[ConsumeResult | None] | None]
+
+
+@dataclass(slots=True, eq=False)
+class RunningCall:
+    """A listener call in progress. `started`: time.monotonic(); of the two owners of a stack one is None."""
+
+    messages: list[MessageExt]
+    started: float
+    task: asyncio.Task[object] | None = None
+    thread_id: int | None = None
+
+
+class ListenerCalls:
+    """Calls one listener, `concurrency` at once at most when it is a plain function."""
+
+    def __init__(
+        self, listener: Listener, counters: ConsumeCounters, *, concurrency: int, tracer: ConsumeTracer | None = None
+    ) -> None:
+        self.running: dict[int, RunningCall] = {}
+        self._listener = listener
+        self._counters = counters
+        self._concurrency = concurrency
+        self._tracer = tracer
+        self._is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
+            getattr(listener, "__call__", None)  # noqa: B004 - an object whose __call__ is async counts too
+        )
+        self._threads: ThreadPoolExecutor | None = None
+        self._numbers = itertools.count()
+
+    def start(self) -> None:
+        if not self._is_async:
+            self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="gantrymq-listener")
+
+    def close(self) -> None:
+        """Begin no call that waits for a thread."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def call(self, messages: list[MessageExt]) -> ConsumeResult:
+        """Give messages to the listener. What it raises is raised."""
+        number = next(self._numbers)
+        call = self.running[number] = RunningCall(messages, time.monotonic(), asyncio.current_task())
+        try:
+            if self._threads is not None:
+                outcome = await asyncio.get_running_loop().run_in_executor(self._threads, self._in_thread, call)
+            else:
+                outcome = self._listener(messages)
+            if inspect.isawaitable(outcome):
+                outcome = await outcome
+        finally:
+            del self.running[number]
+        return ConsumeResult.SUCCESS if outcome is None else outcome
+
+    def _in_thread(self, call: RunningCall) -> ConsumeResult | Awaitable[ConsumeResult | None] | None:
+        call.task, call.thread_id = None, threading.get_ident()
+        return self._listener(call.messages)
+
+    async def consume(self, topic: str, messages: list[MessageExt]) -> ConsumeResult:
+        """Give messages of a queue of `topic` to the listener; what it raises is logged and means LATER."""
+        started = time.monotonic()
+        traced = None if self._tracer is None else self._tracer.before(messages)
+        error: Exception | None = None
+        try:
+            result = await self.call(messages)
+        except Exception as exc:  # the listener's bug: told in full, and the messages come again
+            logger.exception(
+                "listener failed",
+                extra={"event": "listener_failed", "msg_id": messages[0].msg_id, "count": len(messages)},
+            )
+            result, error = ConsumeResult.LATER, exc
+        is_done = result is ConsumeResult.SUCCESS
+        took_s = time.monotonic() - started
+        self._counters.consumed(topic, len(messages), is_done=is_done, took_s=took_s)
+        if traced is not None and self._tracer is not None:
+            self._tracer.after(traced, took_s, is_done=is_done, has_raised=error is not None)
+        return result

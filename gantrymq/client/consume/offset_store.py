@@ -1,0 +1,151 @@
+"""How far a group has come: kept at the brokers when its members share the work, in a local file when each gets
+everything.
+
+Both stores are tables of queue to next offset with a durable side. `update` is memory only; `persist` writes what
+changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from gantrymq.client.connection.broker_calls import BrokerCalls
+from gantrymq.client.connection.routes import Routes
+from gantrymq.errors import BodyError, ConnectError, GantryError
+from gantrymq.message.model import MessageQueue
+from gantrymq.remoting import fastjson
+from gantrymq.remoting.bodies import ResetOffsetBody
+
+logger = logging.getLogger(__name__)
+
+
+class OffsetStore(Protocol):
+    """A group's next offsets by queue."""
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        """The durable offset, None when there is none. Raises when it can't be known now."""
+
+    def known(self, queue: MessageQueue) -> int | None:
+        """The offset as of the last update."""
+
+    def update(self, queue: MessageQueue, offset: int) -> None:
+        """Everything before `offset` is done with."""
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        """Make the updates of these queues durable; what can't be written now is written next time."""
+
+    def forget(self, queue: MessageQueue) -> None:
+        """The queue is somebody else's now."""
+
+
+class BrokerOffsets:
+    """Offsets at the broker of each queue."""
+
+    def __init__(self, calls: BrokerCalls, routes: Routes, group: str) -> None:
+        self._calls = calls
+        self._routes = routes
+        self._group = group
+        self._offsets: dict[MessageQueue, int] = {}
+        self._durable: dict[MessageQueue, int] = {}
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        address = self._address(queue)
+        offset = await self._calls.consumer_offset(address, self._group, queue.topic, queue.queue_id)
+        if offset is not None:
+            self._durable[queue] = offset
+        return offset
+
+    def known(self, queue: MessageQueue) -> int | None:
+        return self._offsets.get(queue)
+
+    def update(self, queue: MessageQueue, offset: int) -> None:
+        self._offsets[queue] = offset
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        known = self._offsets
+        changed = [queue for queue in queues if queue in known and known[queue] != self._durable.get(queue)]
+        for outcome in await asyncio.gather(*map(self._write, changed), return_exceptions=True):
+            if isinstance(outcome, GantryError):
+                logger.warning("offset not written", extra={"event": "offset_not_written", "error": str(outcome)})
+            elif isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _write(self, queue: MessageQueue) -> None:
+        offset = self._offsets[queue]
+        await self._calls.update_consumer_offset(self._address(queue), self._group, queue.topic, queue.queue_id, offset)
+        self._durable[queue] = offset
+
+    def forget(self, queue: MessageQueue) -> None:
+        self._offsets.pop(queue, None)
+        self._durable.pop(queue, None)
+
+    def _address(self, queue: MessageQueue) -> str:
+        found = self._routes.address_to_read(queue.broker_name)
+        if found is None:
+            raise ConnectError(queue.broker_name, "no address of this broker is known")
+        return found[0]
+
+
+class FileOffsets:
+    """Offsets in a file of this host, in the format of RocketMQ's Java client, replaced atomically."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offsets: dict[MessageQueue, int] | None = None
+        self._is_changed = False
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        if self._offsets is None:
+            self._offsets = await asyncio.to_thread(self._load)
+        return self._offsets.get(queue)
+
+    def known(self, queue: MessageQueue) -> int | None:
+        return (self._offsets or {}).get(queue)
+
+    def update(self, queue: MessageQueue, offset: int) -> None:
+        if self._offsets is None:
+            self._offsets = self._load()
+        self._is_changed = self._is_changed or self._offsets.get(queue) != offset
+        self._offsets[queue] = offset
+
+    async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        if self._is_changed and self._offsets is not None:
+            self._is_changed = False
+            text = ResetOffsetBody(dict(self._offsets)).to_json()  # the same shape: offsetTable keyed by queue
+            try:
+                await asyncio.to_thread(self._save, text)
+            except OSError as exc:
+                self._is_changed = True
+                logger.warning("offsets not written", extra={"event": "offset_not_written", "error": str(exc)})
+
+    def forget(self, queue: MessageQueue) -> None:
+        """A file offset stays: the queue comes back to this very consumer."""
+
+    def _load(self) -> dict[MessageQueue, int]:
+        for path in (self._path, self._path.with_suffix(".json.bak")):
+            try:
+                return ResetOffsetBody.from_dict(fastjson.loads(path.read_bytes())).offset_table
+            except FileNotFoundError:
+                continue
+            except (BodyError, OSError) as exc:
+                logger.error(
+                    "offset file unreadable",
+                    extra={"event": "offset_file_unreadable", "path": str(path), "error": str(exc)},
+                )
+        return {}
+
+    def _save(self, text: bytes) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._path.with_suffix(".json.tmp")
+        with fresh.open("wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if self._path.exists():
+            self._path.replace(self._path.with_suffix(".json.bak"))
+        fresh.replace(self._path)

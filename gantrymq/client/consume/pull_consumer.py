@@ -1,0 +1,326 @@
+"""PullConsumer: a consumer that asks for messages when it wants some (RocketMQ: the lite pull consumer).
+
+    async with PullConsumer("host:port", group="g") as consumer:
+        await consumer.subscribe("topic")          a member of the group: brokers share the queues out
+        while messages := await consumer.poll(): ...
+
+or `await consumer.assign(queues)`, to read queues of one's own choice. Messages are pulled ahead, within limits. Asking
+for the next messages says that those before are done with; with `auto_commit` their offsets are written each 5 s and at
+the end, without when `commit` is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, Unpack
+
+from gantrymq.client.connection.background import Background, every
+from gantrymq.client.connection.session import ClientSession, ConnectionOptions
+from gantrymq.client.consume.assignment import REBALANCE_S, Assignment, GroupShare
+from gantrymq.client.consume.polled import Polled
+from gantrymq.client.consume.process_queue import ProcessQueue
+from gantrymq.client.consume.pulling import FlowLimits, PullContext, keep_pulling
+from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely
+from gantrymq.client.consume.running_info import ConsumeCounters
+from gantrymq.client.consume.start_offset import StartAt, offset_store
+from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel, parse_subscription
+from gantrymq.errors import ConfigError, ConnectError, GantryError
+from gantrymq.message.model import MessageExt, MessageQueue
+from gantrymq.message.topics import check_group, check_topic
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+
+COMMIT_S = 5.0  # RocketMQ: autoCommitIntervalMillis
+POLL_S = 5.0  # RocketMQ: pollTimeoutMillis
+SOON_S = 1.0
+
+
+class PullConsumer:
+    """Polls messages for a group. batch_size: at most so many a poll, all of one queue. `consume_from` (with
+    `consume_from_ms` for TIMESTAMP): where the group begins in queues it never consumed. offsets_folder: where a
+    BROADCASTING consumer keeps its offsets."""
+
+    def __init__(
+        self,
+        name_servers: str | Sequence[str],
+        *,
+        group: str,
+        model: MessageModel = MessageModel.CLUSTERING,
+        consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET,
+        consume_from_ms: int | None = None,
+        batch_size: int = 10,
+        pull_batch: int = 32,
+        auto_commit: bool = True,
+        limits: FlowLimits | None = None,
+        strategy: AllocateStrategy = allocate_averagely,
+        offsets_folder: Path | None = None,
+        **options: Unpack[ConnectionOptions],
+    ) -> None:
+        check_group(group)
+        if batch_size < 1 or pull_batch < 1:
+            raise ConfigError("batch_size and pull_batch must be at least 1")
+        if model is MessageModel.BROADCASTING and options.get("instance_name") is None:
+            options["instance_name"] = "DEFAULT"  # the offset file's name must be the same after a restart
+        self.group = group
+        self._model = model
+        self._consume_from = consume_from
+        self._auto_commit = auto_commit
+        self._subscriptions: dict[str, SubscriptionData] = {}
+        self._chosen: dict[str, list[MessageQueue]] | None = None  # by topic, after `assign`
+        self._polled = Polled(batch_size)
+        self._committed: dict[MessageQueue, int] = {}  # what `commit` said, when it is up to the application
+        self._background = Background()
+        self._session = ClientSession(name_servers, heartbeat=self._heartbeat, heartbeat_slaves=True, **options)
+        self._group_share = GroupShare(self._session, group, model, strategy, self._not_registered)
+        self._offsets = offset_store(self._session, group, model, offsets_folder)
+        context = self._pull_context(limits or FlowLimits(), pull_batch)
+        self._assignment = Assignment(
+            self._session,
+            group,
+            share=self._share,
+            start_at=StartAt(consume_from, consume_from_ms),
+            offsets=self._offsets,
+            background=self._background,
+            keep_pulling=lambda process_queue: keep_pulling(context, process_queue),
+            commit_offset=self._to_commit,
+        )
+        self._session.answer_requests({RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed})
+
+    def _pull_context(self, limits: FlowLimits, batch: int) -> PullContext:
+        return PullContext(
+            calls=self._session.calls,
+            routes=self._session.routes,
+            group=self.group,
+            limits=limits,
+            batch=batch,
+            counters=ConsumeCounters(),
+            subscription=self._subscriptions.get,
+            queue_count=lambda: len(self._assignment.held),
+            commit_offset=lambda process_queue: None,  # the application has not seen them yet
+            received=self._polled.add,
+            offset_moved=self._offset_moved,
+            not_registered=self._not_registered,
+            is_paused=lambda process_queue: process_queue.queue in self._polled.paused,
+            says_subscription=True,
+        )
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def client_id(self) -> str:
+        """The name under which brokers list this client."""
+        return self._session.client_id
+
+    @property
+    def assigned_queues(self) -> list[MessageQueue]:
+        """The queues this consumer reads right now."""
+        return sorted(self._assignment.held)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Begin; subscribe or assign before or after."""
+        if self._session.is_open:
+            return
+        self._session.open()
+        self._background.start(every(REBALANCE_S, self._rebalance, wake=self._assignment.rebalance_wanted), "rebalance")
+        if self._auto_commit:
+            self._background.start(every(COMMIT_S, self._assignment.persist), "commit offsets")
+
+    async def close(self) -> None:
+        """Write the offsets (with auto_commit: those of polled messages are done with), leave the group."""
+        if not self._session.is_open:
+            return
+        self._assignment.close()
+        await self._background.close()
+        self._polled.finish()
+        await self._assignment.leave()
+        self._polled.wake()
+        await self._session.close(consumer_group=self.group)
+
+    # -- which queues -------------------------------------------------------------------------------------------------
+
+    async def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
+        """Share the topic with the other members of the group: "*", "TagA || TagB", or with `sql` a condition."""
+        if self._chosen is not None:
+            raise ConfigError("queues were assigned by hand: a consumer does either, assign or subscribe")
+        check_topic(topic)
+        self._subscriptions[topic] = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
+        if self._session.is_open:
+            await self._greet()
+        self._assignment.rebalance_wanted.set()
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Stop reading a topic; its queues are released in a moment."""
+        self._subscriptions.pop(topic, None)
+        self._assignment.rebalance_wanted.set()
+
+    async def assign(self, queues: Iterable[MessageQueue], expression: str = "*") -> None:
+        """Read these queues, whoever else reads them; replaces what was assigned before. Returns when they are read."""
+        if self._subscriptions and self._chosen is None:
+            raise ConfigError("topics were subscribed to: a consumer does either, assign or subscribe")
+        chosen: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            chosen.setdefault(queue.topic, []).append(queue)
+        self._chosen = chosen
+        version = time.time_ns() // 1_000_000
+        self._subscriptions.clear()
+        self._subscriptions.update({topic: parse_subscription(topic, expression, version) for topic in chosen})
+        self._session.require_open()
+        self._polled.finish()
+        for topic in chosen:
+            await self._session.routes.to_read(topic)
+        await self._greet()
+        await self._rebalance()
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Every queue of the topic that can be read. RouteNotFound when there is no such topic."""
+        self._session.require_open()
+        return list((await self._session.routes.to_read(topic)).readable)
+
+    async def _share(self, topic: str) -> list[MessageQueue] | None:
+        return await self._group_share(topic) if self._chosen is None else self._chosen.get(topic, [])
+
+    async def _rebalance(self) -> None:
+        await self._assignment.rebalance([*self._subscriptions])
+
+    async def _greet(self) -> None:
+        """Tell the brokers what is consumed; a topic that is not there yet is looked for again by rebalancing."""
+        for topic in [*self._subscriptions]:
+            with contextlib.suppress(GantryError):
+                await self._session.routes.to_read(topic)
+        await self._session.send_heartbeats()
+
+    def _not_registered(self) -> None:
+        self._background.start(self._register(), "heartbeat on change")
+
+    async def _register(self) -> None:
+        await self._greet()
+        await asyncio.sleep(SOON_S)
+        self._assignment.rebalance_wanted.set()
+
+    async def _ids_changed(self, address: str, request: RemotingCommand) -> None:
+        if request.ext_fields.get("consumerGroup") == self.group:
+            self._assignment.rebalance_wanted.set()
+
+    def _heartbeat(self, client_id: str) -> HeartbeatData:
+        consumer = ConsumerData(
+            self.group,
+            consume_type="CONSUME_ACTIVELY",
+            message_model=self._model.value,
+            consume_from_where=self._consume_from.value,
+            subscription_data_set=list(self._subscriptions.values()) if self._chosen is None else [],
+        )
+        return HeartbeatData(client_id, [], [consumer])
+
+    # -- messages -----------------------------------------------------------------------------------------------------
+
+    async def poll(self, timeout_s: float = POLL_S) -> list[MessageExt]:
+        """The next messages of some queue, an empty list when none come in time. Those of the last poll are done."""
+        self._session.require_open()
+        self._polled.finish()
+        found = await self._polled.next(timeout_s)
+        self._session.require_open()
+        return found
+
+    def __aiter__(self) -> AsyncIterator[MessageExt]:
+        """Message by message, for ever."""
+        return self._messages()
+
+    async def _messages(self) -> AsyncIterator[MessageExt]:
+        while True:
+            for message in await self.poll():
+                yield message
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """Poll nothing of these queues, and pull no more, until `resume`."""
+        self._polled.paused.update(queues)
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """Undo `pause`."""
+        resumed = list(queues)
+        self._polled.resume(resumed)
+        for queue in resumed:
+            if (held := self._assignment.held.get(queue)) is not None:
+                held.changed.set()
+
+    # -- offsets ------------------------------------------------------------------------------------------------------
+
+    def _to_commit(self, process_queue: ProcessQueue) -> int | None:
+        return process_queue.commit_offset if self._auto_commit else self._committed.get(process_queue.queue)
+
+    async def commit(self) -> None:
+        """Write that every polled message is done with, those of the last poll too."""
+        self._session.require_open()
+        self._polled.finish()
+        self._committed.update({queue: held.commit_offset for queue, held in self._assignment.held.items()})
+        await self._assignment.persist()
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """The group's next offset in the queue as it is written, None when it has none."""
+        self._session.require_open()
+        await self._session.routes.to_read(queue.topic)
+        return await self._offsets.read(queue)
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on at this offset in a queue this consumer reads. ConfigError when it does not, or the offset is outside
+        the queue."""
+        self._require_held(queue)
+        address = self._address(queue)
+        least = await self._session.calls.min_offset(address, queue.topic, queue.queue_id)
+        most = await self._session.calls.max_offset(address, queue.topic, queue.queue_id)
+        if not least <= offset <= most:
+            raise ConfigError(f"offset {offset} is outside of queue {queue.queue_id}: {least} to {most}")
+        await self._go_on(queue, offset)
+
+    async def seek_to_begin(self, queue: MessageQueue) -> None:
+        """Go on at the oldest message of the queue."""
+        self._require_held(queue)
+        await self._go_on(
+            queue, await self._session.calls.min_offset(self._address(queue), queue.topic, queue.queue_id)
+        )
+
+    async def seek_to_end(self, queue: MessageQueue) -> None:
+        """Go on with what comes from now on."""
+        self._require_held(queue)
+        await self._go_on(
+            queue, await self._session.calls.max_offset(self._address(queue), queue.topic, queue.queue_id)
+        )
+
+    async def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """The offset of the message nearest to that store time."""
+        self._session.require_open()
+        await self._session.routes.to_read(queue.topic)
+        return await self._session.calls.search_offset(self._address(queue), queue.topic, queue.queue_id, timestamp_ms)
+
+    async def _go_on(self, queue: MessageQueue, offset: int) -> None:
+        self._polled.forget(queue)
+        self._committed.pop(queue, None)
+        await self._assignment.restart({queue: offset}, persist=self._auto_commit)
+
+    def _offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
+        self._background.start(self._assignment.restart({process_queue.queue: offset}), "correct offset")
+
+    def _require_held(self, queue: MessageQueue) -> None:
+        self._session.require_open()
+        if queue not in self._assignment.held:
+            raise ConfigError(f"queue {queue.queue_id} of {queue.topic} is not assigned to this consumer")
+
+    def _address(self, queue: MessageQueue) -> str:
+        found = self._session.routes.address_to_read(queue.broker_name)
+        if found is None:
+            raise ConnectError(queue.broker_name, "no address of this broker is known")
+        return found[0]

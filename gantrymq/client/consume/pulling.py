@@ -1,0 +1,183 @@
+"""The loop that keeps one process queue filled: pull, hand to the listener's workers, pull again.
+
+The broker holds a pull until a message comes (long polling), so an idle queue costs a request every fifteen seconds.
+Pulling pauses while the consumer holds as much as it may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gantrymq.client.connection.broker_calls import BrokerCalls
+from gantrymq.client.connection.routes import Routes
+from gantrymq.client.consume.process_queue import ProcessQueue
+from gantrymq.client.consume.running_info import ConsumeCounters
+from gantrymq.client.consume.subscription import is_wanted
+from gantrymq.client.results import PullResult, PullStatus
+from gantrymq.errors import ConnectError, GantryError, ResponseError
+from gantrymq.message.model import MessageExt
+from gantrymq.remoting.bodies import SubscriptionData
+from gantrymq.remoting.codes import ResponseCode
+
+logger = logging.getLogger(__name__)
+
+SUSPEND_S = 15.0  # RocketMQ: brokerSuspendMaxTimeMillis
+PULL_TIMEOUT_S = 30.0  # RocketMQ: consumerTimeoutMillisWhenSuspend
+PAUSE_S = 1.0  # after a failure; RocketMQ waits 3 s, but a broker that restarts is back sooner
+
+NOT_REGISTERED = frozenset(
+    {
+        ResponseCode.SUBSCRIPTION_NOT_EXIST.value,
+        ResponseCode.SUBSCRIPTION_NOT_LATEST.value,
+        ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST.value,
+        ResponseCode.FILTER_DATA_NOT_EXIST.value,
+        ResponseCode.FILTER_DATA_NOT_LATEST.value,
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowLimits:
+    """How much may be held before pulling pauses."""
+
+    messages_per_queue: int = 1000  # RocketMQ: pullThresholdForQueue
+    bytes_per_consumer: int = 256 << 20  # shared evenly by the queues held
+    span_per_queue: int = 2000  # RocketMQ: consumeConcurrentlyMaxSpan; a crash repeats at most so many
+
+    def allow(self, process_queue: ProcessQueue, queue_count: int) -> bool:
+        """Whether another pull may be made for the queue."""
+        return (
+            process_queue.cached_messages < self.messages_per_queue
+            and process_queue.cached_bytes < self.bytes_per_consumer // max(queue_count, 1)
+            and process_queue.span < self.span_per_queue
+        )
+
+
+class PullContext:
+    """What the pull loops of one consumer share."""
+
+    def __init__(
+        self,
+        *,
+        calls: BrokerCalls,
+        routes: Routes,
+        group: str,
+        limits: FlowLimits,
+        batch: int,
+        counters: ConsumeCounters,
+        subscription: Callable[[str], SubscriptionData | None],
+        queue_count: Callable[[], int],
+        commit_offset: Callable[[ProcessQueue], int | None],
+        received: Callable[[ProcessQueue, list[MessageExt]], None],
+        offset_moved: Callable[[ProcessQueue, int], None],
+        not_registered: Callable[[], None],
+        is_paused: Callable[[ProcessQueue], bool] = lambda process_queue: False,
+        says_subscription: bool = False,
+    ) -> None:
+        self.calls = calls
+        self.routes = routes
+        self.group = group
+        self.limits = limits
+        self.batch = batch
+        self.counters = counters
+        self.subscription = subscription  # of a topic, None when it was given up
+        self.queue_count = queue_count
+        self.commit_offset = commit_offset  # to tell the broker with a pull, None when it does not keep it
+        self.received = received
+        self.offset_moved = offset_moved  # the broker says that the offset is outside the queue
+        self.not_registered = not_registered  # the broker does not know this consumer (yet, or any more)
+        self.is_paused = is_paused
+        self.says_subscription = says_subscription  # with each pull, so that no heartbeat has to have told it before
+
+    def may_pull(self, process_queue: ProcessQueue) -> bool:
+        """Whether the queue wants more; its `changed` is set when that may be another answer."""
+        return self.limits.allow(process_queue, self.queue_count()) and not self.is_paused(process_queue)
+
+
+async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> None:
+    """Pull for this queue until it is dropped or the task is cancelled."""
+    broker_id = 0
+    while not process_queue.was_dropped():
+        while not context.may_pull(process_queue):
+            process_queue.changed.clear()
+            await process_queue.changed.wait()
+            if process_queue.was_dropped():
+                return
+        subscription = context.subscription(process_queue.queue.topic)
+        if subscription is None:
+            return
+        try:
+            result = await _pull_once(context, process_queue, subscription, broker_id)
+        except GantryError as exc:
+            _log_failure(process_queue, exc)
+            if isinstance(exc, ResponseError) and exc.code in NOT_REGISTERED:
+                context.not_registered()
+            broker_id = 0
+            await asyncio.sleep(PAUSE_S)
+            continue
+        if process_queue.was_dropped():
+            return
+        if result.status is PullStatus.OFFSET_ILLEGAL:
+            context.offset_moved(process_queue, result.next_offset)
+            return
+        broker_id = result.broker_id
+        _take(context, process_queue, subscription, result)
+
+
+async def _pull_once(
+    context: PullContext, process_queue: ProcessQueue, subscription: SubscriptionData, broker_id: int
+) -> PullResult:
+    queue = process_queue.queue
+    found = context.routes.address_to_read(queue.broker_name, broker_id)
+    if found is None:
+        raise ConnectError(queue.broker_name, "no address of this broker is known")
+    address, is_master = found
+    # a condition is compiled once, from the heartbeat, and not for each pull
+    says_it = context.says_subscription and subscription.expression_type == SubscriptionData.TAG
+    started = time.monotonic()
+    result = await context.calls.pull(
+        address,
+        context.group,
+        queue.topic,
+        queue.queue_id,
+        process_queue.next_offset,
+        broker_name=queue.broker_name,
+        max_messages=context.batch,
+        commit_offset=context.commit_offset(process_queue) if is_master else None,
+        suspend_s=SUSPEND_S,
+        subscription=subscription.sub_string if says_it else None,
+        sub_version=subscription.sub_version,
+        expression_type=subscription.expression_type,
+        timeout_s=PULL_TIMEOUT_S,
+    )
+    if result.messages:
+        context.counters.pulled(queue.topic, len(result.messages), time.monotonic() - started)
+    return result
+
+
+def _take(
+    context: PullContext, process_queue: ProcessQueue, subscription: SubscriptionData, result: PullResult
+) -> None:
+    """Keep what is wanted; what is not counts as done with."""
+    messages = [message for message in result.messages if is_wanted(subscription, message)]
+    process_queue.add(messages, result.next_offset)
+    if messages:
+        context.received(process_queue, messages)
+
+
+def _log_failure(process_queue: ProcessQueue, failure: GantryError) -> None:
+    queue = process_queue.queue
+    logger.warning(
+        "pull failed",
+        extra={
+            "event": "pull_failed",
+            "topic": queue.topic,
+            "broker": queue.broker_name,
+            "queue_id": queue.queue_id,
+            "error": str(failure),
+        },
+    )

@@ -1,0 +1,261 @@
+"""TransactionProducer: messages that consumers see if, and only if, the application's own transaction succeeds.
+
+    class Orders:                                           # the listener
+        async def execute(self, message, order):            # the local transaction
+            await database.insert(order)
+            return TransactionState.COMMIT
+
+        async def check(self, message):                     # later, for a message whose end got lost
+            return TransactionState.COMMIT if await database.has(message.keys[0]) else TransactionState.ROLLBACK
+
+    async with TransactionProducer(servers, listener=Orders(), group="orders") as producer:
+        await producer.send_in_transaction(Message("orders", b"..."), order)
+
+The message is stored first where no consumer looks. Then `execute` runs, and what it returns is told to the broker. If
+that never arrives (UNKNOWN, an exception, a crash), the broker asks a producer of the same group, any of them: `check`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Protocol
+
+from gantrymq.client.connection.incoming import read_messages
+from gantrymq.client.connection.send_codec import pack
+from gantrymq.client.produce.producer import Producer
+from gantrymq.client.results import SendResult, SendStatus
+from gantrymq.errors import GantryError, MessageRejected, RecordError, ResponseError
+from gantrymq.message import properties as names
+from gantrymq.message import sysflag
+from gantrymq.message.ids import decode_offset_message_id
+from gantrymq.message.model import Message, MessageExt, MessageQueue
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+logger = logging.getLogger(__name__)
+
+CHECK_ANSWER_TIMEOUT_S = 3.0
+REMARK_CHARS_MAX = 200
+
+
+class TransactionState(Enum):
+    """How a transaction ended. UNKNOWN leaves it open: the broker asks later."""
+
+    COMMIT = sysflag.TRANSACTION_COMMIT
+    ROLLBACK = sysflag.TRANSACTION_ROLLBACK
+    UNKNOWN = sysflag.TRANSACTION_NONE
+
+
+class TransactionListener(Protocol):
+    """The application's part. Plain methods run in threads, async ones on the loop; an exception means UNKNOWN."""
+
+    def execute(self, message: Message, argument: Any, /) -> TransactionState | Awaitable[TransactionState]:
+        """Do the local transaction for a message that is prepared, and say how it went."""
+
+    def check(self, message: MessageExt, /) -> TransactionState | Awaitable[TransactionState]:
+        """Say how the local transaction of a message went, which may be another process's and long ago."""
+
+
+@dataclass(slots=True)
+class TransactionResult:
+    """How a message in a transaction fared. is_confirmed: the broker has said that it stored commit or rollback; if
+    not, it will ask. error: what the local transaction raised."""
+
+    send: SendResult
+    state: TransactionState
+    is_confirmed: bool
+    error: Exception | None = None
+
+
+class TransactionProducer(Producer):
+    """A Producer (see there for the other arguments) that also sends in transactions.
+
+    group: names the application. The broker asks any producer of the group, so all of them need an equal listener.
+    topics: those whose brokers shall know this producer from its start on, so that they can ask it about transactions
+    of the process before it; others are met with their first message. threads: for plain listener methods.
+    """
+
+    def __init__(
+        self,
+        name_servers: str | Sequence[str],
+        *,
+        listener: TransactionListener,
+        group: str,
+        topics: Sequence[str] = (),
+        threads: int = 8,
+        **options: Any,
+    ) -> None:
+        super().__init__(name_servers, group=group, **options)
+        self._listener = listener
+        self._topics = tuple(topics)
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="gantrymq-transaction")
+        self._session.answer_requests({RequestCode.CHECK_TRANSACTION_STATE: self._asked})
+
+    async def start(self) -> None:
+        """Make the producer usable, and known to the brokers of its topics."""
+        await super().start()
+        try:
+            for topic in self._topics:
+                await self._sender.routes_known(topic)
+            if self._topics:
+                await self._session.greet_new_brokers()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Leave the brokers and close the connections. Open transactions stay open: another producer is asked."""
+        await super().close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # -- sending ------------------------------------------------------------------------------------------------------
+
+    async def send_in_transaction(
+        self,
+        message: Message,
+        argument: Any = None,
+        *,
+        queue: MessageQueue | None = None,
+        timeout_s: float | None = None,
+    ) -> TransactionResult:
+        """Prepare the message, run the listener's `execute` with it and the argument, tell the broker the outcome.
+
+        Raises only when the message could not be prepared: then `execute` did not run.
+        """
+        prepared = await self.prepare(message, queue=queue, timeout_s=timeout_s)
+        if prepared.status is not SendStatus.SEND_OK:  # stored, but a promise was not kept: begin nothing on it
+            return await self.end(prepared, TransactionState.ROLLBACK)
+        state, error = await self._outcome(self._listener.execute, message, argument)
+        return await self.end(prepared, state, error=error)
+
+    async def prepare(
+        self, message: Message, *, queue: MessageQueue | None = None, timeout_s: float | None = None
+    ) -> SendResult:
+        """Store the message where no consumer looks, until `end` is called with the result, here or after a check."""
+        if message.delay_level > 0 or names.DELAY in message.properties:
+            raise MessageRejected("a message in a transaction can't be delayed")
+        marks = {names.TRAN_MSG: "true", names.PGROUP: self.group}
+        message = replace(message, properties={**message.properties, **marks})
+        outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
+        outgoing.sys_flag |= sysflag.TRANSACTION_PREPARED
+        result = await self._send([message], outgoing, queue, timeout_s)
+        self._session.meet_brokers()
+        return result
+
+    async def end(
+        self,
+        prepared: SendResult,
+        state: TransactionState,
+        *,
+        error: Exception | None = None,
+        timeout_s: float | None = None,
+    ) -> TransactionResult:
+        """Tell the broker how the transaction went, and wait until it has stored that. UNKNOWN is told, not waited for.
+
+        An end that can't be told is no error: the broker will ask.
+        """
+        _, _, physical_offset = decode_offset_message_id(prepared.offset_msg_id)
+        fields = self._end_fields(state, prepared.queue_offset, physical_offset, prepared.msg_id)
+        try:
+            address = self._sender.address_of(prepared.queue)
+            is_confirmed = await self._tell(address, fields, error, timeout_s or self._timeout_s, state)
+        except GantryError as exc:
+            logger.warning(
+                "transaction's end not confirmed",
+                extra={
+                    "event": "transaction_end_not_confirmed",
+                    "msg_id": prepared.msg_id,
+                    "state": state.name,
+                    "error": str(exc),
+                },
+            )
+            is_confirmed = False
+        return TransactionResult(prepared, state, is_confirmed, error)
+
+    def _end_fields(
+        self, state: TransactionState, queue_offset: int, physical_offset: int, msg_id: str
+    ) -> dict[str, str]:
+        return {
+            "producerGroup": self.group,
+            "tranStateTableOffset": str(queue_offset),
+            "commitLogOffset": str(physical_offset),
+            "commitOrRollback": str(state.value),
+            "fromTransactionCheck": "false",
+            "msgId": msg_id,
+        }
+
+    async def _tell(
+        self,
+        address: str,
+        fields: dict[str, str],
+        error: Exception | None,
+        timeout_s: float,
+        state: TransactionState,
+    ) -> bool:
+        request = RemotingCommand.request(RequestCode.END_TRANSACTION, fields)
+        if error is not None:
+            request.remark = f"local transaction failed: {error!r}"[:REMARK_CHARS_MAX]
+        if state is TransactionState.UNKNOWN:  # brokers don't answer it
+            await self._session.remoting.invoke_oneway(address, request, timeout_s=timeout_s)
+            return False
+        answer = await self._session.remoting.invoke(address, request, timeout_s=timeout_s)
+        if answer.code != ResponseCode.SUCCESS:
+            raise ResponseError(answer.code, answer.remark, address=address)
+        return True
+
+    # -- being asked --------------------------------------------------------------------------------------------------
+
+    async def _asked(self, address: str, request: RemotingCommand) -> None:
+        """39 CHECK_TRANSACTION_STATE: the broker wants to know how one of the group's transactions went."""
+        fields = request.ext_fields
+        try:
+            (message,) = read_messages(request.body)
+            queue_offset, physical_offset = int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"])
+        except (RecordError, KeyError, ValueError) as exc:
+            logger.warning(
+                "question about a transaction not understood",
+                extra={"event": "transaction_check_malformed", "address": address, "error": str(exc)},
+            )
+            return
+        if message.properties.get(names.PGROUP) != self.group:
+            logger.warning(
+                "asked about another group's transaction",
+                extra={"event": "transaction_check_of_other_group", "msg_id": message.msg_id},
+            )
+            return
+        state, error = await self._outcome(self._listener.check, message)
+        answer = self._end_fields(state, queue_offset, physical_offset, message.msg_id)
+        answer |= {"fromTransactionCheck": "true", "transactionId": fields.get("transactionId", message.msg_id)}
+        command = RemotingCommand.request(RequestCode.END_TRANSACTION, answer)
+        if error is not None:
+            command.remark = f"check failed: {error!r}"[:REMARK_CHARS_MAX]
+        await self._session.remoting.invoke_oneway(address, command, timeout_s=CHECK_ANSWER_TIMEOUT_S)
+
+    # -- the listener -------------------------------------------------------------------------------------------------
+
+    async def _outcome(self, method: Callable[..., Any], *arguments: Any) -> tuple[TransactionState, Exception | None]:
+        """What the listener says; UNKNOWN and the reason when it raises or says something else."""
+        try:
+            if inspect.iscoroutinefunction(method):
+                state = await method(*arguments)
+            else:
+                state = await asyncio.get_running_loop().run_in_executor(self._threads, method, *arguments)
+                if inspect.isawaitable(state):
+                    state = await state
+            return checked_state(state), None
+        except Exception as exc:  # the application's: whatever it is, the outcome is not known
+            logger.exception("transaction listener failed", extra={"event": "transaction_listener_failed"})
+            return TransactionState.UNKNOWN, exc
+
+
+def checked_state(state: object) -> TransactionState:
+    """Return what a listener returned. TypeError unless it is a state: a forgotten return must not commit."""
+    if not isinstance(state, TransactionState):
+        raise TypeError(f"a transaction listener returns a TransactionState, not {state!r}")
+    return state

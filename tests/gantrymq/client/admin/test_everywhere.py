@@ -1,0 +1,146 @@
+"""AdminClient's calls to every broker: what they return, and what they say when some broker is away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from appliance.bench.peer import Peer
+from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer, PushConsumer
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.errors import ConfigError, ConnectError, GantryError, PartlyDone, RouteNotFound
+from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
+from tests.gantrymq.client.peers import topic_at
+from tests.gantrymq.client.ports import closed_port
+from tests.gantrymq.client.seen import Seen, numbers, until
+
+
+@pytest.fixture
+def name() -> str:
+    return f"everywhere_{next(numbers)}"
+
+
+async def test_acts_on_all_brokers_say_where_they_failed(
+    peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AdminClient(peer.namesrv_address, timeout_s=2.0) as admin:
+        masters = await admin.masters()
+        assert masters == {peer.broker_name: peer.broker_address}
+
+        async def one_more(cluster: str | None = None) -> dict[str, str]:
+            return masters | {"away": closed_port()}
+
+        monkeypatch.setattr(admin, "masters", one_more)
+        for act in (
+            admin.create_topic_everywhere(TopicConfig(name, 1, 1)),
+            admin.create_group_everywhere(SubscriptionGroupConfig(name)),
+            admin.delete_group_everywhere(name),
+            admin.delete_topic_everywhere(name),
+        ):
+            with pytest.raises(PartlyDone) as caught:
+                await act
+            assert caught.value.done == [peer.broker_name]
+            assert isinstance(caught.value.failures["away"], ConnectError)
+        progress = await admin.progress(name)
+        assert set(progress.failures) == {"away"}
+        assert (progress.queues, progress.lag) == ([], None)
+
+
+async def test_what_does_not_exist_is_said_so(peer: Peer, name: str) -> None:
+    async with AdminClient(peer.namesrv_address) as admin:
+        with pytest.raises(ConfigError):
+            await admin.masters("no such cluster")
+        for call in (admin.topic_masters(name), admin.plan_reset(name, name), admin.find_by_key(name, "k")):
+            with pytest.raises(RouteNotFound):
+                await call
+        assert not (await admin.members(name)).is_online
+        assert await admin.kv_list(name) == {}
+
+
+async def test_a_reset_to_a_time_and_a_clone_move_what_they_said(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
+        await producer.send(Message(name, b"old"))
+        await asyncio.sleep(0.05)
+        middle_ms = int(time.time() * 1000)
+        await asyncio.sleep(0.05)
+        await producer.send(Message(name, b"new"))
+        async with asyncio.timeout(15):
+            while await admin.max_offset(peer.broker_address, name, 0) < 2:
+                await asyncio.sleep(0.02)
+        await admin.update_consumer_offset(peer.broker_address, name, name, 0, 2)
+        for timestamp_ms, target in ((0, 0), (-1, 2), (middle_ms, await _search(admin, peer, name, middle_ms))):
+            (move,) = await admin.plan_reset(name, name, timestamp_ms)
+            assert (move.queue, move.before, move.after) == (MessageQueue(name, peer.broker_name, 0), 2, target)
+            assert (move.skipped, move.repeated) == (0, 2 - target)
+        assert [move.after for move in await admin.plan_reset(name, name, offset=99)] == [2]
+        assert not await admin.reset_everywhere(name, name, 0, await admin.plan_reset(name, name, 0))
+        (moved,) = await admin.clone_offsets(name, f"{name}_2", name)
+        assert (moved.before, moved.after) == (None, 0)
+        assert await admin.consumer_offsets(peer.broker_address, f"{name}_2", name, [0]) == {0: 0}
+
+
+async def _search(admin: AdminClient, peer: Peer, topic: str, timestamp_ms: int) -> int:
+    return await admin.search_offset(peer.broker_address, topic, 0, timestamp_ms)
+
+
+async def test_a_running_group_is_not_moved_behind_its_back(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
+        seen = Seen()
+        consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen, consume_from=ConsumeFrom.FIRST_OFFSET)
+        consumer.subscribe(name)
+        async with consumer:
+            await producer.send(Message(name, b"x"))
+            await until(lambda: seen.bodies == [b"x"])
+            with pytest.raises(ConfigError):
+                await admin.clone_offsets(f"{name}_2", name, name)
+            with pytest.raises(ConfigError):
+                await admin.reset_everywhere(name, name, -1, [], by_offset=True)
+
+
+async def test_a_dead_letter_goes_back_to_where_it_came_from(peer: Peer, name: str) -> None:
+    fails = True
+    got: list[bytes] = []
+
+    def listener(messages: list[MessageExt]) -> ConsumeResult:
+        if fails:
+            return ConsumeResult.LATER
+        got.extend(message.body for message in messages)
+        return ConsumeResult.SUCCESS
+
+    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
+        consumer = PushConsumer(peer.namesrv_address, group=name, listener=listener, max_reconsume_times=0)
+        consumer.subscribe(name)
+        async with consumer:
+            await until(lambda: len(consumer.assigned_queues) == 2)
+            sent = await producer.send(Message(name, b"again", tags="T", keys="k", properties={"own": "kept"}))
+            dead: MessageExt | None = None
+            async with asyncio.timeout(15):
+                while dead is None:
+                    await asyncio.sleep(0.1)
+                    try:
+                        dead = await admin.find_by_id(f"%DLQ%{name}", sent.msg_id)
+                    except GantryError:
+                        continue  # the topic is made when the first dead letter comes
+            fails = False
+            result = await admin.resend(dead)
+            assert result.queue.topic == name
+            await until(lambda: got == [b"again"])
+        again = await admin.view_message(peer.broker_address, int(result.offset_msg_id[16:], 16))
+        assert (again.tags, again.keys, again.properties["own"]) == ("T", ["k"], "kept")
+        assert "RETRY_TOPIC" not in again.properties
+
+
+async def test_asking_each_keeps_answers_and_failures_apart() -> None:
+    async def ask(key: int) -> int:
+        if key == 2:
+            raise ConnectError("h:1", "away")
+        if key == 3:
+            raise ZeroDivisionError
+        return key * 10
+
+    answers, failures = await ask_each([1, 2], ask)
+    assert (answers, list(failures)) == ({1: 10}, [2])
+    with pytest.raises(ZeroDivisionError):
+        await ask_each([1, 3], ask)

@@ -1,0 +1,164 @@
+"""Routes as values, and their cache over a scripted name server."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gantrymq.client.connection.name_servers import NameServers, parse_name_servers
+from gantrymq.client.connection.routes import Routes, readable_queues, topic_route, writable_queues
+from gantrymq.errors import ConfigError, ConnectError, RouteNotFound
+from gantrymq.message.model import MessageQueue
+from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.command import RemotingCommand
+from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
+
+
+def route(*, order: str | None = None) -> TopicRouteData:
+    return TopicRouteData(
+        broker_datas=[
+            BrokerData("c", "b", {0: "h:1"}),
+            BrokerData("c", "a", {0: "h:2", 1: "h:3"}),
+            BrokerData("c", "slave-only", {1: "h:4"}),
+            BrokerData("c", "closed", {0: "h:5"}),
+        ],
+        queue_datas=[
+            QueueData("b", 2, 1, 6),
+            QueueData("a", 1, 2, 6),
+            QueueData("slave-only", 1, 1, 6),
+            QueueData("closed", 1, 1, 1),
+        ],
+        order_topic_conf=order,
+    )
+
+
+def queues(*pairs: tuple[str, int]) -> tuple[MessageQueue, ...]:
+    return tuple(MessageQueue("T", broker, queue_id) for broker, queue_id in pairs)
+
+
+def test_messages_go_to_writable_queues_of_brokers_with_a_master() -> None:
+    assert writable_queues("T", route()) == queues(("a", 0), ("a", 1), ("b", 0))
+
+
+def test_messages_come_from_readable_queues_slaves_included() -> None:
+    assert readable_queues("T", route()) == queues(("a", 0), ("b", 0), ("b", 1), ("slave-only", 0))
+
+
+def test_an_ordered_topic_says_itself_where_messages_go() -> None:
+    assert writable_queues("T", route(order="b:1;a:2")) == queues(("b", 0), ("a", 0), ("a", 1))
+
+
+def test_a_template_has_as_many_queues_as_the_topic_will_get_and_none_to_read() -> None:
+    template = TopicRouteData([BrokerData("c", "a", {0: "h:1"})], [QueueData("a", 8, 8, 7)])
+    found = topic_route("T", template, is_template=True)
+    assert found.writable == queues(*(("a", queue_id) for queue_id in range(4)))
+    assert found.readable == ()
+
+
+@pytest.mark.parametrize("addresses", ["a:1;b:2", "a:1,b:2", " a:1 ; b:2;", ["a:1", "b:2"]])
+def test_name_servers_are_listed_in_several_ways(addresses: str | list[str]) -> None:
+    assert parse_name_servers(addresses) == ["a:1", "b:2"]
+
+
+@pytest.mark.parametrize("addresses", ["", " ; ", []])
+def test_no_name_server_at_all_is_a_config_error(addresses: str | list[str]) -> None:
+    with pytest.raises(ConfigError):
+        parse_name_servers(addresses)
+
+
+class Topics:
+    """What a scripted name server knows."""
+
+    def __init__(self, **routes: TopicRouteData) -> None:
+        self.routes = routes
+
+    def __call__(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        found = self.routes.get(request.ext_fields["topic"])
+        reply = request.reply(17, "no route") if found is None else request.reply(body=found.to_json())
+        writer.write(reply.encode())
+
+
+def one_broker(queue_count: int = 2, address: str = "h:1") -> TopicRouteData:
+    return TopicRouteData([BrokerData("c", "a", {0: address})], [QueueData("a", queue_count, queue_count, 6)])
+
+
+async def test_a_burst_of_first_sends_asks_once() -> None:
+    async with scripted_server(Topics(T=one_broker())) as server:
+        remoting = RemotingClient()
+        routes = Routes(NameServers(remoting, server.address))
+        found = await asyncio.gather(*(routes.to_send("T") for _ in range(50)))
+        assert all(one.writable == queues(("a", 0), ("a", 1)) for one in found)
+        assert len(server.requests) == 1
+        await remoting.close()
+
+
+async def test_an_unknown_topic_is_sent_through_the_template_until_it_exists() -> None:
+    topics = Topics(TBW102=one_broker(8))
+    async with scripted_server(topics) as server:
+        remoting = RemotingClient()
+        routes = Routes(NameServers(remoting, server.address))
+        assert len((await routes.to_send("T")).writable) == 4
+        with pytest.raises(RouteNotFound):
+            await routes.to_read("T")
+        topics.routes["T"] = one_broker(6)
+        await routes.refresh()
+        assert len((await routes.to_send("T")).writable) == 6
+        assert len((await routes.to_read("T")).readable) == 6
+        await remoting.close()
+
+
+async def test_no_template_either_is_route_not_found() -> None:
+    async with scripted_server(Topics()) as server:
+        remoting = RemotingClient()
+        with pytest.raises(RouteNotFound):
+            await Routes(NameServers(remoting, server.address)).to_send("T")
+        await remoting.close()
+
+
+async def test_a_route_that_vanished_is_kept_and_an_address_that_moved_is_learnt() -> None:
+    topics = Topics(T=one_broker(address="h:1"), U=one_broker(address="h:1"))
+    async with scripted_server(topics) as server:
+        remoting = RemotingClient()
+        routes = Routes(NameServers(remoting, server.address))
+        await routes.to_send("T")
+        await routes.to_send("U")
+        del topics.routes["T"]
+        topics.routes["U"] = one_broker(address="h:2")
+        await routes.refresh()
+        assert (await routes.to_send("T")).writable
+        assert routes.address("a") == "h:2"
+        assert routes.masters() == ["h:2"]
+        await remoting.close()
+
+
+async def test_the_next_name_server_is_asked_when_one_is_gone_and_kept_while_it_answers() -> None:
+    async with scripted_server(Topics()) as gone:
+        dead = gone.address
+    async with scripted_server(Topics(T=one_broker())) as server:
+        remoting = RemotingClient()
+        name_servers = NameServers(remoting, [dead, server.address])
+        for _ in range(4):
+            assert (await name_servers.invoke(105, {"topic": "T"})).code == 0
+        assert len(server.requests) == 4
+        await remoting.close()
+
+
+async def test_all_name_servers_gone_is_a_connect_error() -> None:
+    async with scripted_server(Topics()) as gone:
+        dead = gone.address
+    remoting = RemotingClient()
+    with pytest.raises(ConnectError):
+        await NameServers(remoting, dead).invoke(105, {"topic": "T"})
+    await remoting.close()
+
+
+def test_a_slave_is_read_when_the_master_is_gone() -> None:
+    routes = Routes(NameServers(RemotingClient(), "h:9"))
+    routes._learn("T", topic_route("T", route()))
+    assert routes.address_to_read("a", 0) == ("h:2", True)
+    assert routes.address_to_read("a", 1) == ("h:3", False)
+    assert routes.address_to_read("a", 7) == ("h:2", True)
+    assert routes.address_to_read("slave-only") == ("h:4", False)
+    assert routes.address_to_read("unknown") is None

@@ -1,0 +1,50 @@
+"""What a session does with the answers to its heartbeats."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from gantrymq import AdminClient, MessageExt, PushConsumer
+from gantrymq.remoting.bodies import TopicConfig
+from tests.harness import serving
+
+
+async def listener(messages: list[MessageExt]) -> None:
+    """Takes everything."""
+
+
+async def test_consumers_whose_group_disagrees_are_warned_once_each_and_an_admin_sees_who_wants_what(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, logger="gantrymq.client.connection.session")
+
+    def warnings() -> list[str]:
+        return [record.remark for record in caplog.records if getattr(record, "event", "") == "broker_remark"]  # type: ignore[attr-defined]
+
+    async with serving(tmp_path) as cluster, AdminClient(cluster.namesrv_address) as admin:
+        await admin.create_topic(cluster.broker_address, TopicConfig("T", 2, 2))
+        await cluster.broker.outer_api.register_all()
+        one = PushConsumer(cluster.namesrv_address, group="G", listener=listener)
+        other = PushConsumer(cluster.namesrv_address, group="G", listener=listener)
+        one.subscribe("T", "A")
+        other.subscribe("T", "B")
+        async with one, other, asyncio.timeout(30):
+            while not cluster.broker.consumers.agreement.disagreeing_groups:
+                await asyncio.sleep(0.05)
+            for _ in range(3):
+                await one._session.send_heartbeats()
+                await other._session.send_heartbeats()
+            assert len(warnings()) == 2
+            assert all("consumer group G subscribe differently" in remark for remark in warnings())
+            found = (await admin.consumer_connections(cluster.broker_address, "G")).disagreement
+            assert found is not None
+            assert sorted(party.subscriptions["T"] for party in found) == ["A", "B"]
+            other.subscribe("T", "A")
+            while cluster.broker.consumers.agreement.disagreeing_groups:
+                await asyncio.sleep(0.05)
+            found = (await admin.consumer_connections(cluster.broker_address, "G")).disagreement
+            assert found is None

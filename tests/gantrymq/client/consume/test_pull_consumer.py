@@ -1,0 +1,168 @@
+"""PullConsumer against our broker and Apache's."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from appliance.bench import wire
+from appliance.bench.peer import Peer
+from gantrymq import ConsumeFrom, Message, MessageExt, MessageQueue, Producer, SyncProducer, SyncPullConsumer
+from gantrymq.client.consume.pull_consumer import PullConsumer
+from gantrymq.errors import ClientClosed, ConfigError
+from tests.gantrymq.client.peers import topic_at
+from tests.gantrymq.client.seen import numbers, until
+
+
+@pytest.fixture
+def name() -> str:
+    return f"pull_{next(numbers)}"
+
+
+async def poll_until(consumer: PullConsumer, count: int) -> list[MessageExt]:
+    found: list[MessageExt] = []
+    deadline = time.monotonic() + 20
+    while len(found) < count:
+        assert time.monotonic() < deadline, f"{len(found)} of {count} messages came"
+        found += await consumer.poll(1.0)
+    return found
+
+
+async def send_in_order(producer: Producer, name: str, count: int) -> None:
+    for number in range(count):
+        await producer.send(Message(name, b"%d" % number))
+
+
+def consumer_of(peer: Peer, name: str, **options: object) -> PullConsumer:
+    return PullConsumer(
+        peer.namesrv_address,
+        group=name,
+        consume_from=ConsumeFrom.FIRST_OFFSET,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+async def test_members_of_a_group_share_a_topic_and_go_on_where_it_was(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
+        await producer.send_many(Message(name, b"%d" % n, tags="AB"[n % 2]) for n in range(100))
+        async with consumer_of(peer, name) as one, consumer_of(peer, name) as two:
+            await one.subscribe(name, "A")
+            await two.subscribe(name, "A")
+            await until(lambda: len(one.assigned_queues) == len(two.assigned_queues) == 2)
+            found = await poll_until(one, 1)
+            while len(found) < 50:
+                found += await one.poll(0.2) + await two.poll(0.2)
+            assert max(len(await one.poll(0.05)), len(await two.poll(0.05))) == 0
+            connections = await admin.consumer_connections(peer.broker_address, name)
+            assert connections.consume_type == "CONSUME_ACTIVELY"
+        assert {int(message.body) for message in found} == set(range(0, 100, 2))
+        async with consumer_of(peer, name) as later:
+            await later.subscribe(name, "A")
+            await producer.send(Message(name, b"new", tags="A"))
+            assert [message.body for message in await poll_until(later, 1)] == [b"new"]
+
+
+async def test_queues_of_ones_own_choice_are_read_without_a_group_sharing_them(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
+        first, second = (MessageQueue(name, peer.broker_name, queue_id) for queue_id in (0, 1))
+        for n in range(25):
+            await producer.send(Message(name, b"%d" % n), queue=first)
+            await producer.send(Message(name, b"other"), queue=second)
+        async with consumer_of(peer, name) as consumer:
+            assert first in await consumer.queues(name)
+            await consumer.assign([first])
+            assert consumer.assigned_queues == [first]
+            found = await poll_until(consumer, 25)
+            assert [message.body for message in found] == [b"%d" % n for n in range(25)]
+            with pytest.raises(ConfigError):
+                await consumer.subscribe(name)
+            with pytest.raises(ConfigError):
+                await consumer.seek(second, 0)
+            await consumer.assign([second])
+            assert {message.body for message in await poll_until(consumer, 25)} == {b"other"}
+        assert await admin.consumer_offset(peer.broker_address, name, name, 0) == 25
+    with pytest.raises(ClientClosed):
+        await consumer.poll()
+
+
+async def test_seeking_goes_anywhere_inside_the_queue(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+        queue = MessageQueue(name, peer.broker_name, 0)
+        await send_in_order(producer, name, 10)
+        async with consumer_of(peer, name, batch_size=3) as consumer:
+            await consumer.assign([queue])
+            assert [message.body for message in await poll_until(consumer, 3)] == [b"0", b"1", b"2"]
+            await consumer.seek(queue, 8)
+            assert [message.body for message in await poll_until(consumer, 2)] == [b"8", b"9"]
+            await consumer.seek_to_begin(queue)
+            assert [message.body for message in await poll_until(consumer, 3)] == [b"0", b"1", b"2"]
+            await consumer.seek_to_end(queue)
+            assert await consumer.poll(0.3) == []
+            for outside in (-1, 11):
+                with pytest.raises(ConfigError):
+                    await consumer.seek(queue, outside)
+            assert await consumer.offset_at(queue, 0) == 0
+
+
+async def test_nothing_is_written_before_commit_when_that_is_up_to_the_application(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+        queue = MessageQueue(name, peer.broker_name, 0)
+        await send_in_order(producer, name, 6)
+        async with consumer_of(peer, name, batch_size=2, auto_commit=False) as consumer:
+            await consumer.assign([queue])
+            await poll_until(consumer, 2)
+            await consumer.commit()
+            assert await consumer.committed(queue) == 2
+            await poll_until(consumer, 2)  # polled, not committed
+        async with consumer_of(peer, name, batch_size=6) as again:
+            await again.assign([queue])
+            assert [message.body for message in await poll_until(again, 4)] == [b"2", b"3", b"4", b"5"]
+
+
+async def test_a_paused_queue_is_silent_until_it_is_resumed(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=2), Producer(peer.namesrv_address) as producer:
+        first, second = (MessageQueue(name, peer.broker_name, queue_id) for queue_id in (0, 1))
+        async with consumer_of(peer, name) as consumer:
+            await consumer.assign([first, second])
+            consumer.pause([first])
+            await producer.send(Message(name, b"silent"), queue=first)
+            await producer.send(Message(name, b"heard"), queue=second)
+            assert [message.body for message in await poll_until(consumer, 1)] == [b"heard"]
+            assert await consumer.poll(0.3) == []
+            consumer.resume([first])
+            assert [message.body for message in await poll_until(consumer, 1)] == [b"silent"]
+
+
+async def test_the_consumer_is_an_endless_iterator_too(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+        await send_in_order(producer, name, 30)
+        got: list[bytes] = []
+        async with consumer_of(peer, name) as consumer:
+            await consumer.subscribe(name)
+            async for message in consumer:
+                got.append(message.body)
+                if len(got) == 30:
+                    break
+        assert got == [b"%d" % n for n in range(30)]
+
+
+def test_threads_poll_as_well(peer: Peer, name: str) -> None:
+    wire.create_topic(peer.broker_address, name, 4)
+    with SyncProducer(peer.namesrv_address) as producer:
+        for number in range(5):
+            producer.send(Message(name, b"%d" % number), queue=MessageQueue(name, peer.broker_name, 0))
+        with SyncPullConsumer(
+            peer.namesrv_address, group=name, consume_from=ConsumeFrom.FIRST_OFFSET, auto_commit=False
+        ) as consumer:
+            queue = MessageQueue(name, peer.broker_name, 0)
+            assert queue in consumer.queues(name)
+            consumer.assign([queue])
+            got = [message.body for _, message in zip(range(5), consumer, strict=False)]
+            consumer.commit()
+            assert consumer.committed(queue) == 5
+            consumer.seek_to_begin(queue)
+            assert consumer.poll(10)[0].body == b"0"
+        assert got == [b"%d" % number for number in range(5)]
+    with pytest.raises(ClientClosed):
+        consumer.poll()

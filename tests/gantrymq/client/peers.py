@@ -1,0 +1,44 @@
+"""Brokers for the client's tests: ours and Apache's, with delay levels short enough to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from appliance.bench.apache import ApachePeer
+from appliance.bench.maven import ToolError
+from appliance.bench.peer import Peer
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.remoting.bodies import TopicConfig
+from tests.conftest import missing, require_tool
+from tests.harness import LocalCluster
+
+DELAYS = {"messageDelayLevel": " ".join(["1s"] * 18)}
+REASON = "Apache RocketMQ, from Maven's jars: the SDK works against it too"
+
+
+@contextmanager
+def running_peer(make: str, home: Path, **settings: str) -> Iterator[Peer]:
+    """A running name server and broker of `make`: "gantry" or "apache". settings: properties of the broker."""
+    if make == "gantry":
+        with LocalCluster(home, broker_properties=DELAYS | settings) as peer:
+            yield peer
+        return
+    require_tool("java", REASON)
+    require_tool("mvn", REASON)
+    try:
+        apache = ApachePeer(home, heap="512m", broker_properties=DELAYS | settings)
+    except ToolError as exc:
+        missing("the jars of Apache RocketMQ", str(exc))
+        raise
+    with apache:
+        yield apache
+
+
+@asynccontextmanager
+async def topic_at(peer: Peer, name: str, *, queues: int = 4) -> AsyncIterator[AdminClient]:
+    """An AdminClient of the peer, with the topic made and known to the name server."""
+    async with AdminClient(peer.namesrv_address) as admin:
+        await admin.create_topic(peer.broker_address, TopicConfig(name, queues, queues))
+        yield admin

@@ -1,0 +1,191 @@
+"""Which failures are tried again, and where: a scripted name server and two scripted brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from gantrymq import Message, MessageQueue, Producer
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError, RouteNotFound, SendIncomplete
+from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.conftest import time_limit
+from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
+
+
+@dataclass
+class Broker:
+    """Stores what it is sent, or answers `code`; code -1 is silence, -2 hangs up. Heartbeats are always answered."""
+
+    name: str
+    code: int = 0
+    address: str = ""
+    bodies: list[bytes] = field(default_factory=list)
+    tries: int = 0
+    msg_ids: list[str] = field(default_factory=list)
+
+    def __call__(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        if request.code != RequestCode.SEND_MESSAGE_V2:
+            writer.write(request.reply().encode())
+            return
+        self.tries += 1
+        self.msg_ids.append(request.ext_fields["i"])
+        if self.code == -2:
+            writer.close()
+        elif self.code > 0:
+            writer.write(request.reply(self.code, "refused").encode())
+        elif self.code == 0:
+            self.bodies.append(request.body)
+            fields = {"msgId": "ID", "queueId": request.ext_fields["e"], "queueOffset": str(len(self.bodies) - 1)}
+            writer.write(request.reply(ext_fields=fields).encode())
+
+
+@dataclass
+class Cluster:
+    name_server: str
+    a: Broker
+    b: Broker
+
+    @property
+    def tries(self) -> int:
+        return self.a.tries + self.b.tries
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    """Two brokers with one queue each; the producer's turn begins anywhere."""
+    a, b = Broker("a"), Broker("b")
+
+    def name_server(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        if request.ext_fields["topic"] != "T":
+            writer.write(request.reply(17).encode())
+            return
+        brokers = [BrokerData("c", broker.name, {0: broker.address}) for broker in (a, b)]
+        route = TopicRouteData(brokers, [QueueData(broker.name, 1, 1, 6) for broker in (a, b)])
+        writer.write(request.reply(body=route.to_json()).encode())
+
+    async with contextlib.AsyncExitStack() as stack:
+        for broker in (a, b):
+            broker.address = (await stack.enter_async_context(scripted_server(broker))).address
+        names = await stack.enter_async_context(scripted_server(name_server))
+        yield Cluster(names.address, a, b)
+
+
+@pytest.mark.parametrize("code", [1, 14, 16, 17, 204, 205, -2])
+async def test_what_may_pass_is_tried_at_the_other_broker_with_the_same_id(cluster: Cluster, code: int) -> None:
+    cluster.a.code = code
+    async with Producer(cluster.name_server) as producer:
+        for _ in range(4):
+            result = await producer.send(Message("T", b"x"))
+            assert result.queue.broker_name == "b"
+    assert len(cluster.b.bodies) == 4
+    assert 1 <= cluster.a.tries <= 4
+    assert set(cluster.a.msg_ids) <= set(cluster.b.msg_ids)
+
+
+@pytest.mark.parametrize("code", [2, 3, 13, 26])
+async def test_what_will_not_pass_is_raised_at_once(cluster: Cluster, code: int) -> None:
+    cluster.a.code = cluster.b.code = code
+    async with Producer(cluster.name_server) as producer:
+        with pytest.raises(ResponseError) as caught:
+            await producer.send(Message("T", b"x"))
+    assert (caught.value.code, cluster.tries) == (code, 1)
+
+
+async def test_after_three_tries_the_last_failure_is_raised(cluster: Cluster) -> None:
+    cluster.a.code = cluster.b.code = 14
+    async with Producer(cluster.name_server) as producer:
+        with pytest.raises(ResponseError):
+            await producer.send(Message("T", b"x"))
+    assert cluster.tries == 3
+    assert {cluster.a.tries, cluster.b.tries} == {1, 2}
+
+
+async def test_a_message_for_an_explicit_queue_is_tried_once(cluster: Cluster) -> None:
+    cluster.a.code = 14
+    async with Producer(cluster.name_server) as producer:
+        with pytest.raises(ResponseError):
+            await producer.send(Message("T", b"x"), queue=MessageQueue("T", "a", 0))
+        with pytest.raises(ResponseError):
+            await producer.send(Message("T", b"x"), selector=lambda queues, message: queues[0])
+        with pytest.raises(ConnectError):
+            await producer.send(Message("T", b"x"), queue=MessageQueue("T", "unknown", 0))
+    assert (cluster.a.tries, cluster.b.tries) == (2, 0)
+
+
+async def test_all_tries_share_the_time_of_the_call(cluster: Cluster) -> None:
+    cluster.a.code = cluster.b.code = -1
+    async with Producer(cluster.name_server) as producer:
+        started = time.monotonic()
+        with pytest.raises(RequestTimeout):
+            await producer.send(Message("T", b"x"), timeout_s=1)
+        assert 0.9 < time.monotonic() - started < time_limit(2.5), "a second for each of three tries would be three"
+
+
+async def test_a_topic_without_route_or_template_is_route_not_found(cluster: Cluster) -> None:
+    async with Producer(cluster.name_server) as producer:
+        with pytest.raises(RouteNotFound):
+            await producer.send(Message("Unknown", b"x"))
+
+
+@pytest.mark.parametrize("code", [14, -2])
+async def test_many_messages_find_the_broker_that_takes_them(cluster: Cluster, code: int) -> None:
+    cluster.a.code = code
+    async with Producer(cluster.name_server) as producer:
+        results = await producer.send_many((Message("T", b"%d" % n) for n in range(100)), in_flight=10)
+    assert all(result.queue.broker_name == "b" for result in results)
+    assert sorted(map(int, cluster.b.bodies)) == list(range(100))
+
+
+async def test_of_many_messages_those_not_sent_are_named(cluster: Cluster) -> None:
+    messages = [Message("T", b"good"), Message("T", b""), Message("Unknown", b"x"), Message("T", b"good")]
+    async with Producer(cluster.name_server) as producer:
+        with pytest.raises(SendIncomplete) as caught:
+            await producer.send_many(messages)
+    assert sorted(caught.value.failures) == [1, 2]
+    assert caught.value.sent == 2
+    assert len(cluster.a.bodies + cluster.b.bodies) == 2
+
+
+async def test_a_silent_cluster_fails_many_messages_together_and_not_one_after_the_other(cluster: Cluster) -> None:
+    cluster.a.code = cluster.b.code = -1
+    async with Producer(cluster.name_server, timeout_s=0.2) as producer:
+        started = time.monotonic()
+        with pytest.raises(SendIncomplete) as caught:
+            await producer.send_many([Message("T", b"x") for _ in range(50)])
+        assert len(caught.value.failures) == 50
+        assert time.monotonic() - started < time_limit(5), "one after the other they take ten seconds"
+
+
+async def test_messages_of_many_tasks_go_to_the_queues_in_turn(cluster: Cluster) -> None:
+    async with Producer(cluster.name_server) as producer:
+        await asyncio.gather(*(producer.send(Message("T", b"x")) for _ in range(100)))
+    assert (len(cluster.a.bodies), len(cluster.b.bodies)) == (50, 50)
+
+
+async def test_the_producer_is_registered_where_it_sends_and_leaves_when_it_closes(cluster: Cluster) -> None:
+    seen: list[int] = []
+    original = Broker.__call__
+
+    def noting(self: Broker, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        seen.append(request.code)
+        original(self, server, writer, request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Broker, "__call__", noting)
+        async with Producer(cluster.name_server, group="PG") as producer:
+            await producer.send(Message("T", b"x"))
+            async with asyncio.timeout(10):
+                while seen.count(RequestCode.HEART_BEAT) < 2:
+                    await asyncio.sleep(0.01)
+    assert seen.count(RequestCode.UNREGISTER_CLIENT) == 2
+
+
+def test_every_failure_of_the_client_is_a_gantry_error() -> None:
+    assert all(issubclass(kind, GantryError) for kind in (ConnectError, RequestTimeout, ResponseError, SendIncomplete))

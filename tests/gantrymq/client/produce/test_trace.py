@@ -1,0 +1,145 @@
+"""Message traces: the records as text, and what clients with tracing on leave in the trace topic."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.peer import Peer
+from gantrymq import AdminClient, ConsumeResult, Message, MessageExt, Producer, PushConsumer
+from gantrymq.client.admin.results import MessageTrace
+from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.produce import trace
+from gantrymq.client.produce.trace import TraceDispatcher
+from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, decode_records, encode_record
+from gantrymq.errors import GantryError
+from gantrymq.remoting.bodies import HeartbeatData, TopicConfig
+from tests.gantrymq.client.peers import topic_at
+from tests.gantrymq.client.ports import closed_port
+from tests.gantrymq.client.seen import numbers, until
+from tests.harness import serving
+
+# captured from a Java 4.9.4 producer
+FROM_JAVA = (
+    "Pub\x011795228600639\x01DefaultRegion\x01PG1\x01TopicA\x01FD0004\x01TagB\x01null\x01127.0.0.1:31911\x015\x0110"
+    "\x010\x017F00DB\x01true\x02"
+)
+
+
+def test_a_record_of_the_java_client_is_read_and_written_to_the_byte() -> None:
+    (record,) = decode_records(FROM_JAVA)
+    assert (record.kind, record.topic, record.msg_id, record.tags, record.keys) == (
+        TraceKind.PUB, "TopicA", "FD0004", "TagB", None,
+    )  # fmt: skip
+    assert (record.body_bytes, record.cost_ms, record.offset_msg_id, record.is_success) == (5, 10, "7F00DB", True)
+    assert encode_record(record) == FROM_JAVA
+
+
+@pytest.mark.parametrize("kind", TraceKind)
+def test_every_kind_of_record_comes_back_as_it_was(kind: TraceKind) -> None:
+    record = TraceRecord(kind=kind, msg_id="M", time_ms=7, group="G", keys="k1 k2", cost_ms=3)
+    if kind is not TraceKind.SUB_AFTER:
+        record.region = "R"
+    if kind in (TraceKind.PUB, TraceKind.END_TRANSACTION):
+        record.topic, record.store_host = "T", "h:1"
+    if kind in (TraceKind.SUB_BEFORE, TraceKind.END_TRANSACTION):
+        record.cost_ms = 0
+    if kind is TraceKind.END_TRANSACTION:
+        record.transaction_id, record.transaction_state, record.is_from_check = "X", "COMMIT_MESSAGE", True
+    assert decode_records(encode_record(record)) == [record]
+
+
+def test_what_is_no_record_is_left_out_and_separators_cannot_be_smuggled_in() -> None:
+    assert decode_records("\x02Pub\x01x\x02Nonsense\x011\x02SubAfter\x01r\x02" + FROM_JAVA)[0].msg_id == "FD0004"
+    record = TraceRecord(kind=TraceKind.PUB, msg_id="M", topic="T", keys="a\x02Pub\x01b")
+    assert [each.keys for each in decode_records(encode_record(record))] == ["a Pub b"]
+
+
+async def test_a_message_is_followed_from_its_producer_to_its_consumer(peer: Peer) -> None:
+    name = f"trace_{next(numbers)}"
+    tries = 0
+
+    def listener(messages: list[MessageExt]) -> ConsumeResult:
+        nonlocal tries
+        tries += 1
+        is_first_try = messages[0].body == b"followed" and messages[0].reconsume_times == 0
+        return ConsumeResult.LATER if is_first_try else ConsumeResult.SUCCESS
+
+    async with topic_at(peer, name) as admin:
+        consumer = PushConsumer(peer.namesrv_address, group=name, listener=listener, trace=True)
+        consumer.subscribe(name)
+        async with Producer(peer.namesrv_address, group="traced", trace=True) as producer, consumer:
+            await until(lambda: len(consumer.assigned_queues) == 5)
+            sent = await producer.send(Message(name, b"followed", tags="T", keys="order-7"))
+            batch = await producer.send_batch([Message(name, b"b0"), Message(name, b"b1")])
+            many = await producer.send_many([Message(name, b"m")])
+            await until(lambda: tries >= 5)
+        records = (await traced(admin, sent.msg_id, 5)).records
+        assert [record.kind.value for record in records] == ["Pub", *["SubBefore", "SubAfter"] * 2]
+        pub, _, failed, _, done = records
+        assert (pub.group, pub.topic, pub.tags, pub.keys, pub.body_bytes) == ("traced", name, "T", "order-7", 8)
+        assert (pub.offset_msg_id, pub.store_host) == (sent.offset_msg_id, peer.broker_address)
+        assert (failed.is_success, failed.outcome, done.is_success, done.group) == (False, 4, True, name)
+        assert records[1].request_id == failed.request_id
+        assert records[3].retry_times == 1
+        for msg_id in (*batch.msg_id.split(","), many[0].msg_id):
+            assert (await traced(admin, msg_id, 3)).records[0].kind is TraceKind.PUB
+
+
+async def traced(admin: AdminClient, msg_id: str, count: int) -> MessageTrace:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                found = await admin.message_trace(msg_id)
+            except GantryError:
+                found = None  # the topic is made by the first trace
+            if found is not None and len(found.records) >= count:
+                return found
+            await asyncio.sleep(0.1)
+
+
+async def test_a_trace_that_cannot_be_sent_neither_blocks_nor_fails_anything() -> None:
+    session = ClientSession(closed_port(), heartbeat=HeartbeatData)
+    session.open()
+    dispatcher = TraceDispatcher(session, "g")
+    for _ in range(trace.WAITING_MAX + 5):
+        dispatcher.append(TraceRecord(kind=TraceKind.PUB, msg_id="M"))
+    assert dispatcher.dropped == 5
+    async with asyncio.timeout(30):
+        await dispatcher.flush()
+    await session.close()
+
+
+def test_a_batch_of_records_fits_into_one_message() -> None:
+    dispatcher = TraceDispatcher(ClientSession("h:1", heartbeat=HeartbeatData), "g")
+    for number in range(trace.WAITING_MAX):
+        dispatcher.append(TraceRecord(kind=TraceKind.PUB, msg_id=f"{number:032X}", keys="k" * 400))
+    sizes = []
+    found: list[str] = []
+    while dispatcher._waiting:
+        batch = dispatcher._next_batch()
+        sizes.append((len(batch.body), len(batch.encoded_properties())))
+        found += [record.msg_id for record in decode_records(batch.body.decode())]
+    assert max(body for body, _ in sizes) < 128_000
+    assert max(properties for _, properties in sizes) < 32_767
+    assert found == [f"{number:032X}" for number in range(trace.WAITING_MAX)]
+
+
+async def test_where_no_trace_topic_is_the_log_says_so_once_and_sends_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace, "BATCH_WAIT_S", 0.01)
+    async with serving(tmp_path, broker={"auto_create_topic_enable": False}) as cluster:
+        async with AdminClient(cluster.namesrv_address) as admin:
+            await admin.create_topic(cluster.broker_address, TopicConfig("orders", 1, 1))
+        async with Producer(cluster.namesrv_address, group="traced", trace=True) as producer:
+            assert producer._traces is not None
+            for _ in range(3):
+                await producer.send(Message("orders", b"x"))
+                await until(lambda: not producer._traces._waiting)
+        assert cluster.broker.store.max_offset("orders", 0) == 3
+    warnings = [record for record in caplog.records if record.name == trace.__name__]
+    assert [getattr(record, "event", "") for record in warnings] == ["trace_topic_missing"]
+    assert "traceTopicEnable=true" in warnings[0].getMessage()

@@ -1,0 +1,197 @@
+"""Messages in transactions against running brokers, ours and Apache's: committed, rolled back, and asked about."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from appliance.bench.peer import Peer
+from gantrymq import (
+    Message,
+    MessageExt,
+    PushConsumer,
+    SyncTransactionProducer,
+    TransactionProducer,
+    TransactionState,
+)
+from gantrymq.errors import ConfigError, MessageRejected
+from gantrymq.remoting.command import ROCKETMQ
+from tests.gantrymq.client.peers import running_peer, topic_at
+
+COMMIT, ROLLBACK, UNKNOWN = TransactionState
+CHECKS = {"transactionCheckInterval": "500", "transactionTimeOut": "500"}
+CHECKED_WITHIN_S = 20.0
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module", params=["gantry", "apache"])
+def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    with running_peer(request.param, tmp_path_factory.mktemp(request.param), **CHECKS) as running:
+        yield running
+
+
+@pytest.fixture
+def name() -> str:
+    """A name for a topic and a group that no other test used."""
+    return f"tx_{next(_numbers)}"
+
+
+class Books:
+    """A listener: the argument of a message is what its local transaction comes to; `answers` are given when asked."""
+
+    def __init__(self, answers: dict[bytes, TransactionState | Exception] | None = None) -> None:
+        self.answers = answers or {}
+        self.executed: list[bytes] = []
+        self.asked: list[MessageExt] = []
+
+    async def execute(self, message: Message, argument: Any, /) -> TransactionState:
+        self.executed.append(message.body)
+        if isinstance(argument, Exception):
+            raise argument
+        state: TransactionState = argument
+        return state
+
+    async def check(self, message: MessageExt, /) -> TransactionState:
+        self.asked.append(message)
+        answer = self.answers.get(message.body, UNKNOWN)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class PlainBooks(Books):
+    """The same with plain methods; notes its threads."""
+
+    def __init__(self, answers: dict[bytes, TransactionState | Exception] | None = None) -> None:
+        super().__init__(answers)
+        self.threads: set[str] = set()
+
+    def execute(self, message: Message, argument: Any, /) -> TransactionState:  # type: ignore[override]
+        self.threads.add(threading.current_thread().name)
+        state: TransactionState = argument
+        return state
+
+    def check(self, message: MessageExt, /) -> TransactionState:  # type: ignore[override]
+        self.asked.append(message)
+        answer = self.answers[message.body]
+        assert isinstance(answer, TransactionState)
+        return answer
+
+
+class Consumer:
+    """Keeps what consumers of the topic get."""
+
+    def __init__(self, peer: Peer, topic: str) -> None:
+        self.messages: list[MessageExt] = []
+        self._consumer = PushConsumer(peer.namesrv_address, group=f"{topic}-group", listener=self._got)
+        self._consumer.subscribe(topic)
+
+    async def _got(self, messages: list[MessageExt]) -> None:
+        self.messages += messages
+
+    async def __aenter__(self) -> Consumer:
+        await self._consumer.start()
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self._consumer.close()
+
+    async def bodies(self, count: int) -> list[bytes]:
+        """What came, sorted, once it is that many."""
+        async with asyncio.timeout(CHECKED_WITHIN_S):
+            while len(self.messages) < count:
+                await asyncio.sleep(0.02)
+        return sorted(message.body for message in self.messages)
+
+
+@pytest.mark.parametrize("serialize_type", [0, ROCKETMQ], ids=["json", "rocketmq"])
+async def test_consumers_see_what_was_committed_and_nothing_else(peer: Peer, name: str, serialize_type: int) -> None:
+    books = Books({b"failed": ROLLBACK, b"later": COMMIT, b"never": ROLLBACK})
+    async with topic_at(peer, name), Consumer(peer, name) as consumer:
+        async with TransactionProducer(
+            peer.namesrv_address, listener=books, group=f"{name}-p", serialize_type=serialize_type
+        ) as producer:
+            committed = await producer.send_in_transaction(Message(name, b"committed", tags="a", keys="k"), COMMIT)
+            assert (committed.state, committed.is_confirmed, committed.error) == (COMMIT, True, None)
+            rolled_back = await producer.send_in_transaction(Message(name, b"rolled back"), ROLLBACK)
+            assert (rolled_back.state, rolled_back.is_confirmed) == (ROLLBACK, True)
+            failure = ValueError("no money")
+            failed = await producer.send_in_transaction(Message(name, b"failed"), failure)
+            assert (failed.state, failed.is_confirmed, failed.error) == (UNKNOWN, False, failure)
+            for body in (b"later", b"never"):
+                await producer.send_in_transaction(Message(name, body), UNKNOWN)
+            assert await consumer.bodies(2) == [b"committed", b"later"]
+            assert books.executed == [b"committed", b"rolled back", b"failed", b"later", b"never"]
+            async with asyncio.timeout(CHECKED_WITHIN_S):
+                while {message.body for message in books.asked} < {b"failed", b"later", b"never"}:
+                    await asyncio.sleep(0.02)
+            assert {message.topic for message in books.asked} == {name}
+        (message,) = (each for each in consumer.messages if each.body == b"committed")
+        assert (message.tags, message.keys, message.msg_id) == ("a", ["k"], committed.send.msg_id)
+
+
+async def test_another_producer_of_the_group_answers_for_one_that_is_gone(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name), Consumer(peer, name) as consumer:
+        async with TransactionProducer(peer.namesrv_address, listener=Books(), group=f"{name}-p") as producer:
+            await producer.prepare(Message(name, b"x" * 10_000))
+        books = Books({b"x" * 10_000: COMMIT})
+        async with TransactionProducer(
+            peer.namesrv_address, listener=books, group=f"{name}-p", topics=[name]
+        ) as producer:
+            (message,) = [await consumer.bodies(1)]
+            assert message == [b"x" * 10_000]
+        assert books.executed == []
+
+
+async def test_a_listener_that_fails_or_forgets_to_answer_leaves_the_transaction_open(peer: Peer, name: str) -> None:
+    books = Books({b"pay": OSError("database is away")})
+    async with (
+        topic_at(peer, name),
+        Consumer(peer, name) as consumer,
+        TransactionProducer(peer.namesrv_address, listener=books, group=f"{name}-p") as producer,
+    ):
+        result = await producer.send_in_transaction(Message(name, b"pay"), None)
+        assert result.state is UNKNOWN and isinstance(result.error, TypeError)
+        async with asyncio.timeout(CHECKED_WITHIN_S):
+            while not books.asked:
+                await asyncio.sleep(0.02)
+        books.answers = {b"pay": COMMIT}
+        assert await consumer.bodies(1) == [b"pay"]
+
+
+async def test_a_message_in_a_transaction_can_not_be_delayed(peer: Peer, name: str) -> None:
+    async with TransactionProducer(peer.namesrv_address, listener=Books(), group=f"{name}-p") as producer:
+        with pytest.raises(MessageRejected, match="delayed"):
+            await producer.send_in_transaction(Message(name, b"pay", delay_level=1), COMMIT)
+
+
+async def test_the_blocking_producer_executes_in_the_callers_thread(peer: Peer, name: str) -> None:
+    books = PlainBooks({b"later": COMMIT})
+
+    def send() -> None:
+        with SyncTransactionProducer(peer.namesrv_address, listener=books, group=f"{name}-p") as producer:
+            for body, state in ((b"now", COMMIT), (b"never", ROLLBACK), (b"later", UNKNOWN)):
+                result = producer.send_in_transaction(Message(name, body), state)
+                assert result.state is state
+            deadline = time.monotonic() + CHECKED_WITHIN_S
+            while not books.asked:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+
+    async with topic_at(peer, name), Consumer(peer, name) as consumer:
+        thread = threading.Thread(target=send, name="caller")
+        thread.start()
+        await asyncio.to_thread(thread.join)
+        assert await consumer.bodies(2) == [b"later", b"now"]
+    assert books.threads == {"caller"}
+
+
+def test_the_blocking_producer_wants_plain_methods() -> None:
+    with pytest.raises(ConfigError, match="plain"):
+        SyncTransactionProducer("127.0.0.1:9876", listener=Books(), group="g")

@@ -1,0 +1,289 @@
+"""RemotingClient over real sockets: calls, deadlines, broken connections, requests from the server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from gantrymq.errors import ClientClosed, ConnectError, RequestTimeout
+from gantrymq.remoting.client import RemotingClient, split_address
+from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
+from gantrymq.remoting.signature import SIGNATURE, Credentials
+from tests.conftest import time_limit
+from tests.gantrymq.remoting.scripted import ScriptedServer, echo, scripted_server, silence
+
+
+def request(n: int = 0, body: bytes = b"") -> RemotingCommand:
+    return RemotingCommand.request(10, {"n": str(n)}, body)
+
+
+async def test_many_calls_share_one_connection_and_each_gets_its_own_answer() -> None:
+    async with scripted_server(echo) as server:
+        client = RemotingClient()
+        answers = await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(500)))
+        assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(500)]
+        assert len(server.writers) == 1
+        await client.close()
+
+
+async def test_answers_may_come_in_any_order() -> None:
+    held: list[RemotingCommand] = []
+
+    def backwards(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
+        held.append(command)
+        if len(held) == 10:
+            for one in reversed(held):
+                writer.write(one.reply(ext_fields=one.ext_fields).encode())
+
+    async with scripted_server(backwards) as server:
+        client = RemotingClient()
+        answers = await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(10)))
+        assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(10)]
+        await client.close()
+
+
+async def test_a_call_without_an_answer_fails_at_its_deadline_and_not_before() -> None:
+    async with scripted_server(silence) as server:
+        client = RemotingClient()
+        started = time.monotonic()
+        long = asyncio.create_task(client.invoke(server.address, request(), timeout_s=30))
+        with pytest.raises(RequestTimeout) as caught:
+            await client.invoke(server.address, request(), timeout_s=0.2)
+        assert 0.15 < time.monotonic() - started < time_limit(1)
+        assert (caught.value.address, caught.value.code) == (server.address, 10)
+        with pytest.raises(ConnectError):
+            await long  # a peer that said nothing at all since is given up with all its calls
+        await client.close()
+
+
+async def test_a_late_answer_fails_one_call_and_leaves_the_connection() -> None:
+    def one_of_two(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
+        if command.ext_fields["n"] == "1":
+            writer.write(command.reply().encode())
+
+    async with scripted_server(one_of_two) as server:
+        client = RemotingClient()
+        late = asyncio.create_task(client.invoke(server.address, request(0), timeout_s=0.3))
+        await asyncio.sleep(0.05)
+        await client.invoke(server.address, request(1))
+        with pytest.raises(RequestTimeout):
+            await late
+        await client.invoke(server.address, request(1))
+        assert len(server.writers) == 1
+        await client.close()
+
+
+async def test_nobody_listening_is_a_connect_error() -> None:
+    async with scripted_server(echo) as server:
+        address = server.address
+    client = RemotingClient()
+    with pytest.raises(ConnectError):
+        await client.invoke(address, request())
+    await client.close()
+
+
+async def test_a_broken_connection_fails_its_calls_and_the_next_call_makes_a_new_one() -> None:
+    def cut(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
+        if len(server.writers) == 1:
+            writer.close()
+        else:
+            echo(server, writer, command)
+
+    async with scripted_server(cut) as server:
+        client = RemotingClient()
+        with pytest.raises(ConnectError):
+            await client.invoke(server.address, request())
+        assert (await client.invoke(server.address, request(7))).ext_fields["n"] == "7"
+        assert len(server.writers) == 2
+        await client.close()
+
+
+async def test_garbage_from_the_peer_closes_the_connection() -> None:
+    def garbage(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with scripted_server(garbage) as server:
+        client = RemotingClient()
+        with pytest.raises(ConnectError, match="bad frame"):
+            await client.invoke(server.address, request())
+        await client.close()
+
+
+async def test_callers_that_come_while_connecting_share_the_connection() -> None:
+    async with scripted_server(echo) as server:
+        client = RemotingClient()
+        await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(20)))
+        assert len(server.writers) == 1
+        await client.close()
+
+
+async def test_a_cancelled_caller_does_not_disturb_the_others() -> None:
+    async with scripted_server(echo) as server:
+        client = RemotingClient()
+        tasks = [asyncio.create_task(client.invoke(server.address, request(n))) for n in range(3)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(outcomes[0], asyncio.CancelledError)
+        assert [answer.ext_fields["n"] for answer in outcomes[1:] if isinstance(answer, RemotingCommand)] == ["1", "2"]
+        await client.close()
+
+
+async def test_more_calls_than_fit_wait_for_room() -> None:
+    async with scripted_server(echo) as server:
+        client = RemotingClient(in_flight_max=4)
+        answers = await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(100)))
+        assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(100)]
+        await client.close()
+
+
+async def test_waiting_for_room_ends_at_the_deadline() -> None:
+    async with scripted_server(silence) as server:
+        client = RemotingClient(in_flight_max=1)
+        first = asyncio.create_task(client.invoke(server.address, request(), timeout_s=5))
+        await asyncio.sleep(0.05)
+        with pytest.raises(RequestTimeout):
+            await client.invoke(server.address, request(), timeout_s=0.1)
+        await client.close()
+        with pytest.raises(ConnectError):
+            await first
+
+
+async def test_large_bodies_travel_both_ways_while_small_calls_go_on() -> None:
+    async with scripted_server(echo) as server:
+        client = RemotingClient()
+        body = bytes(range(256)) * (4 * 4096)
+        answers = await asyncio.gather(*(client.invoke(server.address, request(n, body)) for n in range(4)))
+        assert all(answer.body == body for answer in answers)
+        await client.close()
+
+
+async def test_a_oneway_request_is_marked_and_waits_for_nothing() -> None:
+    async with scripted_server(echo) as server:
+        client = RemotingClient()
+        await client.invoke_oneway(server.address, request(1))
+        await client.invoke(server.address, request(2))
+        assert [(command.ext_fields["n"], command.is_oneway) for command in server.requests] == [
+            ("1", True),
+            ("2", False),
+        ]
+        await client.close()
+
+
+async def test_oneway_requests_written_before_closing_arrive() -> None:
+    async with scripted_server(echo) as server:
+        client = RemotingClient()
+        for n in range(50):
+            await client.invoke_oneway(server.address, request(n))
+        await client.close()
+        async with asyncio.timeout(10):
+            while len(server.requests) < 50:
+                await asyncio.sleep(0.01)
+
+
+def asks_back(code: int, *, oneway: bool = False) -> object:
+    def script(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
+        if command.is_response:
+            return
+        question = RemotingCommand.request(code, {"from": "server"})
+        question.opaque = command.opaque  # the two directions count on their own
+        writer.write((question.mark_oneway() if oneway else question).encode() + command.reply().encode())
+
+    return script
+
+
+async def answers_to(server: ScriptedServer, count: int) -> list[RemotingCommand]:
+    async with asyncio.timeout(10):
+        while len(found := [command for command in server.requests if command.is_response]) < count:
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def test_a_request_from_the_server_is_handled_and_answered() -> None:
+    async def handler(address: str, command: RemotingCommand) -> RemotingCommand:
+        return command.reply(body=address.encode())
+
+    async with scripted_server(asks_back(307)) as server:  # type: ignore[arg-type]
+        client = RemotingClient(request_handlers={307: handler})
+        await client.invoke(server.address, request())
+        (answer,) = await answers_to(server, 1)
+        assert answer.body == server.address.encode()
+        await client.close()
+
+
+async def test_a_request_nobody_handles_is_answered_as_unsupported() -> None:
+    async with scripted_server(asks_back(999)) as server:  # type: ignore[arg-type]
+        client = RemotingClient()
+        await client.invoke(server.address, request())
+        (answer,) = await answers_to(server, 1)
+        assert answer.code == 3
+        await client.close()
+
+
+async def test_a_handler_that_fails_is_answered_with_a_system_error_and_no_details(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def handler(address: str, command: RemotingCommand) -> RemotingCommand:
+        raise ValueError("inner detail")
+
+    async with scripted_server(asks_back(307)) as server:  # type: ignore[arg-type]
+        client = RemotingClient(request_handlers={307: handler})
+        await client.invoke(server.address, request())
+        (answer,) = await answers_to(server, 1)
+        assert (answer.code, answer.remark) == (1, "system error")
+        assert "inner detail" in caplog.text
+        await client.close()
+
+
+async def test_a_oneway_request_from_the_server_gets_no_answer() -> None:
+    seen = asyncio.Event()
+
+    async def handler(address: str, command: RemotingCommand) -> RemotingCommand:
+        seen.set()
+        return command.reply()
+
+    async with scripted_server(asks_back(40, oneway=True)) as server:  # type: ignore[arg-type]
+        client = RemotingClient(request_handlers={40: handler})
+        await client.invoke(server.address, request())
+        await asyncio.wait_for(seen.wait(), 10)
+        await client.close()
+        assert not any(command.is_response for command in server.requests)
+
+
+async def test_calls_in_flight_fail_when_the_client_closes_and_later_ones_are_refused() -> None:
+    async with scripted_server(silence) as server:
+        client = RemotingClient()
+        call = asyncio.create_task(client.invoke(server.address, request(), timeout_s=30))
+        await asyncio.sleep(0.05)
+        await client.close()
+        with pytest.raises(ConnectError):
+            await call
+        with pytest.raises(ClientClosed):
+            await client.invoke(server.address, request())
+
+
+async def test_header_encoding_and_signature_are_put_on_every_request() -> None:
+    async with scripted_server(echo) as server:
+        client = RemotingClient(serialize_type=ROCKETMQ, credentials=Credentials("key", "secret"))
+        await client.invoke(server.address, request(1))
+        await client.invoke_oneway(server.address, request(2))
+        await client.close()
+        async with asyncio.timeout(10):
+            while len(server.requests) < 2:
+                await asyncio.sleep(0.01)
+        assert all(
+            command.serialize_type == ROCKETMQ and SIGNATURE in command.ext_fields for command in server.requests
+        )
+
+
+@pytest.mark.parametrize("address", ["", "host", "host:", ":1", "host:x", "host:70000"])
+def test_what_is_no_address_is_a_connect_error(address: str) -> None:
+    with pytest.raises(ConnectError):
+        split_address(address)
+
+
+def test_ipv6_addresses_are_split() -> None:
+    assert split_address("[::1]:10911") == ("::1", 10911)
+    assert split_address("broker.example:9876") == ("broker.example", 9876)
