@@ -1,7 +1,8 @@
 """The `gantry` command: `gantry NAME …`, also `python -m appliance NAME …`.
 
-Each command is a module `appliance.cli.NAME` with `add_arguments(parser)` and `run(arguments) -> exit code`. Only the
-chosen one is imported: a broker starts without Django or Spark, and `gantry --help` imports nothing at all.
+Each command is a module `appliance.cli.NAME` (or the `main` of a room of that name) with `add_arguments(parser)` and
+`run(arguments) -> exit code`. Only the chosen one is imported: a broker starts without Django or Spark, and
+`gantry --help` imports nothing at all.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ COMMANDS = {
     "install-reports": "install the report stack (Spark, and a Java)",
     "version": "print the version",
 }
+ROOMS = {"admin": "appliance.cli.admin.main"}  # commands that are more than a module
 PRIVATE_UMASK = 0o077  # what a process makes is its owner's alone, also where a copy of the data folder lies
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -44,11 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(list(sys.argv[1:] if arguments is None else arguments))
 
 
+def module_of(command: str) -> str:
+    """The module that has this command's `add_arguments` and `run`."""
+    return ROOMS.get(command, f"appliance.cli.{command.replace('-', '_')}")
+
+
 def _run(given: list[str]) -> int:
     if given[:1] == ["--version"]:
         given = ["version"]
     chosen = _top_parser().parse_args(given[:1]).command
-    module = importlib.import_module(f"appliance.cli.{chosen.replace('-', '_')}")
+    module = importlib.import_module(module_of(chosen))
     parser = CommandParser(
         prog=f"gantry {chosen}", description=module.__doc__ or COMMANDS[chosen], chooses=chosen == "admin"
     )

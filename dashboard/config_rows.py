@@ -13,11 +13,11 @@ from dataclasses import MISSING, Field, dataclass
 from pathlib import Path
 from typing import Any
 
-from appliance.changeable_settings import CHANGEABLE
-from appliance.config import BrokerConfig
-from appliance.config_loader import parse_value, settings_by_key
-from appliance.ignored_settings import IGNORED
-from appliance.setting_ranges import describe_range
+from appliance.settings.changeable import CHANGEABLE
+from appliance.settings.ignored import IGNORED
+from appliance.settings.loader import parse_value, settings_by_key
+from appliance.settings.ranges import describe_range
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import ConfigError
 from store.base.config import MessageStoreConfig
 

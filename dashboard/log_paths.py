@@ -12,7 +12,7 @@ import re
 
 from django.http import HttpRequest
 
-from appliance.logs import FactsFormatter
+from appliance.process.logs import FactsFormatter
 
 _QUERY = re.compile(r"(/[^\s?]*)\?\S+")
 

@@ -10,8 +10,8 @@ import importlib.util
 import socket
 from pathlib import Path
 
-from appliance.appliance_config import ApplianceConfig
-from appliance.data_folder import ensure_secret
+from appliance.process.data_folder import ensure_secret
+from appliance.settings.appliance_config import ApplianceConfig
 
 PROJECT_FOLDER = Path(__file__).resolve().parent.parent
 APPLIANCE = ApplianceConfig.from_environment()

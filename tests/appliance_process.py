@@ -16,8 +16,8 @@ from typing import Self
 
 import psutil
 
-from appliance.appliance_config import ApplianceConfig
 from appliance.bench.disk_marks import DISK_MARKS
+from appliance.settings.appliance_config import ApplianceConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = re.compile(r"GANTRY READY (https?)=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")

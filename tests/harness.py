@@ -14,8 +14,8 @@ from typing import Any
 
 from appliance.bench.gantry import GantryPeer
 from appliance.broker.controller import BrokerController
-from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from store.base.config import MessageStoreConfig
 from tests.any_disk import ANY_DISK
 

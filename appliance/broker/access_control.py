@@ -9,9 +9,9 @@ from appliance.acl.access import Access, AccessOptions
 from appliance.acl.account import PUB, SUB
 from appliance.acl.account_book import AccountBook
 from appliance.broker.stored_topics import StoredTopics
-from appliance.config import BrokerConfig
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullRequest
+from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import Credentials
 from store.base.config import MessageStoreConfig

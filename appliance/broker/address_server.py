@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 
 logger = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ import orjson
 
 from appliance.broker.bloom import BloomFilter, mask_of
 from appliance.broker.filter import SQL92, SqlFilter, is_by_tag
-from appliance.broker.json_file import Document, JsonFile, SavedTable, StateWriter, member_text
 from appliance.broker.sql_filter import Condition, SqlError, compile_condition
-from appliance.config import BrokerConfig
+from appliance.process.json_file import Document, JsonFile, SavedTable, StateWriter, member_text
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.message.properties import decode_properties
 from gantrymq.message.topics import check_topic

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from appliance.broker.json_file import (
+from appliance.process.cooperative import in_slices
+from appliance.process.json_file import (
     Document,
     JsonFile,
     SavedTable,
@@ -16,8 +17,7 @@ from appliance.broker.json_file import (
     document_body,
     member_text,
 )
-from appliance.config import BrokerConfig
-from appliance.slices import in_slices
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import ConsumerOffsetTable

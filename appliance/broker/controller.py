@@ -52,20 +52,20 @@ from appliance.broker.topic_sharing import TopicSharing
 from appliance.broker.transaction.check import TransactionCheckService
 from appliance.broker.transaction.service import TransactionService
 from appliance.broker.watermarks import WatermarkLog
-from appliance.changeable_settings import CHANGEABLE
-from appliance.config import BrokerConfig
 from appliance.errors import StartError
-from appliance.garbage import YoungCollection
-from appliance.heap import ReturnOfMemory
-from appliance.live_config import LiveConfig
-from appliance.properties_file import PropertiesFile
+from appliance.process.gc_pacing import YoungCollection
+from appliance.process.malloc import ReturnOfMemory
+from appliance.process.tasks import running
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import QUEUED_MESSAGES_BYTES_MAX, LaneLimits, Route
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.pull_request import PullRequest
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls
-from appliance.tasks import running
+from appliance.settings.changeable import CHANGEABLE
+from appliance.settings.live import LiveConfig
+from appliance.settings.properties_file import PropertiesFile
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.ids import encode_host
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.remoting.codes import ResponseCode

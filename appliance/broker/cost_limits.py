@@ -1,7 +1,7 @@
 """What one request may ask for at most, and what one connection may create in a minute, where RocketMQ has no limit.
 
-Time is shared by what each connection costs (appliance/fair_turns.py); but a message of four thousand keys costs most
-of its time later and elsewhere, in the index, and a hundred thousand topics cost everybody: in routes, in
+Time is shared by what each connection costs (appliance/process/fair_turns.py); but a message of four thousand keys
+costs most of its time later and elsewhere, in the index, and a hundred thousand topics cost everybody: in routes, in
 registrations, in files. Each limit is a setting, and each refusal names it.
 """
 
@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from appliance.broker.subscription_group import SubscriptionGroupManager
-from appliance.config import BrokerConfig
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.batch import HEAD as BATCH_HEAD
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import ResponseCode

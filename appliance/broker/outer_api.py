@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from appliance.broker.access_control import own_credentials
-from appliance.broker.json_file import member_text
 from appliance.broker.topic_announcements import TopicAnnouncements
-from appliance.slices import in_slices
+from appliance.process.cooperative import in_slices
+from appliance.process.json_file import member_text
 from gantrymq.errors import BodyError, ClientClosed, ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.bodies import (
     PERM_READ,

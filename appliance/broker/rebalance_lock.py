@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from appliance.process.cooperative import Slices
 from appliance.remoting.log_limit import LogLimit
-from appliance.slices import Slices
 from gantrymq.message.model import MessageQueue
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from appliance.broker.access_control import access_figures
 from appliance.broker.service_figures import service_figures
-from appliance.ignored_settings import explain_ignored
+from appliance.settings.ignored import explain_ignored
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from gantrymq.remoting.codes import PROTOCOL_VERSION, PROTOCOL_VERSION_TEXT
 from store.upkeep.disk_space import disk_space

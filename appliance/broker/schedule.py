@@ -20,8 +20,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from appliance.broker.json_file import JsonFile, StateFileError, document_text, member_text
 from appliance.broker.topic_config import TopicConfigManager
+from appliance.process.json_file import JsonFile, StateFileError, document_text, member_text
 from gantrymq.errors import RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names

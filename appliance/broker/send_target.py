@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from appliance.broker.stats import BrokerStatsManager, TopicPuts
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.topics import CLIENTS_MAY_NOT_SEND_TO
 from gantrymq.remoting.bodies import PERM_WRITE, SINGLE_TAG, TopicConfig
 from store import MessageStore

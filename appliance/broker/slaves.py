@@ -19,7 +19,7 @@ import struct
 import time
 from dataclasses import dataclass, field
 
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)

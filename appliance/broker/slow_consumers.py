@@ -16,13 +16,13 @@ import logging
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from appliance.slices import Slices
+from appliance.process.cooperative import Slices
 
 if TYPE_CHECKING:
     from appliance.broker.consume_lag import StoreTimes
     from appliance.broker.consumer_offset import ConsumerOffsetManager
     from appliance.broker.subscription_group import SubscriptionGroupManager
-    from appliance.config import BrokerConfig
+    from appliance.settings.roles import BrokerConfig
     from store.readable_store import ReadableStore
 
 logger = logging.getLogger(__name__)

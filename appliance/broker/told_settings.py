@@ -8,8 +8,8 @@ is empty in the file because it follows from others is told as what it came out 
 from __future__ import annotations
 
 from appliance.broker.bloom import BloomFilter
-from appliance.config import BrokerConfig
 from appliance.remoting.connection import INVOKES_MAX
+from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.connection import IN_FLIGHT_MAX
 from store.base.config import PAGE_BYTES, MessageStoreConfig
 from store.log.commit_log import WARM_NEXT_BYTES

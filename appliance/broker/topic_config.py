@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from appliance.broker.json_file import (
+from appliance.process.json_file import (
     Document,
     JsonFile,
     SavedTable,
@@ -21,8 +21,8 @@ from appliance.broker.json_file import (
     document_body,
     member_text,
 )
-from appliance.config import BrokerConfig
 from appliance.remoting.log_limit import LogLimit
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from appliance.appliance_config import ApplianceConfig
-from appliance.tls_settings import PERMISSIVE
+from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.tls import PERMISSIVE
 
 REPORTS = {
     "ready": "ready",

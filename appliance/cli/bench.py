@@ -31,8 +31,8 @@ from appliance.bench.profile import render_profile
 from appliance.bench.report import render
 from appliance.bench.run import FULL, QUICK, Bench, MakePeer, RunSettings
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
-from appliance.bench.store_peer import MakeCommand, apache_command, our_command
-from appliance.bench.store_report import StoreBench
+from appliance.bench.store.peer import MakeCommand, apache_command, our_command
+from appliance.bench.store.report import StoreBench
 from appliance.cli.parser import did_you_mean
 from gantrymq.errors import ConfigError
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from appliance.cli.worker import open_log, run_worker, settings_file
-from appliance.config_loader import load_broker_config
-from appliance.live_config import shown_text
+from appliance.settings.live import shown_text
+from appliance.settings.loader import load_broker_config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

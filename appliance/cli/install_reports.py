@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from appliance.appliance_config import ROOT, ApplianceConfig
+from appliance.settings.appliance_config import ROOT, ApplianceConfig
 
 LOCK = ROOT / "deploy" / "locks" / "reports.lock"
 STATE_FILE = "install.json"

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance import formats
-from appliance.appliance_config import BROKER_PORT_STEP, ApplianceConfig
-from appliance.config_loader import load_broker_config
-from appliance.data_folder import DataFolderInUse, DataFolderLock
+from appliance.process import formats
+from appliance.process.data_folder import DataFolderInUse, DataFolderLock
 from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import find_java
+from appliance.settings.appliance_config import BROKER_PORT_STEP, ApplianceConfig
+from appliance.settings.loader import load_broker_config
 from gantrymq.errors import ConfigError
 from store.base.config import MessageStoreConfig
 from store.upkeep.disk_space import disk_space

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from appliance.appliance_config import ROOT, ApplianceConfig
-from appliance.data_folder import FOLDER_MODE
+from appliance.process.data_folder import FOLDER_MODE
+from appliance.settings.appliance_config import ROOT, ApplianceConfig
 from gantrymq.errors import ConfigError
 
 NEEDED = (Path(sys.executable), ROOT / "manage.py")  # what the account must be able to read

@@ -19,12 +19,12 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from appliance import formats
-from appliance.appliance_config import ApplianceConfig
+from appliance.process import formats
 from appliance.reports.errors import ReportError
 from appliance.reports.install import install_state
 from appliance.reports.launcher import launch
 from appliance.reports.runs import DEFAULT_TIMEOUT_S, HOUR_MS, REPORTS, RunFolder, RunSpec, RunStatus, new_run_id
+from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.message.topics import check_topic
 
 EXIT_CODES = {"succeeded": 0, "failed": 1, "timeout": 124, "cancelled": 130}

@@ -22,7 +22,7 @@ from pathlib import Path
 import orjson
 
 from appliance.cli.store_output import print_check, print_config, print_repair, print_rows, print_verify
-from appliance.config_loader import read_properties
+from appliance.settings.loader import read_properties
 from gantrymq.errors import ConfigError
 from store.base.config import split_paths
 from store.base.errors import StoreError

@@ -17,7 +17,7 @@ import socket
 import sys
 from pathlib import Path
 
-from appliance.config import outward_address
+from appliance.settings.roles import outward_address
 
 HOST_NAME = re.compile(
     r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?)*\.?"

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from appliance.acl.own_account import ensure_own_account
-from appliance.appliance_config import BROKER_PORT_STEP, CONFIG_VARIABLE, ApplianceConfig, describe
 from appliance.cli import preflight
 from appliance.cli.privileges import drop_privileges
-from appliance.data_folder import lay_out
+from appliance.process.data_folder import lay_out
+from appliance.settings.appliance_config import BROKER_PORT_STEP, CONFIG_VARIABLE, ApplianceConfig, describe
 from appliance.supervisor.roles import gantry_environment
 from gantrymq.errors import ConfigError, GantryError
 

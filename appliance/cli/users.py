@@ -21,7 +21,7 @@ import pwd
 import sys
 from pathlib import Path
 
-from appliance.appliance_config import CONFIG_VARIABLE, ROOT, ApplianceConfig, describe
+from appliance.settings.appliance_config import CONFIG_VARIABLE, ROOT, ApplianceConfig, describe
 from gantrymq.errors import GantryError
 
 DATABASE = "db.sqlite3"

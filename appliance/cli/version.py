@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 
-from appliance.version import VERSION
+from appliance.process.version import VERSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 import uvloop
 
-from appliance import logs
-from appliance.heap import keep_freed_memory
-from appliance.ignored_settings import explain_ignored
-from appliance.properties_file import PropertiesFile
-from appliance.standstill import StandstillWatch
-from appliance.tasks import running
+from appliance.process import logs
+from appliance.process.malloc import keep_freed_memory
+from appliance.process.standstill import StandstillWatch
+from appliance.process.tasks import running
+from appliance.settings.ignored import explain_ignored
+from appliance.settings.properties_file import PropertiesFile
 
 logger = logging.getLogger(__name__)
 

@@ -21,22 +21,22 @@ from appliance.acl.access import AccessOptions
 from appliance.acl.account_book import AccountBook
 from appliance.acl.account_file import AccountFileError
 from appliance.acl.namesrv_access import ANYBODY, NamesrvAccess
-from appliance.config import NamesrvConfig
 from appliance.errors import BrokerError, StartError
-from appliance.garbage import YoungCollection
-from appliance.heap import ReturnOfMemory
-from appliance.live_config import LiveConfig
 from appliance.namesrv.kv_config import KVConfigManager
 from appliance.namesrv.processors import HANDLERS, LANE
 from appliance.namesrv.route_changes import RouteChanges
 from appliance.namesrv.route_info import RouteInfoManager
-from appliance.properties_file import PropertiesFile
+from appliance.process.gc_pacing import YoungCollection
+from appliance.process.malloc import ReturnOfMemory
+from appliance.process.tasks import running
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import LaneLimits
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls
-from appliance.tasks import running
+from appliance.settings.live import LiveConfig
+from appliance.settings.properties_file import PropertiesFile
+from appliance.settings.roles import NamesrvConfig
 from gantrymq.remoting.codes import ResponseCode
 
 logger = logging.getLogger(__name__)

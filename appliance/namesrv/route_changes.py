@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Generator
 
 from appliance.errors import BrokerError
+from appliance.process.cooperative import in_turns
 from appliance.remoting.lane import QUEUED_BYTES_MAX, Answer
-from appliance.slices import in_turns
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.registration import finished
 

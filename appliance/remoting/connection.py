@@ -30,7 +30,7 @@ from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
 
 if TYPE_CHECKING:
-    from appliance.fair_turns import Account
+    from appliance.process.fair_turns import Account
     from appliance.remoting.server import RemotingServer
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from appliance.fair_turns import Account
+from appliance.process.fair_turns import Account
 from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:

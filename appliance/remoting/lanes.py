@@ -29,11 +29,11 @@ from collections import deque
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from appliance.fair_turns import Account, Ledger, TurnQueue
+from appliance.process.cooperative import paid_by, turnstile
+from appliance.process.fair_turns import Account, Ledger, TurnQueue
 from appliance.remoting.failure import failure_answer
 from appliance.remoting.lane import Answer, Handler, Lane, LaneLimits, Route, Turn
 from appliance.remoting.metered import metered
-from appliance.slices import paid_by, turnstile
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 

@@ -21,7 +21,7 @@ from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.plain_listener import PlainListener
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
-from appliance.socket_settings import SocketSettings
+from appliance.settings.sockets import SocketSettings
 
 logger = logging.getLogger(__name__)
 

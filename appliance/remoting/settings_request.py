@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from appliance.errors import BrokerError
-from appliance.live_config import ConfigUpdate, LiveConfig
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.log_limit import LogLimit
+from appliance.settings.live import ConfigUpdate, LiveConfig
 
 logger = logging.getLogger(__name__)
 

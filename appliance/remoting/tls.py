@@ -11,7 +11,7 @@ import logging
 import ssl
 from pathlib import Path
 
-from appliance.tls_settings import DISABLED, ENFORCING, TlsSettings
+from appliance.settings.tls import DISABLED, ENFORCING, TlsSettings
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.tls import MINIMUM_VERSION, file_stamps, load_identity, load_trust
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.config_loader import read_properties
+from appliance.settings.loader import read_properties
 from store.base.config import MessageStoreConfig
 
 PROPERTIES_FILE = "broker.properties"

@@ -21,9 +21,9 @@ import time
 from collections import deque
 from typing import Any
 
-from appliance import logs
-from appliance.appliance_config import ApplianceConfig
-from appliance.data_folder import DataFolderInUse, DataFolderLock
+from appliance.process import logs
+from appliance.process.data_folder import DataFolderInUse, DataFolderLock
+from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.backoff import Backoff
 from appliance.supervisor.identity import children_of
 from appliance.supervisor.spawner import Spawner

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.appliance_config import ROOT
+from appliance.settings.appliance_config import ROOT
 from appliance.supervisor.link_messages import GUARDIAN_VARIABLE, MESSAGE_BYTES_MAX, decode, encode
 from appliance.supervisor.parent import PARENT_VARIABLE
 from appliance.supervisor.silence import TICK_S, CoreWait, Silence

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 from channels.layers import get_channel_layer
 
-from appliance.standstill import StandstillWatch
+from appliance.process.standstill import StandstillWatch
 from dashboard import database, processes
 from dashboard.checks import judge
 from dashboard.failures import GatewayError

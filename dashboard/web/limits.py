@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from dataclasses import dataclass
 
-from appliance.appliance_config import ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig
 
 STRANGER_BODY_BYTES_MAX = 64 * 1024  # of a body whose sender has neither session nor token
 BODIES_BYTES_MAX = 32 << 20  # of bodies larger than that, read at the same time

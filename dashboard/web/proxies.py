@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Callable
 from typing import NamedTuple
 
-from appliance.appliance_config import FORWARDED, Network
+from appliance.settings.appliance_config import FORWARDED, Network
 
 HOPS_MAX = 32
 PROXY_HEADERS = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"})

@@ -17,8 +17,8 @@ from twisted.logger import LogLevel, formatEvent, globalLogBeginner
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.web.http_headers import Headers
 
-from appliance.appliance_config import ApplianceConfig
 from appliance.remoting.log_limit import LogLimit
+from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.web import credentials, limits, peer_lines
 from dashboard.web.certificate import Certificate
 from dashboard.web.channel import WebFactory

@@ -1,7 +1,7 @@
 """Every setting of the message store, declared once: default, unit, and RocketMQ's own key.
 
-`setting` is also what the appliance's configuration is made of (appliance/config.py), so that one loader can read
-RocketMQ's properties files for every role.
+`setting` is also what the appliance's configuration is made of (appliance/settings/roles.py), so that one loader can
+read RocketMQ's properties files for every role.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from appliance.__main__ import COMMANDS, main
-from appliance.appliance_config import ROOT
+from appliance.settings.appliance_config import ROOT
 from gantrymq import __version__
 
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from appliance.broker.timer.service import TimerService
-from appliance.tasks import running
+from appliance.process.tasks import running
 from gantrymq.message.ids import encode_host
 from store.base.config import MessageStoreConfig
 from store.base.results import StoreMessage

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import disk_load, machine_load
-from appliance.bench.store_stalls import LONG_S, Clocks, Turn
+from appliance.bench.store import disk_load, machine_load
+from appliance.bench.store.stalls import LONG_S, Clocks, Turn
 
 
 @pytest.fixture

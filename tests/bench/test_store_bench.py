@@ -8,11 +8,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from appliance.bench import store_report
 from appliance.bench.gantry import GantryPeer
 from appliance.bench.maven import ToolError
-from appliance.bench.store_peer import Load, apache_command, measure_store, our_command, render_peers
-from appliance.bench.store_report import CONTROL, StoreBench
+from appliance.bench.store import report as store_report
+from appliance.bench.store.peer import Load, apache_command, measure_store, our_command, render_peers
+from appliance.bench.store.report import CONTROL, StoreBench
 from appliance.cli import bench
 from gantrymq.errors import ConfigError
 from tests.conftest import require_tool

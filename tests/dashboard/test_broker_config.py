@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from appliance.changeable_settings import CHANGEABLE
+from appliance.settings.changeable import CHANGEABLE
 from dashboard.config_rows import MASK, read_changes, setting_rows
 from dashboard.gateway import Gateway, use_gateway
 from dashboard.models import Role

@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from appliance.acl.account_book import AccountBook
 from appliance.acl.own_account import ACCESS_KEY, ensure_own_account
-from appliance.appliance_config import ApplianceConfig
-from appliance.config import BrokerConfig, NamesrvConfig
+from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from dashboard.first_run import issue_setup_token
 from dashboard.models import ApiToken, User
 from dashboard.tokens import create_token, find_token

@@ -8,7 +8,7 @@ import logging
 import pytest
 from django.core.handlers.asgi import ASGIRequest
 
-from appliance.logs import FORMAT
+from appliance.process.logs import FORMAT
 from dashboard.log_paths import PathsOnlyFormatter, without_queries
 
 SECRET = "Zm9yLW9uZS11c2Ugb25seQ"

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from appliance import ignored_settings
-from appliance.acl_settings import AclSettings
-from appliance.appliance_config import ApplianceConfig
 from appliance.broker.controller import CHANGEABLE as BROKER_CHANGEABLE
-from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import CHANGEABLE as NAMESRV_CHANGEABLE
-from appliance.socket_settings import SocketSettings
-from appliance.tls_settings import TlsSettings
+from appliance.settings import ignored as ignored_settings
+from appliance.settings.acl import AclSettings
+from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
+from appliance.settings.sockets import SocketSettings
+from appliance.settings.tls import TlsSettings
 from store.base.config import MessageStoreConfig
 from tests.docs.pages import ROOT
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.__main__ import COMMANDS
-from appliance.cli import admin
+from appliance.__main__ import COMMANDS, module_of
+from appliance.cli.admin import main as admin
 from tests.docs.pages import PAGES, ROOT, SHELL
 
 PACKAGES = ("appliance", "dashboard", "gantrymq", "store", "tests")
@@ -31,7 +31,7 @@ def test_a_command_of_the_pages_is_understood(place: str, line: str) -> None:
     if words[0] == "deploy/up":
         words = ["gantry", "up", *words[1:]]
     assert words[1] in COMMANDS, place
-    module = importlib.import_module(f"appliance.cli.{words[1].replace('-', '_')}")
+    module = importlib.import_module(module_of(words[1]))
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)
     try:

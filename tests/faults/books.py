@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from appliance.bench.peer import Peer
-from appliance.config_loader import load_broker_config
+from appliance.settings.loader import load_broker_config
 from gantrymq import Message, MessageQueue, Producer, SendStatus
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError, ResponseError

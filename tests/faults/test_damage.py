@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from appliance.broker.json_file import JsonFile, StateFileError
+from appliance.process.json_file import JsonFile, StateFileError
 from store import MessageStore, MessageStoreConfig, StoreDamaged
 from store.base import cut_folder
 from store.startup import log_cut

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.broker.json_file import JsonFile, StateFileError
+from appliance.process.json_file import JsonFile, StateFileError
 from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig, PutMessageStatus
 from store.upkeep import retention

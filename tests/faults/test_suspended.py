@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.config_loader import load_broker_config
+from appliance.settings.loader import load_broker_config
 from gantrymq import Message, Producer, SendStatus
 from gantrymq.errors import GantryError
 from store import MessageStore

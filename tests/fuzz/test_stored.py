@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from appliance.acl.account_file import AccountFileError, read_content
 from appliance.acl.address import AddressPatternError, compile_patterns
 from appliance.broker.consumer_offset import ConsumerOffsetManager
-from appliance.broker.json_file import StateFileError
 from appliance.broker.sql_filter import SqlError
 from appliance.broker.sql_filter.condition import compile_condition
 from appliance.broker.subscription_group import SubscriptionGroupManager
 from appliance.broker.topic_config import TopicConfigManager
 from appliance.broker.transaction.half import HalfMessage, read_half, verdict
-from appliance.config import BrokerConfig, NamesrvConfig
-from appliance.config_loader import read_properties
 from appliance.errors import BrokerError
-from appliance.live_config import plan_update
-from appliance.properties_file import with_values
+from appliance.process.json_file import StateFileError
+from appliance.settings.live import plan_update
+from appliance.settings.loader import read_properties
+from appliance.settings.properties_file import with_values
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from gantrymq.errors import ConfigError, RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message import sysflag

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.appliance_config import ROOT
 from appliance.bench.gantry import GantryPeer
+from appliance.settings.appliance_config import ROOT
 from tests.interop.mqadmin_session import MqAdminSession
 
 pytestmark = pytest.mark.interop

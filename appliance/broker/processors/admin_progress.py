@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.broker.consume_lag import lag_ms
 from appliance.broker.processors.admin_topics import QUEUES_A_SLICE, known_topic, queue_entry
-from appliance.java_time import java_time
+from appliance.process.cooperative import Slices, in_slices
+from appliance.process.java_time import java_time
 from appliance.remoting.lane import Route
-from appliance.slices import Slices, in_slices
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import OffsetWrapper, TopicConfig
 from gantrymq.remoting.codes import RequestCode

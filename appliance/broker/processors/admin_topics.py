@@ -11,10 +11,10 @@ from appliance.broker.queue_view import unit_view
 from appliance.broker.topic_attributes import merged_attributes, read_attributes
 from appliance.broker.topic_sharing import CREATED_ON_SEND
 from appliance.errors import BrokerError
+from appliance.process.cooperative import in_slices
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError, int_field, long_field, text_field
 from appliance.remoting.lane import Route
 from appliance.remoting.request_body import read_document
-from appliance.slices import in_slices
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.message.model import MessageQueue

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from appliance.errors import BrokerError
+from appliance.process.cooperative import in_slices
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import Route
 from appliance.remoting.request_body import read_document
-from appliance.slices import in_slices
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import GROUP_CHARS_MAX
 from gantrymq.remoting import fastjson

@@ -15,7 +15,7 @@ from appliance.broker.cost_limits import check_batch_keys, check_keys
 from appliance.broker.processors.transaction import half_message
 from appliance.broker.topic_config import UNIT_FLAG, UNIT_SUB_FLAG
 from appliance.errors import BrokerError
-from appliance.java_time import java_time
+from appliance.process.java_time import java_time
 from appliance.remoting.lane import Route
 from appliance.remoting.send_request import SendFields, SendRequest
 from gantrymq.errors import MessageRejected, RecordError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from appliance.broker.json_file import JsonFile
+from appliance.process.json_file import JsonFile
 
 
 class Progress(NamedTuple):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 
-from appliance.broker.json_file import StateFileError
 from appliance.broker.timer.backlog import Turn
 from appliance.broker.timer.delivery import rolled
 from appliance.broker.timer.entries import Entry
 from appliance.broker.timer.service import TimerService
 from appliance.broker.timer.slots import MINUTE_MS
+from appliance.process.json_file import StateFileError
 from gantrymq.errors import RecordError
 from store.base.results import PutMessageStatus
 from store.message_store import MessageStore

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from appliance.broker.json_file import StateFileError
 from appliance.broker.timer.backlog import Backlog
 from appliance.broker.timer.deliverer import RETRY_S, Deliverer
 from appliance.broker.timer.due_table import DueTable
@@ -26,6 +25,7 @@ from appliance.broker.timer.entries import PLACE, Place, unpack_entries
 from appliance.broker.timer.progress import Progress, ProgressFile
 from appliance.broker.timer.queue_reader import NOTHING_UNREAD, TimerQueueReader
 from appliance.broker.timer.slots import HOUR_MINUTES, MINUTE_MS, SlotFolder, hour_slot
+from appliance.process.json_file import StateFileError
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)

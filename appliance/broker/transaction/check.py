@@ -25,8 +25,8 @@ from appliance.broker.topic_config import TopicConfigManager
 from appliance.broker.transaction import half as halves
 from appliance.broker.transaction.half import HALF_QUEUE, HalfMessage, Verdict
 from appliance.broker.transaction.service import TransactionService
-from appliance.config import BrokerConfig
 from appliance.remoting.connection import ServerConnection
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names

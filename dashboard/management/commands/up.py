@@ -26,15 +26,15 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 
-from appliance import logs
-from appliance.appliance_config import ApplianceConfig
 from appliance.cli import install_reports
 from appliance.cli.banner import banner, ready_line
+from appliance.process import logs
+from appliance.process.version import VERSION
+from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.guardian_link import GuardianLink
 from appliance.supervisor.roles import gantry_command, gantry_environment, worker_stages
 from appliance.supervisor.supervisor import StartFailed, Supervisor
-from appliance.version import VERSION
 from dashboard.log_paths import PathsOnlyFormatter
 
 logger = logging.getLogger(__name__)

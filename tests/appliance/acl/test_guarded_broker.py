@@ -12,8 +12,8 @@ import pytest
 from appliance.acl.access import account_name
 from appliance.bench.processes import free_ports
 from appliance.broker.controller import BrokerController
-from appliance.config import BrokerConfig
 from appliance.errors import StartError
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.message.record import decode_record

@@ -12,9 +12,9 @@ from appliance.acl.access import AccessDenied, AccessOptions
 from appliance.acl.account_book import AccountBook
 from appliance.acl.namesrv_access import PROTECTED, NamesrvAccess
 from appliance.broker.controller import BrokerController
-from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
 from appliance.namesrv.processors import HANDLERS
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.bodies import TopicRouteData
 from gantrymq.remoting.codes import RequestCode

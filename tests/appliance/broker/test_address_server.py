@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from appliance.broker.address_server import AddressServer, address_server_url, parse_addresses
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 from tests.appliance.broker.test_outer_api import namesrv, registering, until
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from appliance.broker.consumer_offset import ConsumerOffsetManager
-from appliance.broker.json_file import JsonFile, document_text, member_text
 from appliance.broker.subscription_group import SubscriptionGroupManager
 from appliance.broker.topic_config import TopicConfigManager
-from appliance.config import BrokerConfig
+from appliance.process.json_file import JsonFile, document_text, member_text
+from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.bodies import (
     ConsumerOffsetTable,
     DelayOffsetTable,

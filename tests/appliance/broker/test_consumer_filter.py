@@ -10,8 +10,8 @@ import pytest
 
 from appliance.broker import consumer_filter
 from appliance.broker.consumer_filter import ConsumerFilter, ConsumerFilterManager
-from appliance.broker.json_file import StateFileError
-from appliance.config import BrokerConfig
+from appliance.process.json_file import StateFileError
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError
 from gantrymq.message.properties import encode_properties
 from gantrymq.remoting.bodies import SubscriptionData

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from appliance.broker.consumer_offset import NO_OFFSET, ConsumerOffsetManager
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 
 GOLDEN = Path(__file__).parent / "golden_config" / "consumerOffset.json"

@@ -17,8 +17,8 @@ from appliance.broker.cost_limits import (
     check_batch_keys,
     check_keys,
 )
-from appliance.config import BrokerConfig
 from appliance.errors import BrokerError
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message, MessageQueue
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, LockBatchRequest, LockBatchResponse, SubscriptionData

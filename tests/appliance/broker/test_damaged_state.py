@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from appliance.broker.json_file import StateFileError
+from appliance.process.json_file import StateFileError
 from tests.harness import serving
 
 GOLDEN = Path(__file__).parent / "golden_config"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.broker.consumer_filter import ConsumerFilterManager
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.properties import decode_properties, encode_properties
 from gantrymq.message.record import decode_records
 from gantrymq.remoting.bodies import SubscriptionData

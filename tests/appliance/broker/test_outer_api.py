@@ -12,8 +12,8 @@ import pytest
 
 from appliance.broker.outer_api import RETRIES_BEFORE_BACK_OFF, BrokerOuterApi, NamesrvLink, split_addresses
 from appliance.broker.topic_config import TopicConfigManager
-from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.peer import connected

@@ -13,8 +13,8 @@ import pytest
 
 from appliance.broker.schedule import LEVEL_SHARE, ScheduleMessageService
 from appliance.broker.topic_config import TopicConfigManager
-from appliance.config import BrokerConfig
-from appliance.tasks import running
+from appliance.process.tasks import running
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.ids import encode_host
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import encode_properties

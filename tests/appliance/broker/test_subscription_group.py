@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from appliance.broker.subscription_group import BUILT_IN_GROUPS, SubscriptionGroupManager
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from appliance.broker.controller import BrokerController
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer, SyncProducer
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.remoting.tls import TlsConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 from gantrymq import AdminClient, Message, Producer
 from tests.harness import serving
 

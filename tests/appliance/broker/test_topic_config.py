@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from appliance.broker.json_file import StateFileError
 from appliance.broker.topic_config import TopicConfigManager
-from appliance.config import BrokerConfig
+from appliance.process.json_file import StateFileError
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.remoting.bodies import TopicConfig
 

@@ -10,7 +10,7 @@ import pytest
 
 from appliance.broker.topic_config import TopicConfigManager
 from appliance.broker.topic_retention import TopicRetention
-from appliance.config import BrokerConfig
+from appliance.settings.roles import BrokerConfig
 from gantrymq import AdminClient, Message, Producer
 from gantrymq.errors import ResponseError
 from gantrymq.message.ids import encode_host

@@ -13,8 +13,8 @@ import pytest
 
 from appliance.broker import topic_sharing
 from appliance.broker.controller import BrokerController
-from appliance.config import BrokerConfig, NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from gantrymq.remoting.bodies import TopicConfig
 from store.base.config import MessageStoreConfig
 from tests.harness import SMALL_STORE

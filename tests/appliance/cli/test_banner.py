@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from appliance.acl.own_account import ensure_own_account
-from appliance.appliance_config import ROOT, ApplianceConfig
 from appliance.cli.banner import banner, snippet
+from appliance.settings.appliance_config import ROOT, ApplianceConfig
 from tests.certificates import authority, server_fields
 from tests.harness import serving
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli.admin_send import parse_deliver_at
+from appliance.cli.admin.send import parse_deliver_at
 from tests.appliance.cli.running_gantry import run_gantry
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.appliance_config import ApplianceConfig
 from appliance.cli import preflight
 from appliance.cli.up import with_real_ports
-from appliance.data_folder import DataFolderLock
+from appliance.process.data_folder import DataFolderLock
+from appliance.settings.appliance_config import ApplianceConfig
 from store.base.config import MessageStoreConfig
 from store.upkeep.disk_space import DiskSpace
 

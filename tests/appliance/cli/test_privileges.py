@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.appliance_config import ROOT, ApplianceConfig
 from appliance.cli.privileges import drop_privileges
+from appliance.settings.appliance_config import ROOT, ApplianceConfig
 from gantrymq.errors import ConfigError
 
 OTHER = "nobody"
@@ -20,7 +20,7 @@ BECOME = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-from appliance.appliance_config import ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig
 from appliance.cli.privileges import drop_privileges
 drop_privileges(ApplianceConfig(data=Path(sys.argv[1]), user=sys.argv[2]), [Path("/")])
 print(*os.getresuid(), *os.getresgid(), os.environ["USER"])

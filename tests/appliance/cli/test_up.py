@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.appliance_config import ROOT
+from appliance.settings.appliance_config import ROOT
 from gantrymq import Message, SyncProducer
 from gantrymq.errors import GantryError
 from tests.appliance_process import RunningAppliance

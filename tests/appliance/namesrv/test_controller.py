@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.config import NamesrvConfig
 from appliance.namesrv import kv_config, route_info
 from appliance.namesrv.controller import NamesrvController
+from appliance.settings.roles import NamesrvConfig
 from gantrymq.remoting.bodies import ClusterInfo, DataVersion, RegisterBrokerBody, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand

@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from appliance.config import NamesrvConfig
 from appliance.namesrv.controller import NamesrvController
 from appliance.namesrv.processors import HANDLERS
+from appliance.settings.roles import NamesrvConfig
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand

@@ -15,7 +15,7 @@ from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import LaneLimits, Route
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.server import RemotingServer
-from appliance.socket_settings import SocketSettings
+from appliance.settings.sockets import SocketSettings
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol

@@ -24,7 +24,7 @@ from appliance.remoting.lanes import Lanes
 from appliance.remoting.log_limit import LINES_MAX
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import ServerTls
-from appliance.tls_settings import TlsSettings
+from appliance.settings.tls import TlsSettings
 from gantrymq.errors import ConnectError, GantryError
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import ResponseCode

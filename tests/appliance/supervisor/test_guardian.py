@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.appliance_config import ROOT
+from appliance.settings.appliance_config import ROOT
 from gantrymq import Message, SyncProducer
 from tests.appliance_process import RunningAppliance
 from tests.conftest import time_limit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from appliance.appliance_config import ApplianceConfig
-from appliance.config_loader import load_broker_config, load_namesrv_config
-from appliance.properties_file import PropertiesFile
+from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.loader import load_broker_config, load_namesrv_config
+from appliance.settings.properties_file import PropertiesFile
 from appliance.supervisor.roles import FOOTER, HEADER, worker_stages, write_managed_properties
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.appliance_config import ROOT
+from appliance.settings.appliance_config import ROOT
 from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.supervisor import StartFailed, Supervisor
 from tests.appliance.supervisor.guarded import Guarded

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import websocket
 
-from appliance.appliance_config import ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.web.limits import HEAD_BYTES_MAX, HEADERS_MAX, STRANGER_BODY_BYTES_MAX, WEBSOCKET_BYTES_MAX
 from tests.appliance_process import RunningAppliance
 from tests.visitor import Visitor, talk, web_process

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.appliance_config import ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.web.connections import ConnectionTable
 from dashboard.web.limits import CONNECTIONS_MIN, FILES_RESERVED, WebLimits
 from tests.appliance_process import RunningAppliance

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.appliance_config import ApplianceConfig
 from appliance.cli.banner import ready_line
+from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.web.hosts import place_over_tls
 from tests.appliance_process import RunningAppliance
 from tests.certificates import authority

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.appliance_config import FORWARDED, X_FORWARDED, ApplianceConfig
+from appliance.settings.appliance_config import FORWARDED, X_FORWARDED, ApplianceConfig
 from dashboard.web.proxies import HOPS_MAX, Seen, TrustedProxies
 from gantrymq.errors import ConfigError
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from appliance.broker.controller import BrokerController
 from appliance.broker.processors import HANDLERS
-from appliance.config import BrokerConfig
 from appliance.errors import BrokerError
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message.ids import encode_host
 from gantrymq.remoting.codes import ResponseCode

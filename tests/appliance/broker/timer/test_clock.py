@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.tasks import running
+from appliance.process.tasks import running
 from tests.appliance.broker.timer.test_service import DAY_S, HOUR_S, Broker, Clock, broker, clock
 
 __all__ = ["broker", "clock"]  # fixtures

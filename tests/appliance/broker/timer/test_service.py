@@ -15,7 +15,7 @@ import pytest
 from appliance.broker.timer import service as timer_service
 from appliance.broker.timer.rolling import Rolling
 from appliance.broker.timer.service import TimerService
-from appliance.tasks import running
+from appliance.process.tasks import running
 from gantrymq.message.ids import encode_host
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import encode_properties

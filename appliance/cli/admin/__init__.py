@@ -1,0 +1,1 @@
+"""`gantry admin`: a module a noun, `main` has the table of nouns."""

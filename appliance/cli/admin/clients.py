@@ -1,0 +1,102 @@
+"""`gantry admin consumers | producers`: clients as they are connected now."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from appliance.cli.admin.command import Command, NotThere, Shown, troubles_of
+from appliance.cli.admin.output import ago, duration, facts, table, when
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.message.model import MessageQueue
+
+
+async def show_consumers(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    """What every member of a group says of itself."""
+    members = await admin.members(arguments.group)
+    masters = await admin.masters()
+    asked = {one.client_id: masters[name] for name, each in members.by_broker.items() for one in each.connection_set}
+    wanted = [one for one in sorted(asked) if arguments.client is None or one == arguments.client]
+    infos, failures = await ask_each(
+        wanted,
+        lambda client: admin.running_info(asked[client], arguments.group, client, with_stacks=arguments.stacks),
+    )
+    if arguments.client is not None and not wanted:
+        raise NotThere(f"{arguments.client} is no member of {arguments.group}")
+    if not members.is_online and arguments.group not in await admin.groups():
+        raise NotThere(f"there is no consumer group {arguments.group}")
+    lines: list[str] = []
+    for client, info in infos.items():
+        lines += [*([""] if lines else []), *_consumer_lines(client, info)]
+    lines = lines or [f"{arguments.group} has no member"]
+    troubles = [*troubles_of(members.failures), *(f"{client}: {failure}" for client, failure in failures.items())]
+    return Shown(infos, lines, troubles)
+
+
+def _consumer_lines(client: str, info: dict[str, Any]) -> list[str]:
+    properties = info.get("properties") or {}
+    started = properties.get("PROP_CONSUMER_START_TIMESTAMP", "")
+    lines = facts(
+        [
+            ("client", client),
+            ("version", properties.get("PROP_CLIENT_VERSION")),
+            ("started", when(int(started)) if str(started).isdecimal() else None),
+            ("ordered", "yes" if properties.get("PROP_CONSUMEORDERLY") == "true" else "no"),
+            ("workers", properties.get("PROP_THREADPOOL_CORE_SIZE")),
+        ]
+    )
+    status = [
+        (topic, one.get("pullTPS"), one.get("consumeOKTPS"), one.get("consumeFailedTPS"), one.get("consumeRT"))
+        for topic, one in sorted((info.get("statusTable") or {}).items())
+    ]
+    lines += ["", *table(("topic", "pulled/s", "done/s", "failed/s", "ms a call"), status)]
+    queues = [
+        (queue.topic, queue.broker_name, queue.queue_id, held.get("commitOffset"), held.get("cachedMsgCount"),
+         ago(held.get("lastPullTimestamp")), ago(held.get("lastConsumeTimestamp")))
+        for queue, held in sorted((info.get("mqTable") or {}).items()) if isinstance(queue, MessageQueue)
+    ]  # fmt: skip
+    columns = ("topic", "broker", "queue", "consumed", "held", "pulled", "consumed last")
+    lines += ["", *table(columns, queues, empty="holds no queue")]
+    busy = [
+        (one.get("topic"), one.get("queueId"), one.get("queueOffset"), ", ".join(one.get("msgIds") or ()),
+         duration(one.get("heldMs")))
+        for one in info.get("workers") or ()
+    ]  # fmt: skip
+    if busy:
+        lines += ["", *table(("at work on", "queue", "offset", "messages", "for"), busy)]
+    if info.get("jstack"):
+        lines += ["", *str(info["jstack"]).splitlines()]
+    return lines
+
+
+async def show_producers(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    masters = await admin.masters()
+    found, failures = await ask_each(masters, lambda name: admin.producers(masters[name]))
+    if failures and not found:
+        raise next(iter(failures.values()))
+    rows = sorted(
+        (group, one.client_id, one.remote_ip.lstrip("/"), one.language, name, ago(one.last_update_timestamp))
+        for name, groups in found.items()
+        for group, members in groups.items()
+        for one in members
+        if arguments.group in (None, group)
+    )
+    lines = table(("group", "client", "address", "language", "at", "last heartbeat"), rows, empty="no producer")
+    return Shown(found, lines, troubles_of(failures))
+
+
+def _consumers_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("client", nargs="?", metavar="CLIENT", help="only this member")
+    parser.add_argument("--stacks", action="store_true", help="the stacks of its threads and listener calls too")
+
+
+def _producers_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", nargs="?", metavar="GROUP", help="only this producer group")
+
+
+COMMANDS = {
+    "consumers": {"": Command("what each member of a group is doing", show_consumers, _consumers_arguments)},
+    "producers": {"": Command("who produces", show_producers, _producers_arguments)},
+}

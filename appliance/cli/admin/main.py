@@ -1,0 +1,154 @@
+"""Look at a cluster and change it: this one or any RocketMQ 4.9 cluster.
+
+  gantry admin cluster                            brokers, rates, disks
+  gantry admin topics list                        also: show, create, set, delete, route, stats
+  gantry admin groups lag GROUP                   also: list, show, create, delete
+  gantry admin reset GROUP TOPIC --to 2h          what moving a group would do; --yes does it
+  gantry admin messages query TOPIC --key K       also: show, at, print, tail, trace, resend, deliver
+  gantry admin send TOPIC "some text"             --tag, --key, --property, --delay-seconds
+  gantry admin accounts list                      also: show, set, delete, white-list, version
+
+`gantry admin NOUN --help` tells the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
+prints one document (tail and print: a line a message). The name servers: -n HOST:PORT, else GANTRY_NAMESRV or
+NAMESRV_ADDR. Commands that change something take --dry-run; those that can lose something ask, unless --yes. An account
+comes from GANTRYMQ_ACCESS_KEY and GANTRYMQ_SECRET_KEY, or a file named by GANTRYMQ_CREDENTIALS.
+
+Exit codes: 0 done; 1 not there, failed, or some broker did not answer; 2 the command is wrong or needs --yes, and
+nothing was changed; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import logging
+import sys
+
+from appliance.cli.admin.command import Command, Failed, NotThere, Shown, add_command, ask_first, sentence
+from appliance.cli.admin.options import add_common, open_admin, tls_hint, with_defaults
+from appliance.cli.admin.output import print_document, print_lines
+from appliance.cli.parser import CommandParser
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.errors import ConfigError, GantryError, MessageRejected
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+# noun: module that has its COMMANDS, and a line for the help
+NOUNS = {
+    "cluster": ("cluster", "brokers of the cluster at a glance"),
+    "brokers": ("cluster", "brokers and their figures"),
+    "config": ("cluster", "settings of brokers and name servers"),
+    "kv": ("namesrv", "the name servers' key-value store"),
+    "perm": ("namesrv", "take write permission from a broker, to drain it; give it back"),
+    "clean": ("namesrv", "drop expired queues, unused topics, expired log files"),
+    "topics": ("topics", "topics: their queues, permission, attributes, traffic"),
+    "stats": ("topics", "traffic of every topic and group"),
+    "groups": ("groups", "consumer groups: their settings, members, lag"),
+    "consumers": ("clients", "who consumes, and what each consumer is doing"),
+    "producers": ("clients", "who produces"),
+    "reset": ("offsets", "move a group to a time, the begin or the end"),
+    "clone": ("offsets", "give a group another group's offsets"),
+    "messages": ("messages", "messages: find, read, follow, send again"),
+    "send": ("messages", "send a message"),
+    "accounts": ("accounts", "accounts of clients, and addresses that need none"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    lines = "\n".join(f"  {noun:<10} {summary}" for noun, (_, summary) in NOUNS.items())
+    parser.epilog = f"nouns:\n{lines}"
+    parser.usage = "gantry admin NOUN [VERB] …"
+    parser.add_argument("noun", choices=NOUNS, metavar="NOUN", help=argparse.SUPPRESS)  # see the epilog
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="…", help=argparse.SUPPRESS)
+    add_common(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    common = {name: value for name, value in vars(arguments).items() if name not in ("noun", "rest")}
+    parsed = _parse(arguments.noun, arguments.rest, argparse.Namespace(**common))
+    sdk_logger = logging.getLogger("gantrymq")
+    level_before = sdk_logger.level
+    sdk_logger.setLevel(logging.CRITICAL)  # what matters is said by the command itself
+    try:
+        return asyncio.run(_execute(with_defaults(parsed)))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # `gantry admin … | head`
+        sys.stderr.close()
+        return 0
+    except (GantryError, OSError) as exc:
+        return _fail(exc, parsed)
+    finally:
+        sdk_logger.setLevel(level_before)
+
+
+def _parse(noun: str, rest: list[str], common: argparse.Namespace | None = None) -> argparse.Namespace:
+    """The chosen noun's parser only: building them all would take longer than most answers."""
+    module = importlib.import_module(f"appliance.cli.admin.{NOUNS[noun][0]}")
+    commands: dict[str, Command] = module.COMMANDS[noun]
+    prog = f"gantry admin {noun}"
+    if list(commands) == [""]:
+        parser = CommandParser(prog=prog)
+        add_command(parser, commands[""])
+        return parser.parse_args(rest, common)
+    parser = CommandParser(prog=prog, description=sentence(NOUNS[noun][1]), usage=f"{prog} VERB …")
+    parser.epilog = (
+        f"`{prog} VERB --help` tells the options of one verb, `gantry admin --help` those of all (-n, --json)."
+    )
+    add_common(parser, shown=False)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
+    for verb, command in commands.items():
+        add_command(
+            verbs.add_parser(verb, help=command.summary, aliases=command.aliases, prog=f"{prog} {verb}"), command
+        )
+    return parser.parse_args(_joined(rest), common)
+
+
+def _joined(words: list[str]) -> list[str]:
+    """`--attribute -NAME` as one word, as argparse would take -NAME for an option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--attribute" and word.startswith("-") and not word.startswith("--"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+async def _execute(arguments: argparse.Namespace) -> int:
+    command: Command = arguments.command
+    async with open_admin(arguments) as admin:
+        await _check_cluster(admin, getattr(arguments, "cluster", None))
+        if command.loses and command.plan is not None and not arguments.dry_run:
+            plan = await command.plan(admin, arguments)  # which also says what is wrong with the command
+            if not arguments.yes:
+                ask_first(plan, arguments)
+        act = command.plan if command.changes and arguments.dry_run and command.plan is not None else command.act
+        shown: Shown = await act(admin, arguments)
+    if arguments.json:
+        if shown.document is not None:
+            print_document(shown.document)
+    else:
+        print_lines(shown.lines)
+        if command.changes and arguments.dry_run:
+            print("nothing was changed (--dry-run)")
+    for trouble in shown.troubles:
+        print(f"gantry admin: {trouble}", file=sys.stderr)
+    return EXIT_FAILED if shown.troubles or shown.is_failure else 0
+
+
+async def _check_cluster(admin: AdminClient, cluster: str | None) -> None:
+    """NotThere when the cluster that the command names is unknown: the same words and code whatever the verb."""
+    if cluster is not None and cluster not in (known := (await admin.cluster_info()).cluster_addr_table):
+        raise NotThere(f"there is no cluster {cluster}; known: {', '.join(sorted(known)) or 'none'}")
+
+
+def _fail(failure: Exception, arguments: argparse.Namespace) -> int:
+    text = Failed.explain(failure, getattr(arguments, "namesrv", "")) + tls_hint(failure, arguments)
+    if getattr(arguments, "json", False):
+        print_document({"error": text})
+    print(f"gantry admin: {text}", file=sys.stderr)
+    return EXIT_USAGE if isinstance(failure, ConfigError | MessageRejected) else EXIT_FAILED

@@ -1,0 +1,95 @@
+"""`gantry admin reset | clone`: moving groups, with a look at what would be skipped or repeated before."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from appliance.cli.admin.command import Command, NotThere, Shown, not_negative, parse_time
+from appliance.cli.admin.output import table
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.offsets import TO_END
+from gantrymq.client.admin.results import QueueMove
+from gantrymq.errors import ConfigError
+
+
+async def plan_reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    return _shown(arguments.group, await _moves(admin, arguments), is_online=None)
+
+
+async def reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    moves = await _moves(admin, arguments)
+    is_online = await admin.reset_everywhere(
+        arguments.group,
+        arguments.topic,
+        TO_END if arguments.to is None else arguments.to,
+        moves,
+        by_offset=arguments.offset is not None,
+    )
+    return _shown(arguments.group, moves, is_online=is_online)
+
+
+async def _moves(admin: AdminClient, arguments: argparse.Namespace) -> list[QueueMove]:
+    if (arguments.to is None) == (arguments.offset is None):
+        raise ConfigError("say where to, in one way: --to TIME (such as 2h, begin or end), or --offset N")
+    return await admin.plan_reset(
+        arguments.group, arguments.topic, arguments.to if arguments.to is not None else TO_END, offset=arguments.offset
+    )
+
+
+async def plan_clone(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    moves = await admin.plan_clone(arguments.source, arguments.group, arguments.topic)
+    if not moves:
+        raise NotThere(f"{arguments.source} has no offsets on {arguments.topic}")
+    return _shown(arguments.group, moves, is_online=None)
+
+
+async def clone(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    await plan_clone(admin, arguments)
+    moves = await admin.clone_offsets(arguments.source, arguments.group, arguments.topic)
+    return _shown(arguments.group, moves, is_online=False)
+
+
+def _shown(group: str, moves: Sequence[QueueMove], *, is_online: bool | None) -> Shown:
+    rows = [
+        (move.queue.broker_name, move.queue.queue_id, move.before, move.after, move.skipped, move.repeated)
+        for move in moves
+    ]
+    lines = table(("broker", "queue", "from", "to", "skips", "repeats"), rows, empty="nothing to move")
+    skipped, repeated = sum(move.skipped for move in moves), sum(move.repeated for move in moves)
+    would = "would skip" if is_online is None else "skips"
+    again = "repeat" if is_online is None else "repeats"
+    lines.append(f"{group} {would} {skipped:,} messages and {again} {repeated:,}")
+    if is_online is not None:
+        lines.append("running consumers were told" if is_online else "nobody consumes: the offsets were written")
+    document = {
+        "group": group,
+        "skips": skipped,
+        "repeats": repeated,
+        "isOnline": is_online,
+        "queues": [{"queue": move.queue, "from": move.before, "to": move.after} for move in moves],
+    }
+    return Shown(document, lines)
+
+
+def _reset_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument(
+        "--to", type=parse_time, metavar="TIME", help="begin, end, 2h (so long ago), 10:30, 2026-11-21T10:00"
+    )
+    parser.add_argument(
+        "--offset", type=not_negative, metavar="N", help="this offset in every queue; not while the group runs"
+    )
+
+
+def _clone_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="FROM-GROUP")
+    parser.add_argument("group", metavar="TO-GROUP", help="must not be running")
+    parser.add_argument("topic", metavar="TOPIC")
+
+
+COMMANDS = {
+    "reset": {"": Command("move a group in a topic", reset, _reset_arguments, plan_reset, loses=True)},
+    "clone": {"": Command("give a group another's offsets", clone, _clone_arguments, plan_clone, loses=True)},
+}

@@ -1,0 +1,326 @@
+"""A JSON state file: replaced atomically, the text before it kept as `.bak`, written off the loop.
+
+RocketMQ's rule (ConfigManager): write `<file>.tmp`, copy the old text to `<file>.bak`, put the new text in place; a
+reader that can't use the file takes the `.bak`. Here it says so, and keeps the file as `.damaged`. The temporary file
+is synced and renamed, so the file itself is never absent. Reading accepts fastjson's bare integer keys, because a real
+broker wrote them; writing is plain JSON, one entry a line.
+
+`JsonFile` is the file, `StateWriter` decides when it is written: changes are coalesced, what is written is settled on
+the loop (the caller keeps its entries rendered, so a `Document` takes a list of them), and a thread joins them and
+waits for the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from appliance.process.cooperative import in_slices
+from gantrymq.errors import BodyError, GantryError
+from gantrymq.remoting import fastjson
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RETRY_DELAY_S = 5.0  # a disk that refused a write is asked again after this
+ENTRIES_A_PART = 512  # of a text: joined at a time, well below a millisecond
+
+
+class StateFileError(GantryError):
+    """The state file `path` can't be read or written; the text says why, and what to do."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class Document:
+    """The text of tables, in parts: what it says is settled when it is made, joined only where it is needed.
+
+    tables: the entries of each (see member_text). As files have it: one entry a line, indented by tabs as RocketMQ
+    does. is_compact: as bodies have it, without any space.
+    """
+
+    def __init__(
+        self, tables: Mapping[str, Iterable[str]], *, data_version: bytes | None = None, is_compact: bool = False
+    ) -> None:
+        self._tables = {name: list(entries) for name, entries in tables.items()}
+        self._data_version = data_version
+        self._indents = ("", "", "") if is_compact else ("\n", "\n\t", "\n\t\t")
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the parts, each of up to ENTRIES_A_PART entries."""
+        line, member, entry = self._indents
+        before = f"{{{member}"
+        if self._data_version is not None:
+            yield f'{before}"dataVersion":{self._data_version.decode()}'.encode()
+            before = f",{member}"
+        for name, entries in self._tables.items():
+            yield f'{before}"{name}":{{'.encode()
+            before = f",{member}"
+            between = f",{entry}"
+            for start in range(0, len(entries), ENTRIES_A_PART):
+                yield ((between if start else entry) + between.join(entries[start : start + ENTRIES_A_PART])).encode()
+            yield (f"{member}}}" if entries else "}").encode()
+        yield f"{line}}}".encode()
+
+
+Text = bytes | Document
+
+
+class JsonFile:
+    """One file and its `.bak`. All methods block; writes from several threads are put in order by their version."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._backup = path.with_name(path.name + ".bak")
+        self._lock = threading.Lock()
+        self._written_version = -1
+        self._is_main_sound = True  # False: never copy the damaged file over the good .bak
+
+    def load(self) -> dict[str, Any] | None:
+        """Return the document, None when there is none yet. Raises StateFileError when only damaged text is left."""
+        return self.load_as(dict, "a JSON object")
+
+    def load_as(self, parse: Callable[[dict[str, Any]], T], what: str) -> T | None:
+        """Return what `parse` makes of the document, None when there is none yet.
+
+        What parse refuses (BodyError, or what a wrong shape raises) is damage as well: the backup is asked then, and
+        the damaged file is kept as `.damaged` when it is replaced. Raises StateFileError when both are of no use.
+        """
+        try:
+            found = _read_as(self.path, parse, what)
+            reason = "" if found is not None else "is empty" if self.path.exists() else "is missing"
+        except StateFileError as exc:
+            found, reason = None, exc.reason
+        if not reason:
+            return found
+        self._is_main_sound = False
+        found = self._load_backup(parse, what, reason)
+        if found is not None:
+            logger.warning(
+                "state file can't be used, its backup is",
+                extra={
+                    "event": "state_file_damaged",
+                    "path": str(self.path),
+                    "reason": reason,
+                    "backup": str(self._backup),
+                },
+            )
+        elif reason == "is empty":
+            logger.warning(
+                "state file is empty and has no backup: begun anew",
+                extra={"event": "state_file_empty", "path": str(self.path), "backup": str(self._backup)},
+            )
+        elif reason != "is missing":
+            raise StateFileError(self.path, f"{reason}, and there is no {self._backup.name}: repair it or move it away")
+        return found
+
+    def _load_backup(self, parse: Callable[[dict[str, Any]], T], what: str, reason: str) -> T | None:
+        try:
+            return _read_as(self._backup, parse, what)
+        except StateFileError as exc:
+            raise StateFileError(
+                self.path, f"{reason}, and {self._backup.name} {exc.reason}: repair one of them or move both away"
+            ) from exc
+
+    def write(self, text: Text, version: int) -> None:
+        """Replace the file. A text older than the one already written is dropped. Raises StateFileError."""
+        with self._lock:
+            if version < self._written_version:
+                return
+            try:
+                self._replace(text)
+            except OSError as exc:
+                raise StateFileError(self.path, f"can't be written: {exc}") from exc
+            self._written_version = version
+
+    def _replace(self, text: Text) -> None:
+        temporary = self.path.with_name(self.path.name + ".tmp")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.writelines([text] if isinstance(text, bytes) else text)
+            file.flush()
+            os.fsync(file.fileno())
+        if not self._is_main_sound:
+            with contextlib.suppress(FileNotFoundError):
+                self.path.replace(self.path.with_name(self.path.name + ".damaged"))
+        elif self.path.exists():
+            half = self._backup.with_name(self._backup.name + ".tmp")
+            shutil.copyfile(self.path, half)
+            half.replace(self._backup)
+        temporary.replace(self.path)
+        self._is_main_sound = True
+        _sync_folder(self.path.parent)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The document of one file; None when it is absent or empty."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise StateFileError(path, f"can't be read: {exc}") from exc
+    if not text.strip():
+        return None
+    try:
+        document = fastjson.loads(text)
+    except BodyError as exc:
+        raise StateFileError(path, f"is damaged ({exc})") from exc
+    if not isinstance(document, dict):
+        raise StateFileError(path, "is damaged (not a JSON object)")
+    return document
+
+
+def _read_as(path: Path, parse: Callable[[dict[str, Any]], T], what: str) -> T | None:
+    document = _read(path)
+    if document is None:
+        return None
+    try:
+        return parse(document)
+    except (BodyError, AttributeError, LookupError, TypeError, ValueError) as exc:
+        raise StateFileError(path, f"is not {what}: {exc!r}") from exc
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def member_text(key: str, text: str) -> str:
+    """Return one entry of a table, `"key":text`."""
+    return f"{orjson.dumps(key).decode()}:{text}"
+
+
+def document_text(tables: Mapping[str, Iterable[str]], *, data_version: bytes | None = None) -> bytes:
+    """Return the file's whole text; see Document."""
+    return b"".join(Document(tables, data_version=data_version))
+
+
+async def document_body(tables: Mapping[str, Iterable[str]], *, data_version: bytes | None = None) -> bytes:
+    """Return the text as the body of an answer, compact; others have turns while it is joined."""
+    document = Document(tables, data_version=data_version, is_compact=True)
+    return b"".join([part async for part in in_slices(document, 1)])
+
+
+class StateWriter:
+    """Writes a state file some time after its state changed; many changes make one write.
+
+    render: returns the text of the state as it is now; called on the loop, its parts are made in a thread.
+    delay_s: how long changes are gathered.
+    prepare: does most of render's work in advance, letting others run in between; for tables that change all over.
+    """
+
+    def __init__(
+        self,
+        file: JsonFile,
+        render: Callable[[], Text],
+        *,
+        delay_s: float,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._file = file
+        self._render = render
+        self._prepare = prepare
+        self._delay_s = delay_s
+        self._version = 0  # counts changes
+        self._saved_version = 0
+        self._failure: StateFileError | None = None  # of the last write, None when it went well
+        self._changed = asyncio.Event()
+        self._written = asyncio.Condition()  # notified after each write, good or bad
+
+    def changed(self) -> None:
+        """Say that the state is no longer what the file holds. Cheap: called for each change."""
+        self._version += 1
+        self._changed.set()
+
+    @property
+    def is_saved(self) -> bool:
+        return self._saved_version >= self._version
+
+    @property
+    def is_failing(self) -> bool:
+        return self._failure is not None
+
+    def persist(self) -> None:
+        """Write now, blocking, if anything changed. Raises StateFileError."""
+        if not self.is_saved:
+            version = self._version
+            self._file.write(self._render(), version)
+            self._saved_version = version
+
+    async def saved(self) -> None:
+        """Return when what is true now is on disk; needs run() to be running. Raises StateFileError."""
+        version = self._version
+        async with self._written:
+            while self._saved_version < version:
+                await self._written.wait()
+                if self._failure is not None:
+                    raise self._failure
+
+    async def run(self) -> None:
+        """Write after changes until cancelled, then write what is left."""
+        try:
+            while True:
+                await self._changed.wait()
+                await asyncio.sleep(self._delay_s)
+                self._changed.clear()
+                await self._save()
+        finally:
+            self.persist()
+
+    async def _save(self) -> None:
+        if self._prepare is not None:
+            await self._prepare()
+        version, text = self._version, self._render()
+        try:
+            await asyncio.to_thread(self._file.write, text, version)
+            self._saved_version = max(self._saved_version, version)
+            self._failure = None
+        except StateFileError as exc:
+            logger.exception("state file not written, will retry", extra={"event": "state_file_not_written"})
+            self._failure = exc
+        async with self._written:
+            self._written.notify_all()
+        if self._failure is not None:
+            self._changed.set()
+            await asyncio.sleep(RETRY_DELAY_S)
+
+
+class SavedTable:
+    """What the broker's tables have in common: changes are told to `_writer`, which keeps them in a file."""
+
+    _writer: StateWriter
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last write did not work; it is tried again."""
+        return self._writer.is_failing
+
+    def persist(self) -> None:
+        """Write the file now, blocking, if anything changed."""
+        self._writer.persist()
+
+    async def saved(self) -> None:
+        """Return when every change made so far is on disk. Raises StateFileError when it can't be."""
+        await self._writer.saved()
+
+    async def run(self) -> None:
+        """Write the file after changes, until cancelled."""
+        await self._writer.run()

@@ -1,0 +1,1 @@
+"""Settings of the appliance and of its processes: declared, read from files, checked, changed while they run."""

@@ -1,0 +1,382 @@
+"""Settings of the appliance as one whole: which folder, which addresses, how many brokers.
+
+Each field of `ApplianceConfig` is declared once and can be given four ways; the first that names it wins:
+
+    argument      gantry up --http-port 8081
+    environment   GANTRY_HTTP_PORT=8081
+    file          http_port = 8081            in gantry.toml
+    default       8080
+
+The file is the one that `--config` or GANTRY_CONFIG names, else `gantry.toml` in the working folder, unless it may be
+a stranger's. A name that does not exist is refused and the nearest one offered. Settings of a single broker stay
+RocketMQ's own and stand in that broker's properties file; they are not repeated here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import ipaddress
+import os
+import stat
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gantrymq.errors import ConfigError
+from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
+
+ROOT = Path(__file__).resolve().parents[2]  # the checkout: manage.py and deploy/ stand here
+ENVIRONMENT_PREFIX = "GANTRY_"
+CONFIG_VARIABLE = "GANTRY_CONFIG"
+DEFAULT_FILE = "gantry.toml"
+BROKERS_MAX = 26  # one letter each: broker-a … broker-z
+BROKER_PORT_STEP = 100  # the second broker listens this far above the first
+X_FORWARDED, FORWARDED = "x-forwarded", "forwarded"  # families of headers that a proxy sets
+# Names that start like settings and are not: the hand-over between processes, and switches of tests and benchmarks.
+RESERVED_VARIABLES = (CONFIG_VARIABLE, "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
+RESERVED_PREFIXES = ("GANTRY_TEST_", "GANTRY_BENCH_")
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def option(default: Any, doc: str) -> Any:
+    """A field with its default and the sentence that `gantry up --help` shows."""
+    return field(default=default, metadata={"doc": doc})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplianceConfig:
+    """How the appliance runs. Checked when built, trusted after; ports are real ones once `gantry up` has started."""
+
+    data: Path = option(ROOT / "data", "folder that holds everything: messages, dashboard, reports, logs")
+    bind: str = option("127.0.0.1", "address that every listener binds to")
+    advertise: str = option("", "address that clients are told to use; empty: the bind address, or this host's own")
+    http_port: int = option(8080, "port of the dashboard and REST API (0: a free one)")
+    namesrv_port: int = option(9876, "port of the name server (0: a free one)")
+    broker_port: int = option(10911, "port of the first broker; the next ones lie 100 apart (0: a free one)")
+    brokers: int = option(1, f"number of brokers, 1 to {BROKERS_MAX}; each is a process of its own")
+    cluster: str = option("DefaultCluster", "name of the cluster the brokers belong to")
+    accounts: bool = option(False, "brokers ask clients for an account (RocketMQ's ACL), kept in the data folder")
+    allow_open_network: bool = option(False, "bind to more than loopback although brokers ask nobody for a password")
+    tls_cert: str = option(
+        "", "certificate chain (PEM) of dashboard, name server and brokers; with it they take TLS too"
+    )
+    tls_key: str = option("", "private key of tls_cert (PEM); empty: it stands in the same file")
+    tls_trust: str = option("", "authorities (PEM) that signed tls_cert and clients' certificates; empty: tls_cert")
+    tls_mode: str = option("", "permissive: TLS and plain connections on one port; enforcing: TLS only")
+    tls_client_auth: str = option("none", "ask clients for a certificate: none, optional or require")
+    allowed_hosts: str = option("", "further host names the dashboard answers to, separated by commas")
+    trusted_proxies: str = option("", "addresses and networks of proxies before the dashboard, separated by commas")
+    proxy_headers: str = option("x-forwarded", "what those proxies set: x-forwarded (-for, -proto, -host) or forwarded")
+    http_hsts_s: int = option(0, "seconds for which browsers take https only, on every port of the host (HSTS); 0: off")
+    http_body_bytes_max: int = option(
+        6 << 20, "largest body of a request to the dashboard, in bytes (64 KiB at log-in)"
+    )
+    http_connections_max: int = option(1024, "connections to the dashboard, in all (fewer where files are few)")
+    http_connections_per_address_max: int = option(256, "connections to the dashboard of one address")
+    install_reports: bool = option(True, "install the report stack (Spark) in the background when it is missing")
+    spark_master: str = option("local[2]", "where reports run: local[N], or the URL of a Spark cluster")
+    java_home: str = option("", "Java for reports; empty: JAVA_HOME, java on the path, or the report stack's own")
+    stop_grace_s: float = option(20.0, "seconds a process gets to stop before it is killed")
+    web_hang_s: float = option(10.0, "seconds the web process may be silent before it is killed and started again")
+    user: str = option("", "account to run as when started as root (a name or a number)")
+    allow_root: bool = option(False, "run as root, where there is no other account")
+    log_level: str = option("INFO", "DEBUG, INFO, WARNING or ERROR")
+
+    def __post_init__(self) -> None:
+        for name in ("http_port", "namesrv_port", "broker_port"):
+            _check_range(name, getattr(self, name), 0, 65535)
+        _check_range("brokers", self.brokers, 1, BROKERS_MAX)
+        _check_range("stop_grace_s", self.stop_grace_s, 0, 600)
+        _check_range("http_body_bytes_max", self.http_body_bytes_max, 64 << 10, 1 << 30)
+        _check_range("http_hsts_s", self.http_hsts_s, 0, 10 * 365 * 86400)
+        for name in ("http_connections_max", "http_connections_per_address_max"):
+            _check_range(name, getattr(self, name), 16, 1 << 20)
+        _check_range("web_hang_s", self.web_hang_s, 1, 3600)
+        if self.log_level.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+            raise ConfigError(f"log_level={self.log_level}: take DEBUG, INFO, WARNING or ERROR")
+        if self.broker_port and self.broker_port_of(self.brokers - 1) > 65535:
+            raise ConfigError(f"broker_port={self.broker_port}: no room for {self.brokers} brokers 100 ports apart")
+        if not self.bind:
+            raise ConfigError("bind is empty: take 127.0.0.1, an address of this machine, or 0.0.0.0 for all of them")
+        self._check_tls()
+        self._check_proxies()
+        object.__setattr__(self, "data", Path(self.data).expanduser().absolute())
+        object.__setattr__(self, "log_level", self.log_level.upper())
+        if not self.advertise:
+            object.__setattr__(self, "advertise", _address_to_advertise(self.bind))
+
+    def _check_tls(self) -> None:
+        """Refuse what can't work; make paths absolute, for every process has them from here."""
+        if self.tls_mode not in ("", "disabled", "permissive", "enforcing"):
+            raise ConfigError(f"tls_mode={self.tls_mode}: take permissive or enforcing, or disabled")
+        if self.tls_client_auth not in ("none", "optional", "require"):
+            raise ConfigError(f"tls_client_auth={self.tls_client_auth}: take none, optional or require")
+        if not self.tls_cert and (self.tls_key or self.tls_trust or self.tls_mode in ("permissive", "enforcing")):
+            raise ConfigError("TLS needs a certificate: name one with tls_cert (`gantry tls create FOLDER` makes one)")
+        for name in ("tls_cert", "tls_key", "tls_trust"):
+            if path := getattr(self, name):
+                object.__setattr__(self, name, str(Path(path).expanduser().absolute()))
+
+    def _check_proxies(self) -> None:
+        if self.proxy_headers not in (X_FORWARDED, FORWARDED):
+            raise ConfigError(f"proxy_headers={self.proxy_headers}: take {X_FORWARDED} or {FORWARDED}")
+        try:
+            _ = self.trusted_networks
+        except ValueError as exc:
+            raise ConfigError(f"trusted_proxies={self.trusted_proxies}: {exc}; take 10.0.0.7 or 10.0.0.0/24") from exc
+
+    @property
+    def trusted_networks(self) -> tuple[Network, ...]:
+        """What `trusted_proxies` names."""
+        return tuple(ipaddress.ip_network(name.strip()) for name in self.trusted_proxies.split(",") if name.strip())
+
+    @property
+    def client_tls(self) -> TlsConfig | None:
+        """How processes of the appliance speak to each other; None: plainly.
+
+        Whoever holds a certificate signed by tls_trust is believed: the addresses are the appliance's own, and a
+        certificate made out to a public name may not bear them.
+        """
+        if not self.tls_cert or self.tls_mode == "disabled":
+            return None
+        return TlsConfig(
+            trust_cert=self.tls_trust or self.tls_cert,
+            cert=self.tls_cert,
+            key=self.tls_key or None,
+            check_host=False,
+        )
+
+    @property
+    def client_credentials(self) -> Credentials | None:
+        """The account that processes of the appliance sign with, None without accounts. Raises ConfigError."""
+        return Credentials.from_file(self.own_account_file) if self.accounts else None
+
+    @property
+    def http_tls(self) -> bool:
+        """Whether the dashboard is served over TLS, by this process itself."""
+        return bool(self.tls_cert) and self.tls_mode != "disabled"
+
+    @property
+    def http_scheme(self) -> str:
+        return "https" if self.http_tls else "http"
+
+    # ---- where things are
+
+    @property
+    def accounts_folder(self) -> Path:
+        return self.data / "accounts"
+
+    @property
+    def own_account_file(self) -> Path:
+        return self.accounts_folder / "appliance.yml"
+
+    @property
+    def dashboard_folder(self) -> Path:
+        return self.data / "dashboard"
+
+    @property
+    def namesrv_folder(self) -> Path:
+        return self.data / "namesrv"
+
+    @property
+    def brokers_folder(self) -> Path:
+        return self.data / "brokers"
+
+    @property
+    def reports_folder(self) -> Path:
+        return self.data / "reports"
+
+    @property
+    def logs_folder(self) -> Path:
+        return self.data / "logs"
+
+    # ---- who listens where
+
+    @property
+    def namesrv_address(self) -> str:
+        """host:port that clients, brokers and the dashboard use for the name server."""
+        return join_address(self.advertise, self.namesrv_port)
+
+    @property
+    def http_address(self) -> str:
+        return join_address(self.advertise, self.http_port)
+
+    @property
+    def broker_names(self) -> tuple[str, ...]:
+        return tuple(f"broker-{chr(ord('a') + index)}" for index in range(self.brokers))
+
+    def broker_port_of(self, index: int) -> int:
+        return self.broker_port + BROKER_PORT_STEP * index
+
+    def broker_address_of(self, index: int) -> str:
+        return join_address(self.advertise, self.broker_port_of(index))
+
+    @property
+    def is_loopback(self) -> bool:
+        return is_loopback(self.bind)
+
+    # ---- the loader
+
+    @classmethod
+    def load(
+        cls,
+        arguments: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+        *,
+        config_file: Path | None = None,
+        working_folder: Path | None = None,
+    ) -> ApplianceConfig:
+        """Settings from all four places; what arguments hold as None counts as not given. Refuses unknown names."""
+        environment = os.environ if environment is None else environment
+        unknown = [name for name in environment if _is_setting_variable(name) and _field_of(name) not in _FIELDS]
+        if unknown:
+            raise ConfigError(_unknown_name(unknown[0], [ENVIRONMENT_PREFIX + name.upper() for name in _FIELDS]))
+        path = config_file or _configured_file(environment, working_folder or Path.cwd())
+        values = _read_file(path) if path else {}
+        values |= _from_variables(environment)
+        values |= {name: value for name, value in (arguments or {}).items() if value is not None}
+        return cls(**values)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> ApplianceConfig:
+        """Settings that `gantry up` exported for its processes. Unknown variables are none of our business here."""
+        return cls(**_from_variables(os.environ if environment is None else environment))
+
+    def to_environment(self) -> dict[str, str]:
+        """The variables from which `from_environment` builds an equal object."""
+        return {ENVIRONMENT_PREFIX + name.upper(): _as_text(getattr(self, name)) for name in _FIELDS}
+
+
+_FIELDS = {item.name: item for item in dataclasses.fields(ApplianceConfig)}
+
+
+def describe(name: str) -> str:
+    """The sentence about one setting, with its default."""
+    item = _FIELDS[name]
+    shown = "data/ in the checkout" if name == "data" else item.default
+    return f"{item.metadata['doc']} (default: {shown})" if shown != "" else item.metadata["doc"]
+
+
+def join_address(host: str, port: int) -> str:
+    """host:port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a listener on `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _address_to_advertise(bind: str) -> str:
+    """An address that clients can connect to. A wildcard bind takes this host's own address, else loopback."""
+    if bind not in ("0.0.0.0", "::"):
+        return bind
+    from appliance.settings.roles import outward_address  # needed here only, and it brings the workers' settings along
+
+    return outward_address()
+
+
+def _check_range(name: str, value: float, lowest: float, highest: float) -> None:
+    if not lowest <= value <= highest:
+        raise ConfigError(f"{name}={value}: take a number from {lowest} to {highest}")
+
+
+def _configured_file(environment: Mapping[str, str], working_folder: Path) -> Path | None:
+    if named := environment.get(CONFIG_VARIABLE):
+        return Path(named)
+    usual = working_folder / DEFAULT_FILE
+    if not usual.is_file():
+        return None
+    _refuse_a_strangers(usual)
+    return usual
+
+
+def _refuse_a_strangers(path: Path) -> None:
+    """A file that nobody named must be ours: `java_home`, say, is a program to run, and a folder like /tmp is
+    everybody's. Raises ConfigError."""
+    found = path.stat()
+    if found.st_uid not in (os.geteuid(), 0):
+        why = f"belongs to another account (user id {found.st_uid})"
+    elif found.st_mode & stat.S_IWOTH:
+        why = "can be written by everybody on this machine"
+    else:
+        return
+    raise ConfigError(f"{path} {why}, and nobody named it: say --config {path} if it is meant")
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except OSError as exc:
+        raise ConfigError(f"{path}: {exc.strerror}; name an existing file with --config") from exc
+    except tomllib.TOMLDecodeError as exc:
+        raise ConfigError(f"{path}: {exc}") from exc
+    values = {}
+    for key, value in content.items():
+        name = key.replace("-", "_")
+        if name not in _FIELDS:
+            raise ConfigError(f"{path}: {_unknown_name(key, _FIELDS)}")
+        values[name] = _typed(name, value, f"{path}: {key}")
+    if "data" in values and not values["data"].is_absolute():
+        values["data"] = path.absolute().parent / values["data"]
+    return values
+
+
+def _from_variables(environment: Mapping[str, str]) -> dict[str, Any]:
+    given = ((_field_of(name), name, value) for name, value in environment.items() if _is_setting_variable(name))
+    return {name: _typed(name, value, variable) for name, variable, value in given if name in _FIELDS}
+
+
+def _is_setting_variable(name: str) -> bool:
+    return (
+        name.startswith(ENVIRONMENT_PREFIX)
+        and name not in RESERVED_VARIABLES
+        and not name.startswith(RESERVED_PREFIXES)
+    )
+
+
+def _field_of(variable: str) -> str:
+    return variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+
+
+def _typed(name: str, value: Any, where: str) -> Any:
+    """`value` as the type of the field's default; text is converted, anything else has to fit already."""
+    kind: Any = type(_FIELDS[name].default)
+    try:
+        if issubclass(kind, Path):
+            return Path(value)
+        if kind is bool:
+            return value if isinstance(value, bool) else _BOOLEANS[str(value).strip().lower()]
+        if kind is float and isinstance(value, int | float | str):
+            return float(value)
+        if kind is int and (isinstance(value, str) or type(value) is int):
+            return int(value)
+        if kind is str and isinstance(value, str):
+            return value
+    except (ValueError, KeyError, TypeError):
+        pass  # told below, in words for the person who wrote it
+    raise ConfigError(f"{where}={value!r}: {_KIND_NAMES[kind]} is needed")
+
+
+_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(ROOT): "a path"}
+
+
+def _unknown_name(name: str, known: Iterable[str]) -> str:
+    nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"unknown setting {name}" + (f"; did you mean {nearest[0]}?" if nearest else "")
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,168 @@
+"""Properties files to settings and back.
+
+`gantry broker -c FILE` and `gantry namesrv -c FILE` take RocketMQ's properties files as they are. Keys that RocketMQ
+knows and we have no use for are accepted and reported as ignored (settings/ignored.py says why); keys nobody knows are
+refused, because a typing error in a setting should not pass in silence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import types
+import typing
+from collections.abc import Iterable, Mapping, Set
+from pathlib import Path
+from typing import Any
+
+from appliance.settings.ignored import FIXED, IGNORED, OTHER_NAMES, is_fixed_at
+from appliance.settings.properties_file import lines_of
+from appliance.settings.ranges import check_number
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
+from appliance.settings.tls import NOT_FROM_TLS_FILE
+from gantrymq.errors import ConfigError
+from store.base.config import MessageStoreConfig
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """Java's properties format as RocketMQ writes it: key=value lines, # and ! comments, no escapes.
+
+    Raises ConfigError with the line's number when a line has no key.
+    """
+    properties: dict[str, str] = {}
+    for number, raw in enumerate(lines_of(text), start=1):
+        line = raw.strip()
+        if not line or line[0] in "#!":
+            continue
+        key, separator, value = line.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(f"line {number}: expected key=value, found {line!r}")
+        properties[key.strip()] = value.strip()
+    return properties
+
+
+def load_namesrv_config(
+    path: Path | None, overrides: Mapping[str, str] | None = None
+) -> tuple[NamesrvConfig, list[str]]:
+    """(settings, ignored keys) of a namesrv.conf, or the defaults."""
+    properties = _with_tls_file(_properties_of(path) | dict(overrides or {}))
+    (config,), ignored = _build((NamesrvConfig,), properties, path)
+    return config, ignored
+
+
+def load_broker_config(
+    path: Path | None, overrides: Mapping[str, str] | None = None
+) -> tuple[BrokerConfig, MessageStoreConfig, list[str]]:
+    """(broker settings, store settings, ignored keys) of a broker.conf, or the defaults."""
+    properties = _with_tls_file(_properties_of(path) | dict(overrides or {}))
+    (config, store_config), ignored = _build((BrokerConfig, MessageStoreConfig), properties, path)
+    return config, store_config, ignored
+
+
+def settings_by_key(config_class: type) -> dict[str, dataclasses.Field[Any]]:
+    """RocketMQ's key to the field that holds it."""
+    return {item.metadata["rocketmq"]: item for item in dataclasses.fields(config_class)}
+
+
+def write_properties(*configs: Any) -> str:
+    """Effective settings as key=value lines, sorted by key."""
+    values: dict[str, str] = {}
+    for config in configs:
+        for key, item in settings_by_key(type(config)).items():
+            value = getattr(config, item.name)
+            values[key] = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return "".join(f"{key}={values[key]}\n" for key in sorted(values))
+
+
+def _properties_of(path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        return read_properties(path.read_text())
+    except OSError as exc:
+        raise ConfigError(f"can't read {path}: {exc.strerror}") from exc
+    except ConfigError as exc:
+        raise ConfigError(f"{path}: {exc}") from exc
+
+
+def _with_tls_file(properties: dict[str, str]) -> dict[str, str]:
+    """The properties with what the file of tls.config.file says; of these keys it has the last word (TlsHelper)."""
+    path = properties.get("tls.config.file", "")
+    if not path:
+        return properties
+    found = _properties_of(Path(path).expanduser())
+    for key in found:
+        if not key.startswith("tls."):
+            raise ConfigError(f"{path}: {key} is no TLS setting")
+    return properties | {key: value for key, value in found.items() if key not in NOT_FROM_TLS_FILE}
+
+
+def _build(classes: Iterable[type], properties: Mapping[str, str], path: Path | None) -> tuple[list[Any], list[str]]:
+    where = f"{path}: " if path else ""
+    fields = {config_class: settings_by_key(config_class) for config_class in classes}
+    known = {key for by_key in fields.values() for key in by_key}
+    properties = _under_their_own_names(properties, known)
+    ignored = []
+    for key, value in properties.items():
+        if key in known or (key in FIXED and is_fixed_at(key, value)):
+            continue
+        if key in FIXED:
+            raise ConfigError(f"{where}{key}={value}: {FIXED[key].why}")
+        if key not in IGNORED:
+            near = difflib.get_close_matches(key, [*known, *IGNORED, *FIXED], n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"{where}unknown setting {key}{hint}")
+        ignored.append(key)
+    configs = []
+    for config_class, by_key in fields.items():
+        values = {}
+        for key, item in by_key.items():
+            if key in properties:
+                values[item.name] = parse_value(config_class, item, properties[key], where)
+        configs.append(config_class(**values))
+    return configs, sorted(ignored)
+
+
+def _under_their_own_names(properties: Mapping[str, str], known: Set[str]) -> dict[str, str]:
+    """The properties without system properties that are another name of a setting; the setting's own name wins."""
+    renamed = {
+        OTHER_NAMES[key]: value
+        for key, value in properties.items()
+        if key not in known and OTHER_NAMES.get(key, "") in known
+    }
+    return renamed | {
+        key: value for key, value in properties.items() if key in known or OTHER_NAMES.get(key, "") not in known
+    }
+
+
+def parse_value(config_class: type, item: dataclasses.Field[Any], text: str, where: str = "") -> Any:
+    """A setting's text as its type. Raises ConfigError naming key, text and what is expected."""
+    kind = _types_of(config_class)[item.name]
+    key = item.metadata["rocketmq"]
+    if isinstance(kind, types.UnionType):  # Path | None: empty text is None
+        if not text:
+            return None
+        kind = next(member for member in typing.get_args(kind) if member is not types.NoneType)
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"{where}{key}={text}: use true or false")
+        return text.lower() == "true"
+    if kind is int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ConfigError(f"{where}{key}={text}: use a whole number") from None
+        check_number(key, number, where)
+        return number
+    if kind is float:
+        try:
+            return float(text)
+        except ValueError:
+            raise ConfigError(f"{where}{key}={text}: use a number, like 0.9") from None
+    return Path(text).expanduser() if kind is Path else text
+
+
+@functools.cache
+def _types_of(config_class: type) -> dict[str, Any]:
+    return typing.get_type_hints(config_class)
