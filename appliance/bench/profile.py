@@ -15,7 +15,7 @@ STAGES = (
     ("gantrymq/remoting/", "header: decode, encode"),
     ("appliance/remoting/", "connection: read, lanes, write"),
     ("appliance/broker/processors/", "processors"),
-    ("appliance/broker/stats", "statistics"),
+    ("appliance/broker/status/stats", "statistics"),
     ("appliance/broker/", "broker tables"),
     ("gantrymq/message/", "records, properties"),
     ("store/writable_store", "store: append"),

@@ -19,39 +19,39 @@ from types import TracebackType
 from typing import Self
 
 from appliance.acl.account_file import AccountFileError
-from appliance.broker.access_control import access_gate, account_book, may_send, may_still_pull
-from appliance.broker.address_server import AddressServer, address_server_url
-from appliance.broker.answers import SendAnswers
-from appliance.broker.client_connections import ClientConnections
-from appliance.broker.clients import ProducerManager
-from appliance.broker.consume_lag import StoreTimes
-from appliance.broker.consumer_filter import ConsumerFilterManager
-from appliance.broker.consumer_groups import ConsumerManager
-from appliance.broker.consumer_offset import ConsumerOffsetManager
-from appliance.broker.cost_limits import CreationLimit
-from appliance.broker.housekeeping import ClientHousekeeping
-from appliance.broker.long_polling import PullRequestHold
-from appliance.broker.offset_moved import OffsetMovedEvents
-from appliance.broker.outer_api import BrokerOuterApi
+from appliance.broker.access.access_control import access_gate, account_book, may_send, may_still_pull
+from appliance.broker.access.cost_limits import CreationLimit
+from appliance.broker.cluster.address_server import AddressServer, address_server_url
+from appliance.broker.cluster.outer_api import BrokerOuterApi
+from appliance.broker.cluster.slaves import SlaveService
+from appliance.broker.delivery.answers import SendAnswers
+from appliance.broker.delivery.consume_lag import StoreTimes
+from appliance.broker.delivery.long_polling import PullRequestHold
+from appliance.broker.delivery.offset_moved import OffsetMovedEvents
+from appliance.broker.delivery.schedule import ScheduleMessageService
+from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+from appliance.broker.filters.consumer_filter import ConsumerFilterManager
+from appliance.broker.groups.client_connections import ClientConnections
+from appliance.broker.groups.clients import ProducerManager
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.housekeeping import ClientHousekeeping
+from appliance.broker.groups.rebalance_lock import RebalanceLockManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.processors import HANDLERS, VIP_HANDLERS
 from appliance.broker.processors.pull import pull_again
 from appliance.broker.processors.reply import ReplyPushes
-from appliance.broker.rebalance_lock import RebalanceLockManager
-from appliance.broker.schedule import ScheduleMessageService
-from appliance.broker.send_target import SendTargets
-from appliance.broker.slaves import SlaveService
-from appliance.broker.slow_consumers import SlowConsumerGuard
-from appliance.broker.stats import BrokerStatsManager
-from appliance.broker.subscription_group import SubscriptionGroupManager
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.broker.status.told_settings import told_settings
+from appliance.broker.status.watermarks import WatermarkLog
 from appliance.broker.timer.rolling import Rolling
 from appliance.broker.timer.service import TimerService
-from appliance.broker.told_settings import told_settings
-from appliance.broker.topic_config import TopicConfigManager
-from appliance.broker.topic_retention import TopicRetention
-from appliance.broker.topic_sharing import TopicSharing
+from appliance.broker.topics.send_target import SendTargets
+from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.broker.topics.topic_retention import TopicRetention
+from appliance.broker.topics.topic_sharing import TopicSharing
 from appliance.broker.transaction.check import TransactionCheckService
 from appliance.broker.transaction.service import TransactionService
-from appliance.broker.watermarks import WatermarkLog
 from appliance.errors import StartError
 from appliance.process.gc_pacing import YoungCollection
 from appliance.process.malloc import ReturnOfMemory

@@ -1,6 +1,6 @@
 """What may be said of a topic beside its queues: its attributes, as RocketMQ 5 has them.
 
-    GantryMQ's own    retention.ms, retention.messages: see appliance/broker/topic_retention.py
+    GantryMQ's own    retention.ms, retention.messages: see appliance/broker/topics/topic_retention.py
     RocketMQ 5's      message.type and the like: a GantryMQ broker keeps them and gives them back, and nothing more
 
 Tools made for 5.x send RocketMQ's with every topic (its dashboard: message.type), and read them back. Their values are

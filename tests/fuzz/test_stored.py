@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from appliance.acl.account_file import AccountFileError, read_content
 from appliance.acl.address import AddressPatternError, compile_patterns
-from appliance.broker.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.sql_filter import SqlError
 from appliance.broker.sql_filter.condition import compile_condition
-from appliance.broker.subscription_group import SubscriptionGroupManager
-from appliance.broker.topic_config import TopicConfigManager
+from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.transaction.half import HalfMessage, read_half, verdict
 from appliance.errors import BrokerError
 from appliance.process.json_file import StateFileError

@@ -14,7 +14,7 @@ import pytest
 from appliance.bench import wire
 from appliance.bench.gantry import GantryPeer
 from appliance.bench.peer import Peer
-from appliance.broker.consumer_filter import ConsumerFilterManager
+from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.settings.roles import BrokerConfig
 from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer
 from gantrymq.errors import ResponseError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from appliance.broker.runtime_info import runtime_info
-from appliance.broker.stats import StatsItem as Counter
-from appliance.broker.stats import StatsWindow, window_of
+from appliance.broker.status.runtime_info import runtime_info
+from appliance.broker.status.stats import StatsItem as Counter
+from appliance.broker.status.stats import StatsWindow, window_of
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import quoted, text_field
 from appliance.remoting.lane import Route

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from appliance.broker.subscription_agreement import parties_of
+from appliance.broker.groups.subscription_agreement import parties_of
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError
 from appliance.remoting.lane import Route
@@ -18,8 +18,8 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
-    from appliance.broker.clients import ClientChannel
     from appliance.broker.controller import BrokerController
+    from appliance.broker.groups.clients import ClientChannel
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from appliance.broker.reset_offset import ResetOrder, reset_targets
+from appliance.broker.groups.reset_offset import ResetOrder, reset_targets
 from appliance.errors import BrokerError
 from appliance.remoting.lane import Route
 from gantrymq.message.model import MessageQueue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from appliance.broker.consume_lag import lag_ms
+from appliance.broker.delivery.consume_lag import lag_ms
 from appliance.broker.processors.admin_topics import QUEUES_A_SLICE, known_topic, queue_entry
 from appliance.process.cooperative import Slices, in_slices
 from appliance.process.java_time import java_time

@@ -6,10 +6,10 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from appliance.broker.filter import Wanted, filter_of, is_by_tag
-from appliance.broker.queue_view import unit_view
-from appliance.broker.topic_attributes import merged_attributes, read_attributes
-from appliance.broker.topic_sharing import CREATED_ON_SEND
+from appliance.broker.filters.filter import Wanted, filter_of, is_by_tag
+from appliance.broker.filters.queue_view import unit_view
+from appliance.broker.topics.topic_attributes import merged_attributes, read_attributes
+from appliance.broker.topics.topic_sharing import CREATED_ON_SEND
 from appliance.errors import BrokerError
 from appliance.process.cooperative import in_slices
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError, int_field, long_field, text_field

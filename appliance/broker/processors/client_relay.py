@@ -19,8 +19,8 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
 
 if TYPE_CHECKING:
-    from appliance.broker.clients import ClientChannel
     from appliance.broker.controller import BrokerController
+    from appliance.broker.groups.clients import ClientChannel
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from appliance.broker.consumer_filter import compiled
-from appliance.broker.filter import is_by_tag
+from appliance.broker.filters.consumer_filter import compiled
+from appliance.broker.filters.filter import is_by_tag
 from appliance.broker.sql_filter import SqlError
-from appliance.broker.topic_config import UNIT_SUB_FLAG
+from appliance.broker.topics.topic_config import UNIT_SUB_FLAG
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import Route
@@ -19,9 +19,9 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
-    from appliance.broker.clients import ProducerManager
-    from appliance.broker.consumer_groups import ConsumerManager
     from appliance.broker.controller import BrokerController
+    from appliance.broker.groups.clients import ProducerManager
+    from appliance.broker.groups.consumer_groups import ConsumerManager
 
 QUARRELS_TOLD_MAX = 5  # groups of one client
 GROUPS_MAX = 1024  # of one client

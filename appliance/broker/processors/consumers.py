@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from appliance.broker.hot_data import is_hot
+from appliance.broker.delivery.hot_data import is_hot
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field

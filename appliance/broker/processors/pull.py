@@ -8,11 +8,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from appliance.broker.answers import pull_head
-from appliance.broker.consumer_filter import compiled
-from appliance.broker.filter import RetryFilter, SqlFilter, Wanted, filter_of, is_by_tag, parse_tags, retried_group
-from appliance.broker.hot_data import is_hot
-from appliance.broker.long_polling import HeldPull
+from appliance.broker.delivery.answers import pull_head
+from appliance.broker.delivery.hot_data import is_hot
+from appliance.broker.delivery.long_polling import HeldPull
+from appliance.broker.filters.consumer_filter import compiled
+from appliance.broker.filters.filter import (
+    RetryFilter,
+    SqlFilter,
+    Wanted,
+    filter_of,
+    is_by_tag,
+    parse_tags,
+    retried_group,
+)
 from appliance.broker.sql_filter import SqlError
 from appliance.errors import BrokerError
 from appliance.remoting.lane import Route

@@ -14,7 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from appliance.broker.processors.send import check_gate, check_permission, no_such_queue
-from appliance.broker.topic_config import UNIT_FLAG
+from appliance.broker.topics.topic_config import UNIT_FLAG
 from appliance.errors import BrokerError
 from appliance.remoting.lane import Route
 from appliance.remoting.send_request import SendFields

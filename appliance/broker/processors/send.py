@@ -11,9 +11,9 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from appliance.broker.cost_limits import check_batch_keys, check_keys
+from appliance.broker.access.cost_limits import check_batch_keys, check_keys
 from appliance.broker.processors.transaction import half_message
-from appliance.broker.topic_config import UNIT_FLAG, UNIT_SUB_FLAG
+from appliance.broker.topics.topic_config import UNIT_FLAG, UNIT_SUB_FLAG
 from appliance.errors import BrokerError
 from appliance.process.java_time import java_time
 from appliance.remoting.lane import Route
@@ -34,7 +34,7 @@ from store.base.timer import TIMER_MARK
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
-    from appliance.broker.send_target import SendTarget
+    from appliance.broker.topics.send_target import SendTarget
     from appliance.remoting.connection import ServerConnection
 
 Request = RemotingCommand | SendRequest

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from appliance.broker.topic_config import UNIT_SUB_FLAG
+from appliance.broker.topics.topic_config import UNIT_SUB_FLAG
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field

@@ -18,10 +18,10 @@ import logging
 import time
 from collections.abc import Callable
 
-from appliance.broker.clients import ProducerManager
-from appliance.broker.consumer_offset import ConsumerOffsetManager
-from appliance.broker.stats import BrokerStatsManager
-from appliance.broker.topic_config import TopicConfigManager
+from appliance.broker.groups.clients import ProducerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.transaction import half as halves
 from appliance.broker.transaction.half import HALF_QUEUE, HalfMessage, Verdict
 from appliance.broker.transaction.service import TransactionService

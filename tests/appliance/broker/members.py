@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from appliance.broker.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_groups import ConsumerManager
 from gantrymq.remoting.bodies import ConsumerData, SubscriptionData
 from tests.appliance.broker.recording import RecordingConnection
 

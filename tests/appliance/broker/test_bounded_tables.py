@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from appliance.broker import consumer_groups, consumer_offset, long_polling, subscription_group, topic_config
+from appliance.broker.delivery import long_polling
+from appliance.broker.groups import consumer_groups, consumer_offset, subscription_group
 from appliance.broker.processors import clients
+from appliance.broker.topics import topic_config
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from appliance.broker import hot_data
 from appliance.broker.controller import BrokerController
+from appliance.broker.delivery import hot_data
 from gantrymq.remoting.bodies import ConsumerData
 from store.base.results import StoreMessage
 from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask, unopened_broker

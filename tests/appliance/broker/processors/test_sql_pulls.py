@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from appliance.broker import filter as filters
+from appliance.broker.filters import filter as filters
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.message.record import decode_records

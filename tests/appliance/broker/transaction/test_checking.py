@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.broker.runtime_info import runtime_info
+from appliance.broker.status.runtime_info import runtime_info
 from gantrymq.message.ids import encode_host
 from gantrymq.message.properties import encode_properties
 from gantrymq.remoting.codes import RequestCode

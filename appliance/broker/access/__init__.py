@@ -1,0 +1,1 @@
+"""Who may do what, and what one request or connection may cost."""

@@ -1,0 +1,64 @@
+"""What a broker's settings mean for its gate, its accounts, and the account it uses itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from appliance.acl.access import Access, AccessOptions
+from appliance.acl.account import PUB, SUB
+from appliance.acl.account_book import AccountBook
+from appliance.broker.access.stored_topics import StoredTopics
+from appliance.remoting.connection import ServerConnection
+from appliance.remoting.pull_request import PullRequest
+from appliance.settings.roles import BrokerConfig
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.signature import Credentials
+from store.base.config import MessageStoreConfig
+from store.message_store import MessageStore
+
+
+def account_book(config: BrokerConfig, store_config: MessageStoreConfig) -> AccountBook | None:
+    """The accounts, None without aclEnable. Unless somebody says where they are, they stand beside the store."""
+    if not config.acl_enable:
+        return None
+    home = config.accounts_home() or Path(store_config.root).parent
+    return AccountBook(home, default_file=config.acl_file)
+
+
+def access_gate(config: BrokerConfig, book: AccountBook | None, store: MessageStore) -> Access | None:
+    """The gate before the lanes, None where everybody may everything."""
+    if book is None:
+        return None
+    options = AccessOptions(config.acl_require_stamp, config.acl_stamp_window_ms)
+    return Access(book, StoredTopics(store), options=options)
+
+
+def may_send(access: Access | None) -> Callable[[ServerConnection, str], bool] | None:
+    """Whether whoever spoke on a connection may send to a topic, None where everybody may."""
+    if access is None:
+        return None
+    return lambda connection, topic: access.may_touch(connection, topic, PUB)
+
+
+def may_still_pull(access: Access | None, connection: ServerConnection, request: RemotingCommand | PullRequest) -> bool:
+    """Whether a pull that waited may be answered: its account may have lost the topic, or be gone, meanwhile."""
+    return access is None or access.may_touch(connection, request.ext_fields.get("topic", ""), SUB)
+
+
+def access_figures(access: Access | None, book: AccountBook | None) -> dict[str, str]:
+    """Rows for GET_BROKER_RUNTIME_INFO (28): keys of ours, counts since the start."""
+    if access is None or book is None:
+        return {"aclEnable": "false"}
+    return {
+        "aclEnable": "true",
+        "aclAccounts": str(len(book.current.by_key)),
+        "aclDenied": str(access.denied.total()),
+        "aclDeniedByReason": ",".join(f"{reason}:{count}" for reason, count in sorted(access.denied.items())) or "none",
+        "aclUnstampedRequests": str(access.unstamped),  # signed ones that whoever saw them could send again
+    }
+
+
+def own_credentials(config: BrokerConfig) -> Credentials | None:
+    """The account that signs this broker's registrations. Raises ConfigError."""
+    return Credentials.from_file(config.credentials_file) if config.credentials_file is not None else None

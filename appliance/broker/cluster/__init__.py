@@ -1,0 +1,1 @@
+"""The broker among others: name servers, address server, slaves."""

@@ -1,0 +1,374 @@
+"""BrokerOuterApi: keeps this broker registered with every name server.
+
+Each name server has a link of its own that knows whether the other side is up to date, so one that is down delays none:
+
+    unknown   -> full registration; a failure is tried again after a second, later less often
+    known     -> full registration every period (or, without forceRegister, a question whether one is needed)
+    changed   -> the changed topics only; several changes in a row go out together
+    lost      -> the connection closed: a restarted name server knows nothing, so back to unknown at once
+
+All registrations wait for their answer; RocketMQ's one-way ones get lost in silence. Who has to know when a topic is
+known asks `when_told`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from appliance.broker.access.access_control import own_credentials
+from appliance.broker.topics.topic_announcements import TopicAnnouncements
+from appliance.process.cooperative import in_slices
+from appliance.process.json_file import member_text
+from gantrymq.errors import BodyError, ClientClosed, ConnectError, GantryError, RequestTimeout, ResponseError
+from gantrymq.remoting.bodies import (
+    PERM_READ,
+    PERM_WRITE,
+    DataVersion,
+    KVTable,
+    TopicConfig,
+)
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.connection import ClientConnection
+from gantrymq.remoting.registration import TOPICS_A_PART, body_crc32, compressed_parts, plain_parts
+
+if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
+
+logger = logging.getLogger(__name__)
+
+PERIOD_S_MIN, PERIOD_S_MAX = 10.0, 60.0  # RocketMQ clamps registerNameServerPeriod so
+RETRY_S = 1.0
+RETRIES_BEFORE_BACK_OFF = (
+    30  # a name server that restarts is back within seconds; one that is down for good costs little
+)
+COALESCE_S = 0.02
+COALESCE_AWAITED_S = 0.002  # while an answer waits for the name servers
+LEAVE_TIMEOUT_S = 3.0
+
+
+class NamesrvLink:
+    """What we know about one name server."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.is_registered = False  # it knows this broker, as far as we can tell
+        self.needs_full = True  # the next registration must hold all topics
+        self.changed: dict[str, TopicConfig] = {}  # topics it has not heard of yet
+        self.telling: dict[str, TopicConfig] = {}  # those of them that are on their way
+        self.failures = 0  # in a row
+        self.full_due_at = 0.0  # monotonic: when everything is to be told again, however many changes were meanwhile
+        self.wake = asyncio.Event()
+        self.lock = asyncio.Lock()  # one registration at a time: an older one must not overtake a newer
+        self.connection: ClientConnection | None = None
+
+    def lacks(self, topic: str) -> bool:
+        """Whether it is up, as far as we can tell, and has not heard of the topic yet."""
+        return not self.failures and (topic in self.changed or topic in self.telling)
+
+    def retry_delay_s(self, period_s: float) -> float:
+        """How long to wait after `failures` failures in a row."""
+        if self.failures <= RETRIES_BEFORE_BACK_OFF:
+            return RETRY_S
+        return min(RETRY_S * 2.0 ** min(self.failures - RETRIES_BEFORE_BACK_OFF, 10), period_s)
+
+
+class BrokerOuterApi:
+    """Registrations of one broker. `broker` must know its address by now."""
+
+    def __init__(self, broker: BrokerController, *, client: RemotingClient | None = None) -> None:
+        config = broker.config
+        self._config = config
+        self._topics = broker.topics
+        self._client = client or RemotingClient(
+            tls=config.outgoing_tls,
+            credentials=own_credentials(config),
+            connect_timeout_s=config.connect_timeout_ms / 1000,
+        )
+        self._identity = {
+            "brokerName": config.broker_name,
+            "brokerAddr": broker.address,
+            "clusterName": config.cluster_name,
+            "brokerId": str(config.broker_id),
+        }
+        self._ha_address = _ha_address(broker)
+        self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]
+        self.period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # by address: what keeps that link up to date
+        self._group: asyncio.TaskGroup | None = None  # while running
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._is_leaving = False
+        self._announcements = TopicAnnouncements()
+        self._body: tuple[tuple[int, int, int], bytes] | None = None  # key and bytes of the last full registration
+
+    # -- what others call ---------------------------------------------------------------------------------------------
+
+    def topic_changed(self, topic: TopicConfig | None) -> None:
+        """A topic was created or changed (None: deleted): have the name servers told soon. Costs next to nothing."""
+        if topic is None:
+            return  # registrations never remove topics; the next full one brings the new data version
+        for link in self._links:
+            link.changed[topic.topic_name] = topic
+            if not link.failures:  # a name server that is down is tried again in its own time
+                link.wake.set()
+
+    def when_told(self, topic: str, act: Callable[[], None]) -> None:
+        """Act when all name servers that are up know the topic as it is: mostly at once, after a second at most."""
+        self._announcements.wait(topic, [link.address for link in self._links if link.lacks(topic)], act)
+
+    async def register_all(self, *, topic: TopicConfig | None = None) -> int:
+        """Bring the name servers up to date: all of them with the whole table, or those that are up with `topic`.
+
+        Returns how many know this broker now; never raises for one that is down.
+        """
+        links = self._links
+        if topic is not None:
+            links = [link for link in links if link.is_registered]
+            for link in links:
+                link.changed[topic.topic_name] = topic
+        else:
+            for link in links:
+                link.needs_full = True
+        await asyncio.gather(*map(self._bring_up_to_date, links))
+        return sum(link.is_registered for link in self._links)
+
+    def refresh(self) -> None:
+        """Have the whole table sent again soon: after a change that concerns every topic."""
+        for link in self._links:
+            link.needs_full = True
+            link.wake.set()
+
+    def follow(self, addresses: Sequence[str]) -> None:
+        """From now on these are the name servers: register with the new ones, leave those that are no longer named."""
+        gone = [link for link in self._links if link.address not in addresses]
+        new = [address for address in addresses if address not in {link.address for link in self._links}]
+        self._links = [link for link in self._links if link not in gone] + [NamesrvLink(address) for address in new]
+        if self._group is None:
+            return
+        for link in gone:
+            if (task := self._tasks.pop(link.address, None)) is not None:
+                task.cancel()
+            self._group.create_task(self._leave(link), name=f"leaving {link.address}")
+        for link in self._links[len(self._links) - len(new) :]:
+            self._keep(link)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The name servers, those that know this broker first."""
+        return [link.address for link in sorted(self._links, key=lambda link: not link.is_registered)]
+
+    @property
+    def registered(self) -> tuple[int, int]:
+        """(name servers that know this broker, name servers there are), as far as we can tell."""
+        return sum(link.is_registered for link in self._links), len(self._links)
+
+    async def unregister_all(self) -> None:
+        """Say good-bye everywhere; from now on nothing is registered any more."""
+        self._is_leaving = True
+        await asyncio.gather(*map(self._leave, self._links))
+
+    async def run(self) -> None:
+        """Keep every link up to date until cancelled, then close the connections."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                for link in self._links:
+                    self._keep(link)
+                await asyncio.Event().wait()  # there may be no name server yet
+        finally:
+            self._group = None
+            self._is_leaving = True
+            for watcher in self._watchers:
+                watcher.cancel()
+            await self._client.close()
+
+    # -- one link -----------------------------------------------------------------------------------------------------
+
+    def _keep(self, link: NamesrvLink) -> None:
+        assert self._group is not None
+        task = self._group.create_task(self._keep_up_to_date(link), name=f"registration at {link.address}")
+        self._tasks[link.address] = task
+
+    async def _keep_up_to_date(self, link: NamesrvLink) -> None:
+        while True:
+            await self._bring_up_to_date(link)
+            if link.changed and not (link.needs_full or self._is_leaving):
+                continue  # came while the full registration was on its way
+            delay_s = link.retry_delay_s(self.period_s) if link.failures else link.full_due_at - time.monotonic()
+            if delay_s > 0 and await _is_set_within(link.wake, delay_s):
+                await asyncio.sleep(COALESCE_AWAITED_S if self._announcements else COALESCE_S)
+                continue
+            link.full_due_at = time.monotonic() + self.period_s
+            link.needs_full = link.needs_full or not await self._is_unchanged_there(link)
+
+    async def _bring_up_to_date(self, link: NamesrvLink) -> None:
+        """Send what the name server lacks: everything, the changed topics, or nothing."""
+        async with link.lock:
+            link.wake.clear()
+            if self._is_leaving or not (link.needs_full or link.changed):
+                return
+            changed = link.telling = link.changed
+            link.changed = {}
+            is_full, link.needs_full = link.needs_full, False  # who wants more meanwhile is heard
+            try:
+                await self._register(link, await (self._full_body() if is_full else self._encode(changed)))
+                if is_full:
+                    link.full_due_at = time.monotonic() + self.period_s
+            except GantryError as exc:
+                self._note_failure(link, exc)
+            finally:
+                link.telling = {}
+                self._announcements.settle(link.address, changed)
+
+    async def _register(self, link: NamesrvLink, body: bytes) -> None:
+        """Send one registration and take over what the answer says. Raises GantryError."""
+        ext_fields = self._identity | {
+            "haServerAddr": self._ha_address,
+            "compressed": "true" if self._config.compressed_register else "false",
+            "bodyCrc32": str(body_crc32(body)),
+        }
+        request = RemotingCommand.request(RequestCode.REGISTER_BROKER, ext_fields, body)
+        timeout_s = self._config.register_timeout_ms / 1000
+        connection = await self._client.connection(link.address, request, timeout_s)
+        self._watch(link, connection)
+        answer = await self._client.submit(connection, request, timeout_s)
+        if answer.code != ResponseCode.SUCCESS:
+            raise ResponseError(answer.code, answer.remark, address=link.address)
+        self._note_success(link)
+        if answer.body and link is next((known for known in self._links if known.is_registered), None):
+            self._apply_order_topics(answer.body)  # of one name server: two that disagree would have us turn for ever
+
+    async def _is_unchanged_there(self, link: NamesrvLink) -> bool:
+        """Without forceRegister: ask whether the name server has our data version. Asking counts as a sign of life."""
+        if self._config.force_register:
+            return False
+        offered = self._topics.data_version
+        request = RemotingCommand.request(RequestCode.QUERY_DATA_VERSION, dict(self._identity), offered.to_json())
+        try:
+            answer = await self._client.invoke(link.address, request, timeout_s=self._config.register_timeout_ms / 1000)
+            if answer.code != ResponseCode.SUCCESS or answer.ext_fields.get("changed") != "false":
+                return False
+            return bool(answer.body) and DataVersion.from_json(answer.body) == offered
+        except (ConnectError, RequestTimeout, BodyError):
+            return False
+
+    async def _leave(self, link: NamesrvLink) -> None:
+        async with link.lock:  # a registration under way must not arrive after the good-bye
+            if not link.is_registered:
+                return
+            link.is_registered = False
+            request = RemotingCommand.request(RequestCode.UNREGISTER_BROKER, dict(self._identity))
+            try:
+                await self._client.invoke(link.address, request, timeout_s=LEAVE_TIMEOUT_S)
+            except (ConnectError, RequestTimeout, ClientClosed) as exc:
+                logger.warning(
+                    "name server not told of our leaving",
+                    extra={"event": "unregister_failed", "address": link.address, "why": str(exc)},
+                )
+
+    def _watch(self, link: NamesrvLink, connection: ClientConnection) -> None:
+        """Notice the end of the connection: the name server forgets this broker with it."""
+        if link.connection is connection:
+            return
+        link.connection = connection
+        watcher = asyncio.get_running_loop().create_task(self._await_loss(link, connection))
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+
+    async def _await_loss(self, link: NamesrvLink, connection: ClientConnection) -> None:
+        with contextlib.suppress(GantryError):
+            await connection.wait_lost()
+        if link.connection is connection:
+            link.connection = None
+            link.is_registered = False
+            link.needs_full = True
+            link.wake.set()
+
+    # -- bodies and answers -------------------------------------------------------------------------------------------
+
+    async def _full_body(self) -> bytes:
+        """The registration of all topics; made once per data version, for there may be thousands."""
+        version = self._topics.data_version
+        key = (version.timestamp, version.counter, self._config.permission)
+        if self._body is None or self._body[0] != key:
+            self._body = (key, await self._encode(self._topics.configs))
+        return self._body[1]
+
+    async def _encode(self, topics: Mapping[str, TopicConfig]) -> bytes:
+        """The registration of these topics as they are now, made in slices."""
+        configs, data_version = list(topics.values()), self._topics.data_version.to_json()
+        permission = self._config.permission
+        if permission != PERM_READ | PERM_WRITE:
+            configs = [_limited(topic, permission) async for topic in in_slices(configs, TOPICS_A_PART)]
+        if self._config.compressed_register:
+            return await _joined(compressed_parts(configs, data_version))
+        entries = [self._entry(topic) async for topic in in_slices(configs, TOPICS_A_PART)]
+        return await _joined(plain_parts(entries, data_version))
+
+    def _entry(self, topic: TopicConfig) -> str:
+        """One member of the topic table; mostly the table has it at hand."""
+        if self._topics.get(topic.topic_name) is topic:
+            return self._topics.entry(topic.topic_name)
+        return member_text(topic.topic_name, topic.to_json().decode())
+
+    def _apply_order_topics(self, body: bytes) -> None:
+        """Order follows the key-value table of the first name server that is up."""
+        try:
+            orders = KVTable.from_json(body).table
+        except BodyError as exc:
+            logger.warning("order topics unreadable", extra={"event": "order_topics_unreadable", "why": str(exc)})
+            return
+        if self._topics.apply_order_topics(orders.keys()):
+            self.refresh()
+
+    def _note_success(self, link: NamesrvLink) -> None:
+        if not link.is_registered:
+            logger.info("registered with name server", extra={"event": "namesrv_knows", "address": link.address})
+        link.is_registered = True
+        link.failures = 0
+
+    def _note_failure(self, link: NamesrvLink, exc: GantryError) -> None:
+        link.is_registered = False
+        link.needs_full = True
+        link.failures += 1
+        if link.failures == 1:  # once per outage
+            logger.warning(
+                "name server can't be told of this broker",
+                extra={"event": "namesrv_unreachable", "address": link.address, "why": str(exc)},
+            )
+
+
+async def _is_set_within(event: asyncio.Event, delay_s: float) -> bool:
+    try:
+        async with asyncio.timeout(delay_s):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def split_addresses(text: str) -> list[str]:
+    """ "host:port;host:port" as a list, each address once."""
+    return list(dict.fromkeys(address.strip() for address in text.split(";") if address.strip()))
+
+
+def _limited(topic: TopicConfig, permission: int) -> TopicConfig:
+    """The topic as a broker that is closed for writing or reading announces it."""
+    return dataclasses.replace(topic, perm=topic.perm & permission)
+
+
+async def _joined(parts: Iterable[bytes]) -> bytes:
+    return b"".join([part async for part in in_slices(parts, 1)])
+
+
+def _ha_address(broker: BrokerController) -> str:
+    """Where slaves would ask for data: brokerIP2, by default the broker's own host and the port after its own."""
+    host, _, port = broker.address.rpartition(":")
+    config = broker.config
+    return f"{config.ha_advertised_host or host}:{broker.slaves.port or config.ha_listen_port or int(port) + 1}"

@@ -1,0 +1,162 @@
+"""Pulls that found nothing and wait: woken by the next matching message, or answered when their time is up.
+
+The store tells of every dispatched message; a queue nobody waits at costs one dictionary lookup. Woken pulls run
+after the round that stored their messages, so one answer takes all of them (RocketMQ: PullRequestHoldService).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from appliance.broker.filters.filter import Wanted, is_wanted
+from appliance.errors import BrokerError
+from appliance.remoting.connection import ServerConnection
+from appliance.remoting.pull_request import PullRequest
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from store.queues.content_filter import ContentFilter
+
+PropertiesOf = Callable[[str, int, int, int], list[bytes]]
+
+HELD_MAX = 100_000  # pulls waiting at once
+HELD_PER_CONNECTION_MAX = 20_000  # a consumer holds one a queue
+HELD_BYTES_MAX = 128 << 20  # of pulls that bring more than a usual one: long expressions, bodies
+USUAL_BYTES = 1024
+BYTES_OF_A_CHARACTER = 24  # of an expression: two make a tag, with its place in a set
+SWEEP_SECONDS = 1.0  # RocketMQ looks every 5 s, so there 15 s mean up to 20
+
+
+class HeldPull(NamedTuple):
+    """A waiting pull. wanted_offset: a message at it or above wakes the pull. deadline: monotonic seconds."""
+
+    connection: ServerConnection
+    request: RemotingCommand | PullRequest
+    wanted_offset: int
+    wanted: Wanted
+    deadline: float
+    extra_bytes: int = 0  # beyond what any pull takes, about
+
+
+class PullRequestHold:
+    """All waiting pulls, by topic and queue. `answer` runs a pull again, without letting it wait once more.
+
+    properties_of: (topic, queue id, queue offset, count) to the encoded properties of those messages.
+    """
+
+    def __init__(
+        self, answer: Callable[[ServerConnection, RemotingCommand | PullRequest], None], properties_of: PropertiesOf
+    ) -> None:
+        self._answer = answer
+        self._properties_of = properties_of
+        self._held: dict[tuple[str, int], list[HeldPull]] = {}
+        self._woken: list[HeldPull] = []
+        self._counts: dict[ServerConnection, int] = {}
+        self.held_count = 0
+        self.held_bytes = 0  # of unusual pulls
+
+    def park(self, topic: str, queue_id: int, pull: HeldPull) -> None:
+        """Let a pull wait. BrokerError SYSTEM_BUSY when too many do: consumers come again after a second."""
+        count = self._counts.get(pull.connection, 0)
+        if count >= HELD_PER_CONNECTION_MAX or self.held_count >= HELD_MAX:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]too many pulls wait already")
+        extra_bytes = _extra_bytes(pull.request)
+        if extra_bytes:
+            if self.held_bytes + extra_bytes > HELD_BYTES_MAX:
+                raise BrokerError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]pulls that wait take too much memory already")
+            self.held_bytes += extra_bytes
+            pull = pull._replace(extra_bytes=extra_bytes)
+        self._counts[pull.connection] = count + 1
+        self.held_count += 1
+        self._held.setdefault((topic, queue_id), []).append(pull)
+
+    def messages_arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:
+        """Messages were stored in a queue from `first_offset` on. Called for every put: hot."""
+        waiting = self._held.get((topic, queue_id)) if self._held else None
+        if waiting is None:
+            return
+        end = first_offset + len(tags_codes)
+        kept = []
+        for pull in waiting:
+            wanted = pull.wanted
+            if wanted is None or isinstance(wanted, frozenset):
+                new = tags_codes[max(pull.wanted_offset - first_offset, 0) :] if end > pull.wanted_offset else ()
+                has_match = any(is_wanted(wanted, code) for code in new)
+            else:
+                new_offset = max(pull.wanted_offset, first_offset)
+                has_match = self._has_match(wanted, topic, queue_id, new_offset, end - new_offset)
+            if has_match:
+                self._wake(pull)
+            else:
+                kept.append(pull)
+        if kept:
+            self._held[topic, queue_id] = kept
+        else:
+            del self._held[topic, queue_id]
+
+    def _has_match(self, wanted: ContentFilter, topic: str, queue_id: int, offset: int, count: int) -> bool:
+        """Look into new messages. More than one read may look into count as a match: the pull will tell."""
+        if count <= 0:
+            return False
+        return count > wanted.records_max or any(
+            wanted.matches(properties) for properties in self._properties_of(topic, queue_id, offset, count)
+        )
+
+    def _release(self, pull: HeldPull) -> None:
+        """A pull waits no longer."""
+        connection = pull.connection
+        self.held_count -= 1
+        self.held_bytes -= pull.extra_bytes
+        count = self._counts[connection] - 1
+        if count:
+            self._counts[connection] = count
+        else:
+            del self._counts[connection]
+
+    def _wake(self, pull: HeldPull) -> None:
+        self._release(pull)
+        if not self._woken:
+            asyncio.get_running_loop().call_soon(self._answer_woken)
+        self._woken.append(pull)
+
+    def _answer_woken(self) -> None:
+        woken, self._woken = self._woken, []
+        for pull in woken:
+            if not pull.connection.is_closing:
+                self._answer(pull.connection, pull.request)
+
+    async def run(self) -> None:
+        """Answer pulls whose time is up and forget those whose client is gone."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.sweep(time.monotonic())
+
+    def sweep(self, now: float) -> None:
+        """One look at every waiting pull."""
+        for key, waiting in list(self._held.items()):
+            kept = []
+            for pull in waiting:
+                if pull.connection.is_closing:
+                    self._release(pull)
+                    continue
+                if now >= pull.deadline:
+                    self._wake(pull)
+                else:
+                    kept.append(pull)
+            if kept:
+                self._held[key] = kept
+            else:
+                del self._held[key]
+
+
+def _extra_bytes(request: RemotingCommand | PullRequest) -> int:
+    """About how much memory a waiting pull takes beyond a usual one."""
+    if isinstance(request, PullRequest):
+        chars = len(request.fields.subscription)
+    else:
+        chars = sum(map(len, request.ext_fields)) + sum(map(len, request.ext_fields.values()))
+    if chars + len(request.body) <= USUAL_BYTES:
+        return 0
+    return chars * BYTES_OF_A_CHARACTER + len(request.body)

@@ -1,0 +1,1 @@
+"""Which messages a subscription wants: tags, SQL conditions, bloom filters."""

@@ -1,0 +1,115 @@
+"""What the broker's settings amount to where they are not written down: for request 26.
+
+RocketMQ's tools show all its settings, and programs look for some. So each that does nothing here is told too, with the
+value that says what this broker really does; one that RocketMQ itself reads nowhere, with RocketMQ's default. And what
+is empty in the file because it follows from others is told as what it came out as.
+"""
+
+from __future__ import annotations
+
+from appliance.broker.filters.bloom import BloomFilter
+from appliance.remoting.connection import INVOKES_MAX
+from appliance.settings.roles import BrokerConfig
+from gantrymq.remoting.connection import IN_FLIGHT_MAX
+from store.base.config import PAGE_BYTES, MessageStoreConfig
+from store.log.commit_log import WARM_NEXT_BYTES
+from store.upkeep.flush import LEAST_DIRTY_BYTES, THOROUGH_INTERVAL_S, WRITE_MANY_INTERVAL_S
+
+ONE_LOOP = "1"  # one thread serves them all
+NO_LIMIT = str((1 << 31) - 1)  # of a number: what is bounded is bytes
+
+_ALWAYS = {
+    # thread pools
+    **dict.fromkeys(
+        [
+            "adminBrokerThreadPoolNums",
+            "clientManageThreadPoolNums",
+            "clientWorkerThreads",
+            "consumerManageThreadPoolNums",
+            "endTransactionThreadPoolNums",
+            "heartbeatThreadPoolNums",
+            "processReplyMessageThreadPoolNums",
+            "pullMessageThreadPoolNums",
+            "putMessageFutureThreadPoolNums",
+            "queryMessageThreadPoolNums",
+            "sendMessageThreadPoolNums",
+            "serverCallbackExecutorThreads",
+            "serverSelectorThreads",
+            "serverWorkerThreads",
+        ],
+        ONE_LOOP,
+    ),
+    "putThreadPoolQueueCapacity": "0",
+    # Netty
+    "clientPooledByteBufAllocatorEnable": "false",
+    "serverPooledByteBufAllocatorEnable": "false",
+    "transferMsgByHeap": "false",  # answers are views of the files
+    "useEpollNativeSelector": "false",
+    # calls to name servers and to clients
+    "channelNotActiveInterval": "0",
+    "clientAsyncSemaphoreValue": str(IN_FLIGHT_MAX),
+    "clientChannelMaxIdleTimeSeconds": "0",  # connections stay open
+    "clientCloseSocketIfTimeout": "true",  # of a peer that is silent altogether
+    "clientOnewaySemaphoreValue": NO_LIMIT,
+    "clientSocketRcvBufSize": "0",  # the kernel's own
+    "clientSocketSndBufSize": "0",
+    "serverAsyncSemaphoreValue": str(INVOKES_MAX),
+    "serverOnewaySemaphoreValue": NO_LIMIT,
+    # declared by RocketMQ and read nowhere: its defaults
+    "commercialBaseCount": "1",
+    "commercialBigCount": "1",
+    "commercialEnable": "true",
+    "commercialTimerCount": "1",
+    "commercialTransCount": "1",
+    "flushConsumerOffsetHistoryInterval": "60000",
+    "highSpeedMode": "false",
+    "maxDelayTime": "40",
+    "putMsgIndexHightWater": "600000",
+    # files
+    "commitCommitLogLeastPages": "0",
+    "debugLockEnable": "false",
+    "destroyMapedFileIntervalForcibly": "0",  # a file that goes is gone at once
+    "fastFailIfNoBufferInStorePool": "false",
+    "flushCommitLogLeastPages": str(LEAST_DIRTY_BYTES // PAGE_BYTES),
+    "flushCommitLogThoroughInterval": str(int(THOROUGH_INTERVAL_S * 1000)),
+    "flushCommitLogTimed": "true",
+    "flushConsumeQueueLeastPages": "0",
+    "flushConsumeQueueThoroughInterval": str(int(WRITE_MANY_INTERVAL_S * 1000)),
+    "flushLeastPagesWhenWarmMapedFile": str(WARM_NEXT_BYTES // PAGE_BYTES),
+    "messageIndexSafe": "true",  # recovery gives the index what it lacks
+    "redeleteHangedFileInterval": "0",
+    "transientStorePoolSize": "0",  # its buffers are made when files are
+    "useReentrantLockWhenPutMessage": "false",
+    # no slave, no DLedger, no light message queues
+    **dict.fromkeys(("dLegerGroup", "dLegerPeers", "dLegerSelfId", "haMasterAddress", "preferredLeaderId"), ""),
+    "haSlaveFallbehindMax": "0",
+    "isEnableBatchPush": "false",
+    "maxLmqConsumeQueueNum": "0",
+    "offsetCheckInSlave": "false",
+    "slaveTimeout": "0",
+    "storePathDLedgerCommitLog": "",
+    # figures and delays
+    "autoDeleteUnusedStats": "true",
+    "diskFallRecorded": "true",
+    "enableDetailStat": "true",
+    "enableScheduleAsyncDeliver": "false",
+    "enableScheduleMessageStats": "true",
+    "isolateLogEnable": "false",
+    "scheduleAsyncDeliverMaxPendingLimit": "0",
+    "scheduleAsyncDeliverMaxResendNum2Blocked": "0",
+}
+
+
+def told_settings(config: BrokerConfig, store_config: MessageStoreConfig) -> dict[str, str]:
+    """By RocketMQ's key, beside and instead of what the configuration objects say. The texts of a properties file."""
+    host = config.advertised_address_host
+    bloom = BloomFilter(config.bloom_filter_error_percent, config.filter_consumers_expected)
+    return _ALWAYS | {
+        "bitMapLengthConsumeQueueExt": str(bloom.bit_count),
+        "brokerIP1": host,
+        "brokerIP2": config.ha_advertised_host or host,
+        "commitCommitLogThoroughInterval": str(store_config.commit_interval_ms),
+        "rmqAddressServerDomain": config.address_server_domain,
+        "rmqAddressServerSubGroup": config.address_server_subgroup,
+        "storePathCommitLog": str(store_config.commit_log or store_config.root / "commitlog"),
+    }

@@ -1,0 +1,1 @@
+"""Topics: their settings, how they come to be, their retention, and who learns of them."""

@@ -1,0 +1,71 @@
+"""appliance/broker/delivery/long_polling.py: who waits, who wakes, who is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.broker.delivery.long_polling import HeldPull, PullRequestHold
+from gantrymq.remoting.command import RemotingCommand
+
+
+@dataclass(eq=False)
+class Client:
+    """What the hold looks at of a connection."""
+
+    is_closing: bool = False
+
+
+class Answered:
+    """Remembers whose pull was run again."""
+
+    def __init__(self) -> None:
+        self.opaques: list[int] = []
+        self.hold = PullRequestHold(lambda _, request: self.opaques.append(request.opaque), lambda *_: [])
+
+    def park(self, offset: int, *, wanted: frozenset[int] | None = None, client: Any = None, until: float = 1e9) -> int:
+        request = RemotingCommand.request(11)
+        self.hold.park("t", 0, HeldPull(client or Client(), request, offset, wanted, until))
+        return request.opaque
+
+
+async def test_a_pull_wakes_when_its_message_arrives_and_not_before() -> None:
+    answered = Answered()
+    first, second = answered.park(5), answered.park(6)
+    answered.hold.messages_arrived("t", 0, 4, (0,))
+    await asyncio.sleep(0)
+    assert answered.opaques == []
+    answered.hold.messages_arrived("t", 1, 5, (0,))  # another queue
+    answered.hold.messages_arrived("t", 0, 5, (0,))
+    await asyncio.sleep(0)
+    assert answered.opaques == [first]
+    answered.hold.messages_arrived("t", 0, 6, (0,))
+    await asyncio.sleep(0)
+    assert answered.opaques == [first, second]
+    assert answered.hold.held_count == 0
+
+
+async def test_a_message_with_another_tag_wakes_nobody() -> None:
+    answered = Answered()
+    answered.park(0, wanted=frozenset({7}))
+    answered.hold.messages_arrived("t", 0, 0, (8, 9))
+    await asyncio.sleep(0)
+    assert answered.opaques == []
+    answered.hold.messages_arrived("t", 0, 2, (8, 7))
+    await asyncio.sleep(0)
+    assert len(answered.opaques) == 1
+
+
+async def test_time_up_answers_and_a_dead_client_is_forgotten() -> None:
+    answered = Answered()
+    late = answered.park(5, until=10.0)
+    answered.park(5, until=10.0, client=Client(is_closing=True))
+    patient = answered.park(5, until=30.0)
+    answered.hold.sweep(now=20.0)
+    await asyncio.sleep(0)
+    assert answered.opaques == [late]
+    assert answered.hold.held_count == 1
+    answered.hold.sweep(now=31.0)
+    await asyncio.sleep(0)
+    assert answered.opaques == [late, patient]

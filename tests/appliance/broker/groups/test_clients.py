@@ -1,0 +1,45 @@
+"""Producers by group and by client id."""
+
+from __future__ import annotations
+
+import pytest
+
+from appliance.broker.groups.clients import ProducerManager
+from tests.appliance.broker.members import Clock, member
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def producers(clock: Clock) -> ProducerManager:
+    return ProducerManager(clock=clock)
+
+
+def test_a_producer_is_found_by_group_and_by_client(producers: ProducerManager) -> None:
+    one, two = member(1), member(2)
+    producers.register("p", one, "c1", "JAVA", 401)
+    producers.register("p", two, "c2", "JAVA", 401)
+    producers.register("q", one, "c1", "JAVA", 401)
+    assert producers.connection_of("c1") == one
+    picked = {member.client_id for member in (producers.pick("p"), producers.pick("p")) if member is not None}
+    assert picked == {"c1", "c2"}
+    two.is_closing = True
+    assert all(member is not None and member.client_id == "c1" for member in (producers.pick("p"), producers.pick("p")))
+    producers.unregister("p", one)
+    assert producers.connection_of("c1") == one, "it still produces for the group q"
+    producers.connection_closed(one)
+    producers.connection_closed(two)
+    assert producers.connection_of("c1") is None
+    assert producers.groups == {}
+    assert producers.pick("p") is None
+
+
+def test_a_reconnected_client_stays_known_when_its_old_connection_closes(producers: ProducerManager) -> None:
+    old, new = member(1), member(2)
+    producers.register("p", old, "c1", "JAVA", 401)
+    producers.register("p", new, "c1", "JAVA", 401)
+    producers.connection_closed(old)
+    assert producers.connection_of("c1") == new
