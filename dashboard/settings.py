@@ -45,14 +45,14 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "dashboard.headers.SecurityHeaders",
-    "dashboard.database_door.DatabaseDoor",
+    "dashboard.http.headers.SecurityHeaders",
+    "dashboard.http.database_door.DatabaseDoor",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "dashboard.access.AccessMiddleware",
+    "dashboard.accounts.access.AccessMiddleware",
 ]
 
 ROOT_URLCONF = "dashboard.urls"
@@ -68,7 +68,7 @@ TEMPLATES = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
-                "dashboard.context.chrome",
+                "dashboard.web.context.chrome",
             ],
             "builtins": ["dashboard.templatetags.gantry", "django.templatetags.static"],
         },
@@ -92,7 +92,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"  # forms are drawn by 
 
 AUTH_USER_MODEL = "dashboard.User"
 LOGIN_URL = "login"
-PASSWORD_HASHERS = ["dashboard.passwords.Argon2Hasher"]
+PASSWORD_HASHERS = ["dashboard.accounts.passwords.Argon2Hasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {
@@ -112,7 +112,7 @@ CSRF_COOKIE_NAME = f"gantry_csrf_{APPLIANCE.http_port}"
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True  # htmx sends the token from the page (hx-headers), not from the cookie
 KNOWN_BROWSER_COOKIE_NAME = f"gantry_known_{APPLIANCE.http_port}"  # see known_browsers
-CSRF_FAILURE_VIEW = "dashboard.views.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "dashboard.http.error_pages.csrf_failure"
 
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
@@ -126,7 +126,7 @@ STATICFILES_FINDERS = [
 ]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "dashboard.static_files.HashedStaticStorage"},
+    "staticfiles": {"BACKEND": "dashboard.web.static_files.HashedStaticStorage"},
 }
 
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"  # async views have no blocking session

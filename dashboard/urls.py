@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from dashboard import api, static_files
+from dashboard import api
 from dashboard.api import document
+from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
-from dashboard.views import (
-    brokers,
-    errors,
-    first_run,
-    groups,
-    health,
-    messages,
-    overview,
-    preferences,
-    session,
-    tokens,
-    topics,
-)
+from dashboard.views import brokers, first_run, groups, health, messages, overview, preferences, session, tokens, topics
+from dashboard.web import static_files
 
 TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"
 
@@ -42,7 +32,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("groups", groups.groups, name="groups"),
     re_path(GROUP + r"$", groups.group, name="group"),
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
-    path("reports/", include("dashboard.report_urls")),
+    path("reports/", include("dashboard.reports.urls")),
     # brokers
     re_path(r"^broker/(?P<name>[^/]{1,255})/config$", brokers.config, name="broker-config"),
     # accounts

@@ -93,8 +93,10 @@ ROOMS = {
         ("gantrymq", "dashboard", LOG_LIMIT, *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
-    "dashboard.config_rows": Room(("gantrymq", "store.base.config", "dashboard", *SHARED)),  # settings, as declared
-    "dashboard.reports_schedule": Room(
+    "dashboard.cluster.settings_table": Room(
+        ("gantrymq", "store.base.config", "dashboard", *SHARED)
+    ),  # settings, as declared
+    "dashboard.reports.schedule": Room(
         (
             "gantrymq",
             "dashboard",

@@ -9,11 +9,11 @@ from django.urls import URLPattern
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, ValidationError
 
-from dashboard.access import Permission, requires
+from dashboard.accounts.access import Permission, requires
 from dashboard.api import brokers, cluster, groups, topics
 from dashboard.api.auth import Forbidden
 from dashboard.api.problems import FormProblem
-from dashboard.failures import GatewayError
+from dashboard.cluster.failures import GatewayError
 
 VERSION = "1.0.0"
 

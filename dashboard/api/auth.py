@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja.security import HttpBearer
 
-from dashboard.access import Permission, bearer_principal
+from dashboard.accounts.access import Permission, bearer_principal
 from gantrymq.errors import GantryError
 
 

@@ -7,11 +7,11 @@ import logging
 from django.http import HttpRequest
 from ninja import Field, Router, Schema
 
-from dashboard.access import Permission
+from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
-from dashboard.config_rows import SettingChange, SettingRow, read_changes
-from dashboard.gateway import gateway
+from dashboard.cluster.gateway import gateway
+from dashboard.cluster.settings_table import SettingChange, SettingRow, read_changes
 
 logger = logging.getLogger(__name__)
 

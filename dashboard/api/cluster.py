@@ -5,12 +5,12 @@ from __future__ import annotations
 from django.http import HttpRequest
 from ninja import Router
 
-from dashboard.access import Permission
+from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.schemas import ClusterOut, Problem
-from dashboard.checks import judge
-from dashboard.failures import ClusterUnreachable
-from dashboard.live.board import board
+from dashboard.cluster.failures import ClusterUnreachable
+from dashboard.status.board import board
+from dashboard.status.checks import judge
 
 router = Router()
 

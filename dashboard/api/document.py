@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.access import Permission, requires
+from dashboard.accounts.access import Permission, requires
 
 
 @requires(Permission.CLUSTER_READ, token=True)

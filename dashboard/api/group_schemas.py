@@ -7,7 +7,7 @@ from datetime import datetime
 from ninja import Field, Schema
 
 from dashboard.api.schemas import moment
-from dashboard.group_rows import GroupDetail, GroupRow, QueuePlace, ResetPlan
+from dashboard.cluster.group_values import GroupDetail, GroupRow, QueuePlace, ResetPlan
 from gantrymq.client.admin.results import QueueMove
 
 

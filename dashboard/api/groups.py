@@ -7,14 +7,14 @@ import logging
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from dashboard.access import Permission
+from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.group_schemas import GroupDetailOut, GroupList, GroupOut, ResetIn, ResetOut
 from dashboard.api.problems import REFUSALS, FormProblem, caller
-from dashboard.failures import NotAllowed
-from dashboard.gateway import gateway
-from dashboard.group_forms import ResetForm
-from dashboard.group_rows import is_system_group
+from dashboard.cluster.failures import NotAllowed
+from dashboard.cluster.gateway import gateway
+from dashboard.cluster.group_values import is_system_group
+from dashboard.forms.groups import ResetForm
 
 logger = logging.getLogger(__name__)
 

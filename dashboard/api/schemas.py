@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from ninja import Field, Schema
 
-from dashboard.checks import Verdict
-from dashboard.live.board import BrokerState, Snapshot
-from dashboard.live.services import Services
-from dashboard.rows import QueueRow, TopicDetail, TopicRow
+from dashboard.cluster.values import QueueRow, TopicDetail, TopicRow
+from dashboard.status.board import BrokerState, Snapshot
+from dashboard.status.checks import Verdict
+from dashboard.status.services import Services
 
 
 class Problem(Schema):

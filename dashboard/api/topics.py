@@ -8,12 +8,12 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 
-from dashboard.access import Permission
+from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.api.schemas import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
-from dashboard.forms import TopicForm, TopicSettingsForm
-from dashboard.gateway import gateway
+from dashboard.cluster.gateway import gateway
+from dashboard.forms.requests import TopicForm, TopicSettingsForm
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from dashboard.checks import judge
-from dashboard.figures import Figures, overview_figures
-from dashboard.live.board import Board, Point, Snapshot
+from dashboard.status.board import Board, Point, Snapshot
+from dashboard.status.checks import judge
+from dashboard.status.metrics import Figures, overview_figures
 
 OVERVIEW = "overview"
 TOPIC = "topic:"

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable
 
-from dashboard.problems import Level, Problem
+from dashboard.status.problems import Level, Problem
 
 logger = logging.getLogger(__name__)
 

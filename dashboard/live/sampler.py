@@ -19,12 +19,16 @@ from datetime import UTC, datetime, timedelta
 from channels.layers import get_channel_layer
 
 from appliance.process.standstill import StandstillWatch
-from dashboard import database, processes
-from dashboard.checks import judge
-from dashboard.failures import GatewayError
-from dashboard.gateway import Gateway, gateway
+from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.gateway import Gateway, gateway
+from dashboard.cluster.values import BrokerRef, TopicRow
+from dashboard.database import state as database
 from dashboard.live import frames
-from dashboard.live.board import (
+from dashboard.live.problem_log import ProblemLog
+from dashboard.live.tail import TopicTail, topic_tail
+from dashboard.models.management import MetricSample
+from dashboard.status import processes
+from dashboard.status.board import (
     DISK_MARKS,
     DISK_RATIOS,
     FORGET_AFTER_S,
@@ -41,11 +45,8 @@ from dashboard.live.board import (
     Stored,
     board,
 )
-from dashboard.live.problem_log import ProblemLog
-from dashboard.live.services import REFUSALS_REMEMBERED_S, read_services, refusing_lanes
-from dashboard.live.tail import TopicTail, topic_tail
-from dashboard.models import MetricSample
-from dashboard.rows import BrokerRef, TopicRow
+from dashboard.status.checks import judge
+from dashboard.status.services import REFUSALS_REMEMBERED_S, read_services, refusing_lanes
 
 logger = logging.getLogger(__name__)
 

@@ -25,13 +25,13 @@ from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
 
 from appliance.remoting.log_limit import LogLimit
-from dashboard.access import Permission, Principal, account_of_session
-from dashboard.failures import GatewayError
-from dashboard.figures import topic_figures
-from dashboard.gateway import gateway
+from dashboard.accounts.access import Permission, Principal, account_of_session
+from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.gateway import gateway
 from dashboard.live import frames
-from dashboard.live.board import board
 from dashboard.live.tail import TooManyWatched, render_rows, topic_tail
+from dashboard.status.board import board
+from dashboard.status.metrics import topic_figures
 
 logger = logging.getLogger(__name__)
 

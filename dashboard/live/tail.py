@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from channels.layers import get_channel_layer
 from django.template.loader import render_to_string
 
-from dashboard.browse import newest_first
-from dashboard.cluster_calls import Failure
-from dashboard.figures import topic_figures
-from dashboard.gateway import Gateway
+from dashboard.cluster.browse import newest_first
+from dashboard.cluster.cluster_calls import Failure
+from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.message_values import MessageLine
+from dashboard.cluster.values import QueueRow, TopicDetail
 from dashboard.live import frames
-from dashboard.message_rows import MessageLine
-from dashboard.rows import QueueRow, TopicDetail
+from dashboard.status.metrics import topic_figures
 from gantrymq.message.model import MessageExt
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard import units
-from dashboard.figure import Figure, Figures
+from dashboard.cluster import units
+from dashboard.status.metric import Figure, Figures
 
 register = template.Library()
 

@@ -10,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from dashboard.access import Permission, requires
-from dashboard.config_rows import SettingRow, read_changes
-from dashboard.failures import GatewayError
-from dashboard.gateway import gateway
-from dashboard.views.errors import gateway_error
+from dashboard.accounts.access import Permission, requires
+from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.gateway import gateway
+from dashboard.cluster.settings_table import SettingRow, read_changes
+from dashboard.http.error_pages import gateway_error
 
 logger = logging.getLogger(__name__)
 

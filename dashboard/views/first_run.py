@@ -8,15 +8,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from dashboard import first_run as setup
-from dashboard import hashing
-from dashboard.access import Permission, requires
-from dashboard.client_address import client_address
-from dashboard.forms import FirstRunForm
-from dashboard.in_flight import TooManyAtOnce
-from dashboard.known_browsers import remember
-from dashboard.log_in import start_session
-from dashboard.log_in_door import RETRY_AFTER_S
+from dashboard.accounts import first_run as setup
+from dashboard.accounts import hashing
+from dashboard.accounts.access import Permission, requires
+from dashboard.accounts.in_flight import TooManyAtOnce
+from dashboard.accounts.known_browsers import remember
+from dashboard.accounts.log_in import start_session
+from dashboard.accounts.log_in_door import RETRY_AFTER_S
+from dashboard.forms.requests import FirstRunForm
+from dashboard.http.client_address import client_address
 
 
 @requires(Permission.OPEN)

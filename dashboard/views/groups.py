@@ -11,13 +11,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.access import Permission, requires
-from dashboard.failures import GatewayError
-from dashboard.forms import TypedNameForm
-from dashboard.gateway import gateway
-from dashboard.group_forms import ResetForm
-from dashboard.group_rows import GroupDetail, is_system_group
-from dashboard.views.errors import gateway_error
+from dashboard.accounts.access import Permission, requires
+from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.gateway import gateway
+from dashboard.cluster.group_values import GroupDetail, is_system_group
+from dashboard.forms.groups import ResetForm
+from dashboard.forms.requests import TypedNameForm
+from dashboard.http.error_pages import gateway_error
 
 logger = logging.getLogger(__name__)
 

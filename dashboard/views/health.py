@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from dashboard.access import Permission, requires
+from dashboard.accounts.access import Permission, requires
 
 
 @requires(Permission.OPEN)

@@ -8,16 +8,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import units
-from dashboard.access import Permission, requires
-from dashboard.body_view import view_body
-from dashboard.browse import read_cursor
-from dashboard.failures import GatewayError
-from dashboard.forms import TestMessageForm
-from dashboard.gateway import gateway
-from dashboard.message_rows import MessageLine, read_place
-from dashboard.rows import TopicDetail
-from dashboard.views.errors import error_card, gateway_error
+from dashboard.accounts.access import Permission, requires
+from dashboard.cluster import units
+from dashboard.cluster.body_view import view_body
+from dashboard.cluster.browse import read_cursor
+from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.gateway import gateway
+from dashboard.cluster.message_values import MessageLine, read_place
+from dashboard.cluster.values import TopicDetail
+from dashboard.forms.requests import TestMessageForm
+from dashboard.http.error_pages import error_card, gateway_error
 from dashboard.views.topics import topic_context
 from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageExt

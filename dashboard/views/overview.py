@@ -10,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.access import Permission, requires
-from dashboard.checks import judge
-from dashboard.figures import overview_figures
+from dashboard.accounts.access import Permission, requires
 from dashboard.live import frames
-from dashboard.live.board import board
+from dashboard.status.board import board
+from dashboard.status.checks import judge
+from dashboard.status.metrics import overview_figures
 
 FIRST_SAMPLE_WAIT_S = 0.7  # a page opened right at the start waits this long for the first look at the cluster
 

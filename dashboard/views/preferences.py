@@ -6,9 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from dashboard.access import Permission, requires
-from dashboard.context import THEME_COOKIE, THEMES
+from dashboard.accounts.access import Permission, requires
 from dashboard.views.session import safe_target
+from dashboard.web.context import THEME_COOKIE, THEMES
 
 
 @requires(Permission.OPEN)

@@ -12,12 +12,12 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard import units
-from dashboard.access import Permission, requires
-from dashboard.client_address import client_address
-from dashboard.forms import LoginForm
-from dashboard.known_browsers import remember
-from dashboard.log_in import Outcome, start_session, try_password
+from dashboard.accounts.access import Permission, requires
+from dashboard.accounts.known_browsers import remember
+from dashboard.accounts.log_in import Outcome, start_session, try_password
+from dashboard.cluster import units
+from dashboard.forms.requests import LoginForm
+from dashboard.http.client_address import client_address
 
 logger = logging.getLogger(__name__)
 

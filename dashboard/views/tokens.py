@@ -10,10 +10,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.access import Permission, requires
-from dashboard.forms import TokenForm
-from dashboard.models import ApiToken
-from dashboard.tokens import create_token, revoke_token
+from dashboard.accounts.access import Permission, requires
+from dashboard.accounts.tokens import create_token, revoke_token
+from dashboard.forms.requests import TokenForm
+from dashboard.models.management import ApiToken
 
 logger = logging.getLogger(__name__)
 

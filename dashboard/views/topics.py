@@ -13,14 +13,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.access import Permission, requires
-from dashboard.failures import GatewayError, NotAllowed, TopicExists
-from dashboard.figures import list_figures, topic_figures
-from dashboard.form_fields import duration_text
-from dashboard.forms import PERMS, TopicForm, TopicSettingsForm, TypedNameForm
-from dashboard.gateway import gateway
-from dashboard.rows import TopicDetail, TopicRow
-from dashboard.views.errors import gateway_error
+from dashboard.accounts.access import Permission, requires
+from dashboard.cluster.failures import GatewayError, NotAllowed, TopicExists
+from dashboard.cluster.gateway import gateway
+from dashboard.cluster.values import TopicDetail, TopicRow
+from dashboard.forms.fields import duration_text
+from dashboard.forms.requests import PERMS, TopicForm, TopicSettingsForm, TypedNameForm
+from dashboard.http.error_pages import gateway_error
+from dashboard.status.metrics import list_figures, topic_figures
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.http import parse_cookie
 from twisted.web.http_headers import Headers
 
-from dashboard.access import account_of_session, principal_of
-from dashboard.tokens import find_token
+from dashboard.accounts.access import account_of_session, principal_of
+from dashboard.accounts.tokens import find_token
 
 SECRET_CHARS_MAX = 256
 

@@ -15,7 +15,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from zope.interface import directlyProvides, providedBy
 
 from appliance.remoting.log_limit import LogLimit
-from dashboard.client_address import client_address, counted_address
+from dashboard.http.client_address import client_address, counted_address
 from dashboard.web.certificate import Certificate
 from dashboard.web.connections import ConnectionTable
 from dashboard.web.limits import HEAD_SECONDS_MAX, WebLimits

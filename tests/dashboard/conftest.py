@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 from django.test import AsyncClient
 
-from dashboard.gateway import Gateway, use_gateway
-from dashboard.live.board import board
-from dashboard.models import Role, User
-from dashboard.tokens import create_token
+from dashboard.accounts.tokens import create_token
+from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.models.management import Role, User
+from dashboard.status.board import board
 from gantrymq.message.model import Message
 from tests.harness import ServingCluster, serving
 

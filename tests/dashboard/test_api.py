@@ -10,10 +10,10 @@ import pytest
 from django.test import AsyncClient
 from django.utils import timezone
 
-from dashboard.gateway import Gateway, use_gateway
+from dashboard.accounts.tokens import create_token
+from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.live.sampler import Sampler
-from dashboard.models import ApiToken, Role, User
-from dashboard.tokens import create_token
+from dashboard.models.management import ApiToken, Role, User
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Api, Client, api_for
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dashboard.gateway import Gateway
+from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
-from dashboard.models import User
+from dashboard.models.management import User
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Api, Client, api_for
-from tests.dashboard.test_groups import placed
+from tests.dashboard.views.test_groups import placed
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]

@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 
 from appliance.settings.changeable import CHANGEABLE
-from dashboard.config_rows import MASK, read_changes, setting_rows
-from dashboard.gateway import Gateway, use_gateway
-from dashboard.models import Role
+from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.cluster.settings_table import MASK, read_changes, setting_rows
+from dashboard.models.management import Role
 from tests.dashboard.conftest import Client
 from tests.harness import ServingCluster, serving
 

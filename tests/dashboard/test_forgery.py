@@ -7,11 +7,11 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.apps import apps
 
-from dashboard.gateway import Gateway
-from dashboard.models import User
-from dashboard.reports_schedule import ensure_plan
+from dashboard.cluster.gateway import Gateway
+from dashboard.models.management import User
+from dashboard.reports.schedule import ensure_plan
+from tests.dashboard.accounts.test_access import all_patterns, example_address
 from tests.dashboard.conftest import Client, api_for
-from tests.dashboard.test_access import all_patterns, example_address
 
 UNSAFE = ("post", "put", "patch", "delete")
 # What a page elsewhere could put behind an address that it makes a browser open.

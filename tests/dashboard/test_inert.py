@@ -15,7 +15,7 @@ from django.conf import settings as django_settings
 from django.test import AsyncClient
 
 from appliance.reports.runs import RunFolder, write_json
-from dashboard.gateway import Gateway
+from dashboard.cluster.gateway import Gateway
 from dashboard.live.tail import render_rows
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client

@@ -20,9 +20,9 @@ from django.test import AsyncClient
 
 from appliance.reports.install import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
-from dashboard.report_models import ReportPlan, ReportRun
-from dashboard.reports_schedule import ReportSchedule, claim_next, enqueue, enqueue_due, ensure_plan
-from dashboard.views.reports import WAITING_MAX
+from dashboard.models.reports import ReportPlan, ReportRun
+from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue, enqueue_due, ensure_plan
+from dashboard.reports.views import WAITING_MAX
 from tests.appliance.reports.stores import NOON, Record, write_log
 from tests.conftest import missing
 from tests.dashboard.conftest import Client
@@ -271,7 +271,7 @@ async def test_a_run_asked_for_by_button_is_computed_by_spark_and_shown(data: Pa
 
 def test_the_web_process_loads_neither_spark_nor_arrow_nor_numpy() -> None:
     code = (
-        "import django, sys; django.setup(); import dashboard.asgi, dashboard.reports_schedule, dashboard.urls;"
+        "import django, sys; django.setup(); import dashboard.asgi, dashboard.reports.schedule, dashboard.urls;"
         "print([name for name in ('pyspark', 'pyarrow', 'numpy', 'plotly') if name in sys.modules])"
     )
     environment = {"DJANGO_SETTINGS_MODULE": "dashboard.settings", "GANTRY_DATA": str(django_settings.APPLIANCE.data)}

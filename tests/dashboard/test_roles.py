@@ -11,10 +11,10 @@ from django.http import HttpResponse
 from django.test import AsyncClient
 
 from dashboard.api import api
-from dashboard.gateway import Gateway
-from dashboard.models import User
+from dashboard.cluster.gateway import Gateway
+from dashboard.models.management import User
+from tests.dashboard.accounts.test_access import OPEN, all_patterns, example_address
 from tests.dashboard.conftest import Client, api_for
-from tests.dashboard.test_access import OPEN, all_patterns, example_address
 
 READERS, OPERATORS, ADMINS = {"reader", "operator", "admin"}, {"operator", "admin"}, {"admin"}
 SECRET = re.compile(r"secret|password|token|access_?key|credential", re.IGNORECASE)

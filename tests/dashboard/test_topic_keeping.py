@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 from django import forms
 
-from dashboard.form_fields import duration_text, parse_duration, parse_moment
-from dashboard.forms import DELAY_LEVELS, TestMessageForm
-from dashboard.gateway import Gateway
-from dashboard.models import Role, User
+from dashboard.cluster.gateway import Gateway
+from dashboard.forms.fields import duration_text, parse_duration, parse_moment
+from dashboard.forms.requests import DELAY_LEVELS, TestMessageForm
+from dashboard.models.management import Role, User
 from gantrymq.message import properties as names
 from tests.dashboard.conftest import Client, api_for
 from tests.harness import ServingCluster

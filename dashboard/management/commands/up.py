@@ -35,7 +35,7 @@ from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.guardian_link import GuardianLink
 from appliance.supervisor.roles import gantry_command, gantry_environment, worker_stages
 from appliance.supervisor.supervisor import StartFailed, Supervisor
-from dashboard.log_paths import PathsOnlyFormatter
+from dashboard.http.log_paths import PathsOnlyFormatter
 
 logger = logging.getLogger(__name__)
 
@@ -117,8 +117,8 @@ class Appliance:
 
     async def _supervise(self, server: Any, stopping: asyncio.Event) -> int:
         """Returns when it was asked to stop, or the start failed, and everything is stopped."""
-        from dashboard import database
-        from dashboard.processes import attach
+        from dashboard.database import state as database
+        from dashboard.status.processes import attach
 
         attach(self._supervisor, self._link)
         self._log_endings()
@@ -170,7 +170,7 @@ class Appliance:
         await self._print_banner()
 
     async def _print_banner(self) -> None:
-        from dashboard.database import state as database
+        from dashboard.database.state import state as database
 
         token = await asyncio.to_thread(_setup_token)
         self._has_offered = token is not None
@@ -231,8 +231,8 @@ def _installation_text(state: install_reports.InstallState) -> str:
 
 def _setup_token() -> str | None:
     """The token of the first visit, where there is no administrator yet; None too while the database can't be used."""
-    from dashboard.database import state
-    from dashboard.first_run import issue_setup_token
+    from dashboard.accounts.first_run import issue_setup_token
+    from dashboard.database.state import state
 
     try:
         return None if state.why else issue_setup_token()
@@ -245,9 +245,9 @@ def _setup_token() -> str | None:
 
 def _services(on_usable: Callable[[bool], None]) -> list[Service]:
     """What runs beside the pages on this loop."""
-    from dashboard.database import DatabaseCare
+    from dashboard.database.state import DatabaseCare
     from dashboard.live.sampler import Sampler
-    from dashboard.reports_schedule import ReportSchedule
+    from dashboard.reports.schedule import ReportSchedule
 
     return [Sampler(), ReportSchedule(), DatabaseCare(on_usable)]
 

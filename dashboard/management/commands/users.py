@@ -16,11 +16,11 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from appliance.cli.admin.output import table
-from dashboard import lockout, user_accounts
-from dashboard.access import ROLE_PERMISSIONS
-from dashboard.known_browsers import account_key
-from dashboard.models import ApiToken, Role, User
-from dashboard.user_accounts import OpenSession, UserProblem
+from dashboard.accounts import lockout, user_accounts
+from dashboard.accounts.access import ROLE_PERMISSIONS
+from dashboard.accounts.known_browsers import account_key
+from dashboard.accounts.user_accounts import OpenSession, UserProblem
+from dashboard.models.management import ApiToken, Role, User
 
 PASSWORD_CHARS_MAX = 1024
 Wish = dict[str, Any]

@@ -1,0 +1,1 @@
+"""Who may log in and do what: accounts, roles, tokens, passwords, lockout."""

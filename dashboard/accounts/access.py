@@ -1,0 +1,267 @@
+"""Who may do what: permissions, the roles that hold them, and the guard that every request passes.
+
+A view declares its permission with `@requires(...)`; `AccessMiddleware` refuses a view that declares none, so a
+forgotten declaration closes a door instead of opening one. Pages, REST and sockets ask the same table
+(`ROLE_PERMISSIONS`).
+
+A request speaks for a `Principal`: an account by its session cookie, or an account by an API token whose scope
+narrows it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
+from django.contrib.auth import alogout, get_user
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends.db import SessionStore
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from appliance.remoting.log_limit import LogLimit
+from dashboard.accounts.tokens import find_token
+from dashboard.models.management import ApiToken, Role, User
+
+SESSION_LIFE_S = 7 * 86400  # a session ends then even if it was never idle
+SESSION_TOUCH_S = 300  # how often the idle limit is pushed on (each push is a write to the database)
+SESSION_STARTED = "started_at"
+SESSION_TOUCHED = "touched_at"
+HOST_CHARS_LOGGED = 100
+
+logger = logging.getLogger(__name__)
+_log_limit = LogLimit()
+SESSION_ADDRESS = "address"
+
+
+class Permission(StrEnum):
+    """What a view, a REST operation or a socket subscription may ask for."""
+
+    OPEN = "open"  # everybody: log-in, first run, static files, health
+    ACCOUNT = "account"  # whoever is logged in: log-out, own API tokens
+    CLUSTER_READ = "cluster.read"
+    TOPICS_READ = "topics.read"
+    TOPICS_WRITE = "topics.write"
+    GROUPS_READ = "groups.read"
+    GROUPS_WRITE = "groups.write"
+    CONFIG_READ = "config.read"
+    CONFIG_WRITE = "config.write"
+    MESSAGES_READ = "messages.read"
+    MESSAGES_SEND = "messages.send"
+    REPORTS_READ = "reports.read"
+    REPORTS_RUN = "reports.run"
+    USERS_WRITE = "users.write"
+
+
+_READER = frozenset(
+    {
+        Permission.ACCOUNT,
+        Permission.CLUSTER_READ,
+        Permission.TOPICS_READ,
+        Permission.GROUPS_READ,
+        Permission.MESSAGES_READ,
+        Permission.REPORTS_READ,
+    }
+)
+_OPERATOR = _READER | {
+    Permission.TOPICS_WRITE,
+    Permission.GROUPS_WRITE,
+    Permission.MESSAGES_SEND,
+    Permission.REPORTS_RUN,
+}
+_CONFIG = frozenset({Permission.CONFIG_READ, Permission.CONFIG_WRITE})
+ROLE_PERMISSIONS: dict[str, frozenset[Permission]] = {
+    Role.READER: _READER,
+    Role.OPERATOR: _OPERATOR,
+    Role.ADMIN: _OPERATOR | _CONFIG | {Permission.USERS_WRITE},
+}
+# What a token may do at most, whatever its account may. A token never manages tokens or users.
+SCOPE_PERMISSIONS: dict[str, frozenset[Permission]] = {
+    ApiToken.Scope.READ: _READER - {Permission.ACCOUNT},
+    ApiToken.Scope.WRITE: _OPERATOR - {Permission.ACCOUNT},
+    ApiToken.Scope.CONFIG: (_OPERATOR | _CONFIG) - {Permission.ACCOUNT},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is asking, and what they may."""
+
+    user: User
+    permissions: frozenset[Permission]
+    token: ApiToken | None = None
+
+    def may(self, permission: Permission | str) -> bool:
+        return permission in self.permissions
+
+
+def principal_of(user: Any, token: ApiToken | None = None) -> Principal | None:
+    """The principal of an account, narrowed by a token's scope; None for nobody and for closed accounts."""
+    if not isinstance(user, User) or not user.is_active:
+        return None
+    permissions = ROLE_PERMISSIONS.get(user.role, frozenset())
+    if token is not None:
+        permissions &= SCOPE_PERMISSIONS.get(token.scope, frozenset())
+    return Principal(user, permissions, token)
+
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def requires(permission: Permission, *, token: bool = False) -> Callable[[View], View]:
+    """Declare what a view asks for. `token=True`: an API token opens it too, beside the session cookie."""
+
+    def mark(view: View) -> View:
+        view.permission = permission  # type: ignore[attr-defined]
+        view.takes_token = token  # type: ignore[attr-defined]
+        return view
+
+    return mark
+
+
+class AccessMiddleware:
+    """Finds the principal of each request and holds it against what the view declares. No declaration, no entry."""
+
+    async_capable = True
+    sync_capable = False
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        assert iscoroutinefunction(get_response)
+        self.get_response = get_response
+        markcoroutinefunction(self)
+
+    async def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        try:
+            request.get_host()
+        except DisallowedHost:  # before anything is looked up
+            return unknown_host(request)
+        return await self.get_response(request)
+
+    async def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
+    ) -> HttpResponseBase | None:
+        permission = getattr(view, "permission", None)
+        if permission is None:
+            return forbidden(request, "This address has no declared permission, so nobody may use it.")
+        if getattr(view, "is_static", False):
+            return None
+        principal = await self._principal(request, takes_token=getattr(view, "takes_token", False))
+        request.principal = principal  # type: ignore[attr-defined]
+        if permission is Permission.OPEN:
+            return None
+        if principal is None:
+            return _ask_to_log_in(request)
+        if not principal.may(permission):
+            return forbidden(request, f"Your role ({principal.user.get_role_display()}) may not do this.")
+        return None
+
+    async def _principal(self, request: HttpRequest, *, takes_token: bool) -> Principal | None:
+        if takes_token and "Authorization" in request.headers:
+            request.user = AnonymousUser()
+            found = await bearer_principal(request)
+            if found is not None:
+                request.user = found.user
+            return found
+        user = await request.auser()
+        if user.is_authenticated and not await _keep_session(request):
+            await alogout(request)
+            user = AnonymousUser()
+        request.user = user  # type: ignore[assignment]  # resolved now: templates can't wait for the database
+        return principal_of(user)
+
+
+async def bearer_principal(request: HttpRequest) -> Principal | None:
+    """The principal of the `Authorization: Bearer ...` header, None when there is none or it opens nothing."""
+    kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not secret.strip():
+        return None
+    token = await find_token(secret.strip())
+    return None if token is None else principal_of(token.user, token)
+
+
+class _SessionHolder:
+    """What django.contrib.auth.get_user looks at."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+
+def account_of_session(session_key: str | None) -> Principal | None:
+    """The account of a session, None when that is over. Blocking. get_user also notices a changed password."""
+    if not session_key:
+        return None
+    session = SessionStore(session_key)
+    if not session.exists(session_key) or time.time() - session.get(SESSION_STARTED, 0) > SESSION_LIFE_S:
+        return None
+    return principal_of(get_user(_SessionHolder(session)))  # type: ignore[arg-type]
+
+
+def start_session_clock(session: Any, address: str) -> None:
+    """Note when a session began, and from where; log-in and first run call this."""
+    session[SESSION_STARTED] = session[SESSION_TOUCHED] = int(time.time())
+    session[SESSION_ADDRESS] = address
+
+
+async def _keep_session(request: HttpRequest) -> bool:
+    """False when the session is over its absolute age. Pushes the idle limit on, but not at every request."""
+    now = int(time.time())
+    started = await request.session.aget(SESSION_STARTED, 0)
+    if now - started > SESSION_LIFE_S:
+        return False
+    if now - await request.session.aget(SESSION_TOUCHED, 0) > SESSION_TOUCH_S:
+        await request.session.aset(SESSION_TOUCHED, now)
+    return True
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return request.path.startswith("/api/")
+
+
+def _ask_to_log_in(request: HttpRequest) -> HttpResponseBase:
+    """401 for programs and fragments, the log-in page for people."""
+    if _is_api(request):
+        return JsonResponse(
+            {"detail": "Log in, or send a valid API token."}, status=401, headers={"WWW-Authenticate": "Bearer"}
+        )
+    if request.headers.get("HX-Request"):
+        return HttpResponse("Your session has ended.", status=401, headers={"HX-Redirect": reverse(settings.LOGIN_URL)})
+    target = request.get_full_path() if request.method == "GET" else ""
+    login = reverse(settings.LOGIN_URL)
+    return redirect(f"{login}?{urlencode({'next': target})}" if target not in ("", "/") else login)
+
+
+def unknown_host(request: HttpRequest) -> HttpResponseBase:
+    """400 for a Host that is not ours: in the log one short line, a few of an address, and not Django's traceback."""
+    from dashboard.http.error_pages import error_card  # the views import this module
+
+    address = request.META.get("REMOTE_ADDR") or "unknown"
+    left_out = _log_limit.left_out("host_refused", address)
+    if left_out is not None:
+        host = request.META.get("HTTP_HOST", "")[:HOST_CHARS_LOGGED]
+        facts = {"event": "host_refused", "host": host, "address": address}
+        logger.warning("unknown host refused", extra=facts | ({"left_out": left_out} if left_out else {}))
+    reason = "This dashboard does not answer to this host name."
+    if _is_api(request):
+        response: HttpResponse = JsonResponse({"detail": reason}, status=400)
+    else:
+        response = error_card(request, 400, "Unknown host name", reason, "Ask who runs it to allow the name.")
+    response._has_been_logged = True  # type: ignore[attr-defined]  # by us: Django would add lines of its own
+    return response
+
+
+def forbidden(request: HttpRequest, reason: str) -> HttpResponseBase:
+    """403 with one sentence that says why."""
+    from dashboard.http.error_pages import error_card  # the views import this module
+
+    if _is_api(request):
+        return JsonResponse({"detail": reason}, status=403)
+    return error_card(request, 403, "Not allowed", reason)

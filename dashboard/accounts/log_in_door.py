@@ -1,0 +1,79 @@
+"""Bounds the log-ins in flight, before Django begins with them.
+
+Even a log-in that is refused costs the pages some milliseconds: middleware, a form, a template. Of a crowd that comes
+at once a few go in, and the others are told to come again by an answer that was made beforehand. Browsers that have
+logged in before go through a door of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from appliance.remoting.log_limit import LogLimit
+from dashboard.accounts.in_flight import InFlight, TooManyAtOnce
+from dashboard.accounts.known_browsers import Source, browser_of_cookies, counted_source
+from dashboard.http.client_address import client_address
+from dashboard.http.headers import content_security_policy
+
+logger = logging.getLogger(__name__)
+
+RETRY_AFTER_S = 2
+_PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Busy</title>
+<h1>Too many log-ins at once</h1><p>Nothing was tried. Go back, and try again in a moment.</p></html>
+"""
+_HEADERS = [
+    (b"content-type", b"text/html; charset=utf-8"),
+    (b"content-length", str(len(_PAGE)).encode()),
+    (b"retry-after", str(RETRY_AFTER_S).encode()),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", content_security_policy().encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+]
+
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class LogInDoor:
+    """An ASGI application in front of the pages."""
+
+    def __init__(self, pages: Application) -> None:
+        self._pages = pages
+        self._strangers = InFlight(all_max=16, of_one_max=4)
+        self._known = InFlight(all_max=16, of_one_max=2)
+        self._log_limit = LogLimit()
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["method"] != "POST" or not scope["path"].endswith("/login"):  # whatever a proxy put in front of it
+            await self._pages(scope, receive, send)
+            return
+        source = _source_of(scope)
+        places = self._known if source.is_known else self._strangers
+        try:
+            places.enter(source.key)
+        except TooManyAtOnce:
+            await self._refuse(scope, send)
+            return
+        try:
+            await self._pages(scope, receive, send)
+        finally:
+            places.leave(source.key)
+
+    async def _refuse(self, scope: dict[str, Any], send: Any) -> None:
+        address = client_address(scope)
+        left_out = self._log_limit.left_out("log_ins_refused", address)
+        if left_out is not None:
+            facts = {"event": "log_ins_refused", "address": address, "left_out": left_out}
+            logger.warning("too many log-ins at once", extra=facts)
+        await send({"type": "http.response.start", "status": 429, "headers": _HEADERS})
+        await send({"type": "http.response.body", "body": _PAGE})
+
+
+def _source_of(scope: dict[str, Any]) -> Source:
+    """The browser when it has logged in to any account before, else the address."""
+    for name, value in scope["headers"]:
+        if name == b"cookie" and (browser := browser_of_cookies(value.decode("latin-1"))):
+            return Source(f"browser:{browser}", is_known=True)
+    return counted_source(client_address(scope))

@@ -1,0 +1,141 @@
+"""Accounts as an administrator handles them: make, change role and password, see and end sessions.
+
+Everything takes effect at once, in a running appliance too: pages look at account and session with each request, live
+sockets every few seconds. All of it blocks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.password_validation import validate_password
+from django.contrib.sessions.models import Session
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from dashboard.accounts import lockout
+from dashboard.accounts.access import SESSION_ADDRESS, SESSION_LIFE_S, SESSION_STARTED, SESSION_TOUCHED
+from dashboard.models.management import ApiToken, Role, User
+from gantrymq.errors import GantryError
+
+SESSION_ID_CHARS = 10
+
+
+class UserProblem(GantryError):
+    """It can't be done; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """One log-in that still holds. id: names it without being its key."""
+
+    id: str
+    key: str
+    username: str
+    address: str
+    started_at: datetime
+    seen_at: datetime  # to within a few minutes
+    ends_at: datetime
+
+
+def find_user(name: str) -> User:
+    user = User.objects.filter(username__iexact=name).first()
+    if user is None:
+        known = ", ".join(User.objects.order_by("username").values_list("username", flat=True)[:20])
+        raise UserProblem(f"there is no account {name!r}; there are: {known or 'none'}")
+    return user
+
+
+def as_role(name: str) -> Role:
+    try:
+        return Role(name)
+    except ValueError:
+        raise UserProblem(f"there is no role {name!r}; there are: {', '.join(Role.values)}") from None
+
+
+def check_password(user: User, password: str) -> None:
+    """Raises UserProblem when the rules refuse it."""
+    try:
+        validate_password(password, user)
+    except ValidationError as exc:
+        raise UserProblem(" ".join(exc.messages)) from exc
+
+
+def new_user(name: str, role: Role) -> User:
+    """An account that is not saved yet; raises UserProblem for a name that can't be taken."""
+    user = User(username=name, role=role)
+    try:
+        user.clean_fields(exclude=["password"])
+    except ValidationError as exc:
+        raise UserProblem(" ".join(exc.messages)) from exc
+    if User.objects.filter(username__iexact=name).exists():
+        raise UserProblem(f"there is an account {name!r} already")
+    return user
+
+
+def add_user(user: User, password: str) -> None:
+    """Save an account of `new_user`."""
+    check_password(user, password)
+    user.set_password(password)
+    with transaction.atomic():
+        if User.objects.filter(username__iexact=user.username).exists():
+            raise UserProblem(f"there is an account {user.username!r} already")
+        user.save()
+
+
+def set_role(user: User, role: Role) -> None:
+    """Give the account another role. The last administrator stays one."""
+    with transaction.atomic():
+        others = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
+        if user.role == Role.ADMIN and role != Role.ADMIN and not others.exists():
+            raise UserProblem(f"{user.username} is the last administrator: make another one first")
+        User.objects.filter(pk=user.pk).update(role=role)
+
+
+def reset_password(user: User, password: str, *, revoke_tokens: bool = False) -> tuple[int, int]:
+    """A new password: sessions end, wrong tries are forgotten. Returns how many sessions and tokens ended."""
+    check_password(user, password)
+    user.set_password(password)
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        ended = end_sessions(open_sessions(user))
+        lockout.forget(account=user.username)
+        revoked = 0
+        if revoke_tokens:
+            revoked = ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    return ended, revoked
+
+
+def open_sessions(user: User | None = None) -> list[OpenSession]:
+    """The sessions that hold, newest first; of one account if asked."""
+    names = dict(User.objects.values_list("pk", "username"))
+    found = [item for item in _sessions(names) if user is None or item.username == user.username]
+    return sorted(found, key=lambda item: item.started_at, reverse=True)
+
+
+def end_sessions(sessions: Iterable[OpenSession]) -> int:
+    """Log them out; returns how many there were still."""
+    return sum(Session.objects.filter(session_key=item.key).delete()[0] for item in sessions)
+
+
+def _sessions(names: dict[int, str]) -> Iterator[OpenSession]:
+    now = timezone.now()
+    for row in Session.objects.filter(expire_date__gt=now).iterator():
+        content = row.get_decoded()
+        owner, started = content.get(SESSION_KEY), content.get(SESSION_STARTED, 0)
+        if owner is None or int(owner) not in names or now.timestamp() - started > SESSION_LIFE_S:
+            continue
+        yield OpenSession(
+            id=hashlib.sha256(row.session_key.encode()).hexdigest()[:SESSION_ID_CHARS],
+            key=row.session_key,
+            username=names[int(owner)],
+            address=content.get(SESSION_ADDRESS, "unknown"),
+            started_at=datetime.fromtimestamp(started, UTC),
+            seen_at=datetime.fromtimestamp(content.get(SESSION_TOUCHED, started), UTC),
+            ends_at=min(row.expire_date, datetime.fromtimestamp(started + SESSION_LIFE_S, UTC)),
+        )

@@ -1,0 +1,168 @@
+"""The gateway's floor: one AdminClient, calls with a deadline, the list of brokers, questions to all of them at once.
+
+The AdminClient lives on one event loop. The process has one loop, so there is one client; a second loop (tests) gets
+its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from dashboard.cluster.failures import BrokerUnreachable, ClusterUnreachable, Refused, explain
+from dashboard.cluster.values import BrokerRef, ClusterView, Trouble
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
+
+CALL_TIMEOUT_S = 2.0  # a page waits no longer than this for one answer
+SILENT_TIMEOUT_S = 0.4  # a broker that did not answer last time gets only this long, until it answers again
+CLUSTER_MAX_AGE_S = 1.0  # several parts of one page share one look at the name server
+CALLS_AT_ONCE = 8  # to one cluster from one page: a dashboard must never be able to hurt a broker
+
+Answer = TypeVar("Answer")
+Failure = (GantryError, OSError, TimeoutError)
+
+
+class ClusterCalls:
+    """Calls to one cluster. `namesrv` is "host:port;host:port"."""
+
+    def __init__(
+        self,
+        namesrv: str,
+        *,
+        tls: TlsConfig | None = None,
+        credentials: Credentials | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.namesrv = namesrv
+        self._tls = tls
+        self._credentials = credentials
+        self._clock = clock
+        self._admin: AdminClient | None = None
+        self._admin_loop: asyncio.AbstractEventLoop | None = None
+        self._opening: asyncio.Lock | None = None
+        self._cluster: ClusterView | None = None
+        self._silent: set[str] = set()  # addresses that did not answer last time
+
+    # ---- the client
+
+    async def admin(self) -> AdminClient:
+        """The started client of the running loop."""
+        loop = asyncio.get_running_loop()
+        if self._admin_loop is not loop:
+            self._admin, self._admin_loop, self._opening = None, loop, asyncio.Lock()
+        assert self._opening is not None
+        async with self._opening:
+            if self._admin is None:
+                admin = AdminClient(self.namesrv, tls=self._tls, credentials=self._credentials)
+                await admin.__aenter__()
+                self._admin = admin
+            return self._admin
+
+    async def close(self) -> None:
+        """Close the connections; the next call opens them again."""
+        admin, self._admin = self._admin, None
+        if admin is not None and self._admin_loop is asyncio.get_running_loop():
+            await admin.__aexit__(None, None, None)
+
+    async def call(self, ask: Callable[[AdminClient], Awaitable[Answer]], timeout_s: float = CALL_TIMEOUT_S) -> Answer:
+        """One call with a deadline. Raises what the client raises, and TimeoutError."""
+        admin = await self.admin()
+        async with asyncio.timeout(timeout_s):
+            return await ask(admin)
+
+    async def call_broker(
+        self, broker: BrokerRef, ask: Callable[[AdminClient], Awaitable[Answer]], timeout_s: float = CALL_TIMEOUT_S
+    ) -> Answer:
+        """As `call`, for one broker: after a silence it gets less time, so that pages stay quick."""
+        if broker.address in self._silent:
+            timeout_s = min(timeout_s, SILENT_TIMEOUT_S)
+        try:
+            answer = await self.call(ask, timeout_s)
+        except (TimeoutError, RequestTimeout, ConnectError):
+            self._silent.add(broker.address)
+            raise
+        self._silent.discard(broker.address)
+        return answer
+
+    # ---- the cluster
+
+    async def cluster(self, *, timeout_s: float = CALL_TIMEOUT_S, max_age_s: float = CLUSTER_MAX_AGE_S) -> ClusterView:
+        """The brokers. When the name server is silent: the last known ones, with `why`. Raises ClusterUnreachable."""
+        known, now = self._cluster, self._clock()
+        if known is not None and known.why is None and now - known.at < max_age_s:
+            return known
+        try:
+            info = await self.call(lambda admin: admin.cluster_info(), timeout_s)
+        except Failure as exc:
+            why = f"name server {self.namesrv}: {explain(exc)}"
+            if known is None or not known.brokers:
+                raise ClusterUnreachable(why) from exc
+            self._cluster = replace(known, why=why)
+            return self._cluster
+        brokers = [
+            BrokerRef(name, data.broker_addrs[0], data.cluster)
+            for name, data in info.broker_addr_table.items()
+            if data.broker_addrs.get(0)
+        ]
+        self._cluster = ClusterView(tuple(sorted(brokers, key=lambda broker: broker.name)), self._clock())
+        return self._cluster
+
+    async def runtime_info(self, broker: BrokerRef, *, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, str]:
+        """The broker's own table of facts. Raises BrokerUnreachable."""
+        try:
+            return await self.call_broker(broker, lambda admin: admin.broker_runtime_info(broker.address), timeout_s)
+        except Failure as exc:
+            raise BrokerUnreachable(explain(exc)) from exc
+
+    # ---- all brokers
+
+    async def ask_brokers(
+        self,
+        brokers: Sequence[BrokerRef],
+        ask: Callable[[AdminClient, BrokerRef], Awaitable[Answer]],
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> tuple[list[tuple[BrokerRef, Answer]], list[Trouble]]:
+        """All brokers side by side: who answered what, and who did not. "No such topic" is no answer and no trouble."""
+        results = await asyncio.gather(
+            *(
+                self.call_broker(broker, lambda admin, broker=broker: ask(admin, broker), timeout_s)  # type: ignore[misc]
+                for broker in brokers
+            ),
+            return_exceptions=True,
+        )
+        answers: list[tuple[BrokerRef, Answer]] = []
+        troubles: list[Trouble] = []
+        for broker, result in zip(brokers, results, strict=True):
+            if isinstance(result, ResponseError) and result.code == ResponseCode.TOPIC_NOT_EXIST:
+                continue
+            if isinstance(result, Failure):
+                troubles.append(Trouble(broker.name, explain(result)))
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                answers.append((broker, result))
+        return answers, troubles
+
+    async def tell_brokers(
+        self, brokers: Sequence[BrokerRef], tell: Callable[[AdminClient, BrokerRef], Awaitable[object]]
+    ) -> None:
+        """A change on every broker; raises when any of them did not take it, naming it."""
+        for broker in brokers:
+            try:
+                await self.call(lambda admin, broker=broker: tell(admin, broker))  # type: ignore[misc]
+            except ResponseError as exc:
+                raise Refused(f"{broker.name}: {explain(exc)}") from exc
+            except Failure as exc:
+                raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc
+
+
+def own_names(cluster: ClusterView) -> frozenset[str]:
+    """Clusters and brokers have topics of their own name."""
+    return frozenset({broker.name for broker in cluster.brokers} | {broker.cluster for broker in cluster.brokers})

@@ -1,0 +1,257 @@
+"""The gateway's consumer groups: list, one whole, moving one elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from dashboard.cluster.cluster_calls import CALLS_AT_ONCE, Failure
+from dashboard.cluster.failures import BrokerUnreachable, GroupNotFound, Refused, TopicNotFound, explain
+from dashboard.cluster.group_values import (
+    ClientRow,
+    GroupDetail,
+    GroupRow,
+    GroupSettings,
+    QueuePlace,
+    ResetPlan,
+    known_lag_ms,
+    worst_lag_ms,
+)
+from dashboard.cluster.topics import TopicCalls
+from dashboard.cluster.values import BrokerRef, TopicDetail, Trouble
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.errors import ConfigError, ResponseError, RouteNotFound
+from gantrymq.message.model import MessageQueue
+from gantrymq.remoting.bodies import ConsumerConnection, ConsumeStats, SubscriptionGroupConfig
+from gantrymq.remoting.codes import ResponseCode
+
+GROUPS_SHOWN_MAX = 100
+OWNERS_ASKED_MAX = 16  # members asked which queues they hold
+OWNER_TIMEOUT_S = 1.0
+RESET_TIMEOUT_S = 15.0  # running consumers are told one by one
+
+Place = tuple[ConsumeStats, dict[str, dict[int, int]]]
+
+
+class GroupCalls(TopicCalls):
+    """What pages and REST ask about consumer groups."""
+
+    async def group_names(self) -> tuple[dict[str, list[GroupSettings]], list[Trouble]]:
+        """Every group's settings by broker, sorted by name."""
+        cluster = await self.cluster()
+        answers, troubles = await self.ask_brokers(
+            cluster.brokers, lambda admin, broker: admin.subscription_groups(broker.address)
+        )
+        found: dict[str, list[GroupSettings]] = {}
+        for broker, table in answers:
+            for name, config in table.subscription_group_table.items():
+                found.setdefault(name, []).append(_settings(broker.name, config))
+        return dict(sorted(found.items())), troubles
+
+    async def group_rows(self, names: Sequence[str], settings: dict[str, list[GroupSettings]]) -> list[GroupRow]:
+        """The groups with their figures, in the order given."""
+        cluster = await self.cluster()
+        return await self._rows(names, None, cluster.brokers, settings)
+
+    async def topic_groups(self, detail: TopicDetail) -> tuple[list[GroupRow], list[Trouble]]:
+        """The consumer groups that have offsets of this topic or read it now, the furthest behind first."""
+        brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
+        answers, troubles = await self.ask_brokers(
+            brokers, lambda admin, broker: admin.topic_groups(broker.address, detail.name)
+        )
+        names = sorted({name for _, groups in answers for name in groups})[:GROUPS_SHOWN_MAX]
+        settings, _ = await self.group_names() if names else ({}, [])
+        rows = await self._rows(names, detail.name, brokers, settings)
+        return sorted(rows, key=lambda row: (-(row.lag if row.lag is not None else -1), row.name)), troubles
+
+    async def group(self, name: str) -> GroupDetail:
+        """One group whole. Raises GroupNotFound when every broker answered and none knows it."""
+        cluster = await self.cluster()
+        all_settings, troubles = await self.group_names()
+        settings = all_settings.get(name, [])
+        if not settings:
+            if troubles:
+                raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
+            raise GroupNotFound(f"There is no consumer group {name}.")
+        holders = [broker for broker in cluster.brokers if broker.name in {item.broker_name for item in settings}]
+        (places, more), (members, even_more) = await asyncio.gather(
+            self.ask_brokers(holders, lambda admin, broker: _place(admin, broker, name)),
+            self.ask_brokers(holders, lambda admin, broker: _members(admin, broker, name)),
+        )
+        owners = await self._owners(name, members)
+        known = {trouble.what: trouble for trouble in (*even_more, *more, *troubles)}
+        return GroupDetail(
+            name=name,
+            settings=tuple(settings),
+            queues=tuple(_queue_places(name, places, owners)),
+            clients=tuple(_clients(members)),
+            subscriptions=_subscriptions(members),
+            parties=next((tuple(found.disagreement) for _, found in members if found.disagreement), ()),
+            message_model=next((found.message_model for _, found in members if found.connection_set), ""),
+            consume_rate=None if more else sum(stats.consume_tps for _, (stats, _) in places),
+            at=self._clock(),
+            troubles=tuple(known.values()),
+        )
+
+    # ---- moving
+
+    async def plan_reset(self, group: str, topic: str, timestamp_ms: int, offset: int | None) -> ResetPlan:
+        """What a reset would do; nothing is changed. Raises TopicNotFound, Refused, BrokerUnreachable."""
+        try:
+            moves = await self.call(lambda admin: admin.plan_reset(group, topic, timestamp_ms, offset=offset))
+            members = await self.call(lambda admin: admin.members(group))
+        except RouteNotFound as exc:
+            raise TopicNotFound(f"There is no topic {topic}.") from exc
+        except ResponseError as exc:
+            raise Refused(explain(exc)) from exc
+        except Failure as exc:
+            raise BrokerUnreachable(explain(exc)) from exc
+        return ResetPlan(group, topic, tuple(moves), timestamp_ms, offset is not None, members.is_online)
+
+    async def reset(self, plan: ResetPlan) -> bool:
+        """Do it; True when running consumers were told, False when the offsets were written. Raises Refused."""
+        try:
+            return await self.call(
+                lambda admin: admin.reset_everywhere(
+                    plan.group, plan.topic, plan.timestamp_ms, plan.moves, by_offset=plan.by_offset
+                ),
+                RESET_TIMEOUT_S,
+            )
+        except (ResponseError, ConfigError) as exc:
+            raise Refused(explain(exc)) from exc
+        except Failure as exc:
+            raise BrokerUnreachable(f"perhaps only some queues were moved: {explain(exc)}") from exc
+
+    # ---- helpers
+
+    async def _rows(
+        self,
+        names: Sequence[str],
+        topic: str | None,
+        brokers: Sequence[BrokerRef],
+        settings: dict[str, list[GroupSettings]],
+    ) -> list[GroupRow]:
+        gate = asyncio.Semaphore(CALLS_AT_ONCE)
+
+        async def one(name: str) -> GroupRow:
+            async with gate:
+                return await self._row(name, topic, brokers, settings.get(name, ()))
+
+        return list(await asyncio.gather(*(one(name) for name in names)))
+
+    async def _row(
+        self, group: str, topic: str | None, brokers: Sequence[BrokerRef], settings: Sequence[GroupSettings]
+    ) -> GroupRow:
+        (stats, troubles), (members, silent) = await asyncio.gather(
+            self.ask_brokers(brokers, lambda admin, broker: admin.consume_stats(broker.address, group, topic)),
+            self.ask_brokers(brokers, lambda admin, broker: _members(admin, broker, group)),
+        )
+        member_count = None if silent else len({one.client_id for _, c in members for one in c.connection_set})
+        disagrees = any(found.disagreement for _, found in members)
+        is_suspended = any(not item.consume_enable for item in settings)
+        if troubles:
+            why = f"{troubles[0].what}: {troubles[0].reason}"
+            return GroupRow(group, None, None, 0, member_count, disagrees, is_suspended, why)
+        places = [place for _, table in stats for place in table.offset_table.values()]
+        lags = [max(0, place.broker_offset - max(place.consumer_offset, 0)) for place in places]
+        times = [known_lag_ms(lag, place.lag_ms) for lag, place in zip(lags, places, strict=True)]
+        return GroupRow(
+            group,
+            sum(lags) if places else None,
+            worst_lag_ms(zip(lags, times, strict=True)),
+            max((place.last_timestamp for place in places), default=0),
+            member_count,
+            disagrees,
+            is_suspended,
+            None if places else "it has no place in any queue yet",
+        )
+
+    async def _owners(
+        self, group: str, members: Sequence[tuple[BrokerRef, ConsumerConnection]]
+    ) -> dict[MessageQueue, str]:
+        """Queue to the client that holds it, as the members say; those that don't answer soon are left out."""
+        asked = {one.client_id: broker for broker, found in members for one in found.connection_set}
+
+        async def ask(client_id: str, broker: BrokerRef) -> dict[str, Any]:
+            try:
+                return await self.call(
+                    lambda admin: admin.running_info(broker.address, group, client_id), OWNER_TIMEOUT_S
+                )
+            except Failure:  # not a trouble of the page: its owner column says "—"
+                return {}
+
+        some = list(asked.items())[:OWNERS_ASKED_MAX]
+        infos = await asyncio.gather(*(ask(client_id, broker) for client_id, broker in some))
+        return {
+            queue: client_id
+            for (client_id, _), info in zip(some, infos, strict=True)
+            for queue in (info.get("mqTable") or {})
+            if isinstance(queue, MessageQueue)
+        }
+
+
+async def _place(admin: AdminClient, broker: BrokerRef, group: str) -> Place:
+    return await asyncio.gather(admin.consume_stats(broker.address, group), admin.all_consumer_offsets(broker.address))  # type: ignore[return-value]
+
+
+async def _members(admin: AdminClient, broker: BrokerRef, group: str) -> ConsumerConnection:
+    """Who consumes at this broker; nobody is no failure."""
+    try:
+        return await admin.consumer_connections(broker.address, group)
+    except ResponseError as exc:
+        if exc.code == ResponseCode.CONSUMER_NOT_ONLINE:
+            return ConsumerConnection()
+        raise
+
+
+def _queue_places(
+    group: str, places: Sequence[tuple[BrokerRef, Place]], owners: dict[MessageQueue, str]
+) -> list[QueuePlace]:
+    rows = []
+    for broker, (stats, offsets) in places:
+        for queue, place in stats.offset_table.items():
+            written = offsets.get(f"{queue.topic}@{group}", {}).get(queue.queue_id)
+            lag = None if written is None else max(place.broker_offset - written, 0)
+            rows.append(
+                QueuePlace(
+                    topic=queue.topic,
+                    broker_name=broker.name,
+                    queue_id=queue.queue_id,
+                    broker_offset=place.broker_offset,
+                    consumer_offset=written,
+                    lag_ms=known_lag_ms(lag, place.lag_ms),
+                    last_consumed_ms=place.last_timestamp,
+                    owner=owners.get(MessageQueue(queue.topic, broker.name, queue.queue_id)),
+                )
+            )
+    return sorted(rows, key=lambda row: (row.is_retry, row.topic, row.broker_name, row.queue_id))
+
+
+def _clients(members: Sequence[tuple[BrokerRef, ConsumerConnection]]) -> list[ClientRow]:
+    found: dict[str, ClientRow] = {}
+    for broker, connection in members:
+        for one in connection.connection_set:
+            known = found.get(one.client_id)
+            brokers = (*known.brokers, broker.name) if known else (broker.name,)
+            found[one.client_id] = ClientRow(one.client_id, one.client_addr, one.language, brokers)
+    return sorted(found.values(), key=lambda row: row.client_id)
+
+
+def _subscriptions(members: Sequence[tuple[BrokerRef, ConsumerConnection]]) -> tuple[tuple[str, str, str], ...]:
+    wanted = {
+        (topic, data.sub_string, data.expression_type)
+        for _, connection in members
+        for topic, data in connection.subscription_table.items()
+    }
+    return tuple(sorted(wanted))
+
+
+def _settings(broker_name: str, config: SubscriptionGroupConfig) -> GroupSettings:
+    return GroupSettings(
+        broker_name,
+        config.consume_enable,
+        config.consume_broadcast_enable,
+        config.retry_max_times,
+        config.retry_queue_nums,
+    )

@@ -1,0 +1,149 @@
+"""The gateway's messages: send one, look at the newest, find by key, follow what arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from dashboard.cluster import browse
+from dashboard.cluster.cluster_calls import CALLS_AT_ONCE, Failure
+from dashboard.cluster.failures import BrokerUnreachable, NotAllowed, Refused, TopicNotFound, explain
+from dashboard.cluster.topics import TopicCalls
+from dashboard.cluster.values import BrokerRef, MessagePage, QueueRow, TopicDetail, Trouble
+from gantrymq.client.results import SendResult
+from gantrymq.errors import MessageRejected, ResponseError
+from gantrymq.message.model import Message, MessageExt
+from gantrymq.message.topics import may_clients_send_to
+from gantrymq.remoting.bodies import PERM_WRITE
+
+
+class MessageCalls(TopicCalls):
+    """What pages and sockets ask about messages."""
+
+    async def send(
+        self, message: Message, *, broker_name: str | None = None, queue_id: int | None = None
+    ) -> SendResult:
+        """Send one message, to a writable queue of our choice unless told. Raises NotAllowed, Refused."""
+        if not may_clients_send_to(message.topic):
+            raise NotAllowed(f"{message.topic} takes no messages from clients.")
+        detail = await self.topic(message.topic)
+        writable = [
+            item
+            for item in detail.settings
+            if item.perm & PERM_WRITE and item.write_queues and broker_name in (None, item.broker_name)
+        ]
+        if not writable:
+            raise Refused(f"{message.topic} has no writable queue there.")
+        # The emptiest broker first, then a queue in turn: test messages spread as a producer's would.
+        turn = detail.put_total
+        target = writable[turn % len(writable)]
+        queue = queue_id if queue_id is not None else (turn // len(writable)) % target.write_queues
+        if queue >= target.write_queues:
+            raise Refused(f"{target.broker_name} has queues 0 to {target.write_queues - 1}.")
+        address = detail.addresses[target.broker_name]
+        try:
+            return await self.call(
+                lambda admin: admin.send_message(address, message, queue, broker_name=target.broker_name)
+            )
+        except (ResponseError, MessageRejected) as exc:
+            raise Refused(explain(exc)) from exc
+        except Failure as exc:
+            raise BrokerUnreachable(f"{target.broker_name}: {explain(exc)}") from exc
+
+    async def newest_messages(
+        self, detail: TopicDetail, *, limit: int, before: dict[str, int] | None = None, queue: str | None = None
+    ) -> MessagePage:
+        """The newest messages over all queues, or those older than the cursor `before` (queue key to offset)."""
+        started = time.perf_counter()
+        spans = browse.spans(detail.queues, limit, before or {}, queue)
+        gate = asyncio.Semaphore(CALLS_AT_ONCE)
+        troubles: list[Trouble] = []
+
+        async def read(span: browse.Span) -> browse.Read:
+            async with gate:
+                try:
+                    messages = await self._pull_span(detail, span)
+                except Failure as exc:
+                    troubles.append(Trouble(f"{span.broker_name} queue {span.queue_id}", explain(exc)))
+                    messages = []
+                return browse.Read(span, messages)
+
+        reads = await asyncio.gather(*(read(span) for span in spans))
+        messages, reached = browse.merge(reads, limit)
+        older = browse.next_cursor(detail.queues, before or {}, reached) if messages else None
+        return MessagePage(
+            messages=tuple(messages),
+            older=browse.write_cursor(older) if older else None,
+            scanned=sum(len(item.messages) for item in reads),
+            took_ms=(time.perf_counter() - started) * 1000,
+            at=self._clock(),
+            troubles=tuple(detail.troubles) + tuple(troubles),
+        )
+
+    async def messages_by_key(self, detail: TopicDetail, key: str, *, limit: int) -> MessagePage:
+        """The messages with this key (or unique id), newest first, from the brokers' index."""
+        started = time.perf_counter()
+        end_ms = int(self._clock() * 1000) + 60_000
+        brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
+        answers, troubles = await self.ask_brokers(
+            brokers, lambda admin, broker: admin.query_message(broker.address, detail.name, key, limit, 0, end_ms)
+        )
+        found = [_named(message, broker.name) for broker, messages in answers for message in messages]
+        found.sort(key=browse.newest_first)
+        return MessagePage(
+            tuple(found[:limit]), None, len(found), (time.perf_counter() - started) * 1000, self._clock(),
+            tuple(detail.troubles) + tuple(troubles),
+        )  # fmt: skip
+
+    async def message(self, topic: str, broker_name: str, queue_id: int, queue_offset: int) -> MessageExt:
+        """One message by its place. Raises TopicNotFound when it is not (or no longer) there."""
+        cluster = await self.cluster()
+        broker = cluster.named(broker_name)
+        if broker is None:
+            raise TopicNotFound(f"There is no broker {broker_name}.")
+        try:
+            messages, *_ = await self.call(
+                lambda admin: admin.pull_messages(broker.address, topic, queue_id, queue_offset, 1)
+            )
+        except ResponseError as exc:
+            raise TopicNotFound(explain(exc)) from exc
+        except Failure as exc:
+            raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
+        for message in messages:
+            if message.queue_offset == queue_offset:
+                return _named(message, broker_name)
+        raise TopicNotFound(f"Queue {queue_id} of {broker_name} no longer holds offset {queue_offset}.")
+
+    async def pull_new(self, topic: str, queue: QueueRow, since: int, limit: int, timeout_s: float) -> list[MessageExt]:
+        """Messages of one queue from offset `since` on; for the live tail. Raises what the client raises."""
+        cluster = await self.cluster(max_age_s=5.0)
+        broker = cluster.named(queue.broker_name)
+        if broker is None:
+            return []
+        messages, *_ = await self.call(
+            lambda admin: admin.pull_messages(broker.address, topic, queue.queue_id, since, limit), timeout_s
+        )
+        return [_named(message, broker.name) for message in messages]
+
+    async def _pull_span(self, detail: TopicDetail, span: browse.Span) -> list[MessageExt]:
+        """The messages of one span of a queue; a broker hands out a limited number of bytes a time, so in rounds."""
+        messages: list[MessageExt] = []
+        position = span.start
+        for _ in range(browse.ROUNDS_MAX):
+            if position >= span.end:
+                break
+            address = detail.addresses[span.broker_name]
+            wanted = span.end - position
+            pulled, next_offset, *_ = await self.call(
+                lambda admin, a=address, p=position, w=wanted: admin.pull_messages(a, detail.name, span.queue_id, p, w)  # type: ignore[misc]
+            )
+            messages += [_named(message, span.broker_name) for message in pulled if message.queue_offset < span.end]
+            if next_offset <= position:
+                break
+            position = next_offset
+        return messages
+
+
+def _named(message: MessageExt, broker_name: str) -> MessageExt:
+    message.broker_name = broker_name
+    return message

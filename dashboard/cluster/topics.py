@@ -1,0 +1,267 @@
+"""The gateway's topics: list, one whole; create, change, delete."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from dashboard.cluster import units
+from dashboard.cluster.cluster_calls import CALL_TIMEOUT_S, CALLS_AT_ONCE, ClusterCalls, Failure, own_names
+from dashboard.cluster.failures import BrokerUnreachable, NotAllowed, Refused, TopicExists, TopicNotFound, explain
+from dashboard.cluster.values import (
+    BrokerRef,
+    ClusterView,
+    QueueRow,
+    Reading,
+    TopicDetail,
+    TopicFigures,
+    TopicListing,
+    TopicRow,
+    TopicSettings,
+    Trouble,
+    topic_kind,
+)
+from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, without_effect
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig, TopicStatsTable
+from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
+
+FIGURES_MAX_AGE_S = 4.0
+
+
+class TopicCalls(ClusterCalls):
+    """What pages and REST ask about topics."""
+
+    def __init__(
+        self,
+        namesrv: str,
+        *,
+        tls: TlsConfig | None = None,
+        credentials: Credentials | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(namesrv, tls=tls, credentials=credentials, clock=clock)
+        self._figures: dict[str, Reading[TopicFigures]] = {}
+        self._tables: dict[str, tuple[float, dict[str, TopicConfig]]] = {}  # last known topics of each broker
+
+    # ---- reading
+
+    async def topics(self) -> TopicListing:
+        """All topics of all brokers, by name; figures only where they are known already (see `with_figures`)."""
+        cluster = await self.cluster()
+        tables, troubles = await self._topic_tables(cluster)
+        if cluster.why:
+            troubles.append(Trouble("name server", cluster.why))
+        clusters_own = own_names(cluster)
+        found: dict[str, list[TopicSettings]] = {}
+        for broker, table in tables:
+            for name, config in table.items():
+                found.setdefault(name, []).append(_settings(broker.name, config))
+        rows = [
+            TopicRow(name, topic_kind(name, clusters_own), tuple(settings), self._figures.get(name))
+            for name, settings in sorted(found.items())
+        ]
+        self._forget_figures_but(found)
+        return TopicListing(tuple(rows), self._clock(), tuple(troubles))
+
+    async def with_figures(self, rows: Sequence[TopicRow], *, max_age_s: float = FIGURES_MAX_AGE_S) -> list[TopicRow]:
+        """The same rows with figures no older than asked; only those that are missing or old are read."""
+        cluster = await self.cluster()
+        gate = asyncio.Semaphore(CALLS_AT_ONCE)
+
+        async def fill(row: TopicRow) -> TopicRow:
+            known = self._figures.get(row.name)
+            if known is not None and known.value is not None and self._clock() - known.at < max_age_s:
+                return replace(row, figures=known)
+            async with gate:
+                return replace(row, figures=await self._read_figures(row, cluster))
+
+        return list(await asyncio.gather(*(fill(row) for row in rows)))
+
+    async def topic(self, name: str) -> TopicDetail:
+        """One topic whole. Raises TopicNotFound when every broker answered and none has it."""
+        cluster = await self.cluster()
+        tables, troubles = await self._topic_tables(cluster)
+        holders = [(broker, table[name]) for broker, table in tables if name in table]
+        if not holders:
+            if troubles:
+                raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
+            raise TopicNotFound(f"There is no topic {name}.")
+        stats, more_troubles = await self.ask_brokers(
+            [broker for broker, _ in holders], lambda admin, broker: admin.topic_stats(broker.address, name)
+        )
+        queues = [row for broker, table in stats for row in _queue_rows(broker.name, table)]
+        return TopicDetail(
+            name=name,
+            kind=topic_kind(name, own_names(cluster)),
+            settings=tuple(_settings(broker.name, config) for broker, config in holders),
+            queues=tuple(sorted(queues, key=lambda row: (row.broker_name, row.queue_id))),
+            addresses={broker.name: broker.address for broker, _ in holders},
+            at=self._clock(),
+            troubles=tuple(troubles + more_troubles),
+        )
+
+    async def topic_queues(self, name: str, *, timeout_s: float = CALL_TIMEOUT_S) -> tuple[QueueRow, ...]:
+        """Only the queues' extents, for the live tail. Raises BrokerUnreachable: half of the queues would be wrong."""
+        cluster = await self.cluster(timeout_s=timeout_s, max_age_s=5.0)
+        stats, troubles = await self.ask_brokers(
+            cluster.brokers, lambda admin, broker: admin.topic_stats(broker.address, name), timeout_s
+        )
+        if troubles:
+            raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
+        return tuple(row for broker, table in stats for row in _queue_rows(broker.name, table))
+
+    # ---- writing
+
+    async def create_topic(self, name: str, *, queues: int, perm: int = PERM_READ | PERM_WRITE, order: bool = False,
+                           retention_ms: int | None = None, retention_messages: int | None = None,
+                           broker_names: Iterable[str] = ()) -> None:  # fmt: skip
+        """Create on the named brokers, on all when none is named. Raises TopicExists, NotAllowed, Refused."""
+        cluster = await self.cluster()
+        if topic_kind(name, own_names(cluster)) == "system":
+            raise NotAllowed(f"{name} is a name of the cluster itself.")
+        if any(row.name == name for row in (await self.topics()).rows):
+            raise TopicExists(f"The topic {name} exists already.")
+        wanted = set(broker_names)
+        targets = [broker for broker in cluster.brokers if not wanted or broker.name in wanted]
+        if not targets:
+            raise Refused("No broker is registered, so there is nowhere to create a topic.")
+        kept = {RETENTION_MS: retention_ms, RETENTION_MESSAGES: retention_messages}
+        config = TopicConfig(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+            order=order,
+            attributes={key: str(value) for key, value in kept.items() if value} or None,
+        )
+        await self.tell_brokers(targets, lambda admin, broker: admin.create_topic(broker.address, config))
+
+    async def update_topic(self, name: str, *, read_queues: int | None = None, write_queues: int | None = None,
+                           perm: int | None = None, order: bool | None = None, retention_ms: int | None = None,
+                           retention_messages: int | None = None) -> None:  # fmt: skip
+        """Change what is given on every broker that holds the topic; the rest stays as it is there. A retention of 0
+        takes the topic's own away."""
+        cluster = await self.cluster()
+        if topic_kind(name, own_names(cluster)) == "system":
+            raise NotAllowed(f"{name} is a topic of the cluster itself.")
+        detail = await self.topic(name)
+
+        def config_for(broker: BrokerRef) -> TopicConfig:
+            now = next(item for item in detail.settings if item.broker_name == broker.name)
+            return TopicConfig(
+                topic_name=name,
+                read_queue_nums=now.read_queues if read_queues is None else read_queues,
+                write_queue_nums=now.write_queues if write_queues is None else write_queues,
+                perm=now.perm if perm is None else perm,
+                order=now.order if order is None else order,
+                attributes=_retention_changes(now, retention_ms, retention_messages),
+            )
+
+        targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
+        await self.tell_brokers(targets, lambda admin, broker: admin.create_topic(broker.address, config_for(broker)))
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete on every broker, then from the name server. Raises TopicNotFound, NotAllowed."""
+        detail = await self.topic(name)
+        if detail.kind == "system":
+            raise NotAllowed(f"{name} is a topic of the cluster itself.")
+        cluster = await self.cluster()
+        targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
+        await self.tell_brokers(targets, lambda admin, broker: admin.delete_topic(broker.address, name))
+        self._figures.pop(name, None)
+        try:
+            await self.call(lambda admin: admin.delete_topic_in_namesrv(name))
+        except Failure as exc:
+            raise Refused(f"Deleted on the brokers, but not from the name server: {explain(exc)}") from exc
+
+    # ---- helpers
+
+    async def _topic_tables(
+        self, cluster: ClusterView
+    ) -> tuple[list[tuple[BrokerRef, dict[str, TopicConfig]]], list[Trouble]]:
+        """Every broker's topics; of a silent broker the last known ones, and a trouble that says how old they are."""
+        answers, troubles = await self.ask_brokers(
+            cluster.brokers, lambda admin, broker: admin.topic_configs(broker.address)
+        )
+        now = self._clock()
+        tables = [(broker, wrapper.topic_config_table) for broker, wrapper in answers]
+        for broker, table in tables:
+            self._tables[broker.name] = (now, table)
+        for index, trouble in enumerate(troubles):
+            silent = cluster.named(trouble.what)
+            if silent is not None and silent.name in self._tables:
+                read_at, table = self._tables[silent.name]
+                tables.append((silent, table))
+                age = units.ago(read_at, now)
+                troubles[index] = replace(trouble, reason=f"{trouble.reason}; its topics as they were {age}")
+        return tables, troubles
+
+    async def _read_figures(self, row: TopicRow, cluster: ClusterView) -> Reading[TopicFigures]:
+        brokers = [broker for broker in cluster.brokers if broker.name in row.brokers]
+        stats, troubles = await self.ask_brokers(
+            brokers, lambda admin, broker: admin.topic_stats(broker.address, row.name)
+        )
+        now = self._clock()
+        before = self._figures.get(row.name)
+        if troubles:
+            reading = Reading(before.value if before else None, before.at if before else now, str(troubles[0].reason))
+        else:
+            queues = [queue for broker, table in stats for queue in _queue_rows(broker.name, table)]
+            reading = Reading(_figures(queues, now, before), now)
+        self._figures[row.name] = reading
+        return reading
+
+    def _forget_figures_but(self, names: Iterable[str]) -> None:
+        living = set(names)
+        for name in [known for known in self._figures if known not in living]:
+            del self._figures[name]
+
+
+def _settings(broker_name: str, config: TopicConfig) -> TopicSettings:
+    attributes = config.attributes or {}
+    return TopicSettings(
+        broker_name,
+        config.read_queue_nums,
+        config.write_queue_nums,
+        config.perm,
+        bool(config.order),
+        _limit(config, RETENTION_MS),
+        _limit(config, RETENTION_MESSAGES),
+        tuple(f"{name}={attributes[name]}" for name in without_effect(attributes)),
+    )
+
+
+def _limit(config: TopicConfig, name: str) -> int | None:
+    text = (config.attributes or {}).get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+def _retention_changes(now: TopicSettings, retention_ms: int | None, messages: int | None) -> dict[str, str] | None:
+    """The attributes to send: a name with "-" before it takes the topic's own away. None: nothing changes."""
+    wanted = ((RETENTION_MS, now.retention_ms, retention_ms), (RETENTION_MESSAGES, now.retention_messages, messages))
+    changes: dict[str, str] = {}
+    for name, known, value in wanted:
+        if value:
+            changes[name] = str(value)
+        elif value == 0 and known is not None:
+            changes[f"-{name}"] = ""
+    return changes or None
+
+
+def _queue_rows(broker_name: str, table: TopicStatsTable) -> list[QueueRow]:
+    return [
+        QueueRow(broker_name, queue.queue_id, offset.min_offset, offset.max_offset, offset.last_update_timestamp)
+        for queue, offset in table.offset_table.items()
+    ]
+
+
+def _figures(queues: Sequence[QueueRow], now: float, before: Reading[TopicFigures] | None) -> TopicFigures:
+    put_total = sum(queue.max_offset for queue in queues)
+    in_rate = None
+    if before is not None and before.value is not None and now > before.at and put_total >= before.value.put_total:
+        in_rate = (put_total - before.value.put_total) / (now - before.at)
+    last_write_ms = max((queue.last_write_ms for queue in queues), default=0)
+    return TopicFigures(sum(queue.stored for queue in queues), put_total, last_write_ms, in_rate)

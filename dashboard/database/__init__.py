@@ -1,0 +1,1 @@
+"""The dashboard's database, whatever its state."""

@@ -1,0 +1,229 @@
+"""The dashboard's database, whatever its state: brokers never wait for it, pages say what is the matter.
+
+`prepare` runs at each start beside the workers' start: it looks, sets a damaged file aside and goes on from the last
+good copy, brings the tables up to date. What it can't mend stands in `state.why`, and each page answers 503 with that
+sentence. `DatabaseCare` tries again until it works, and makes the copies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from asgiref.sync import sync_to_async
+from django.apps import apps
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connection, connections
+from django.db.migrations.exceptions import InconsistentMigrationHistory
+from django.db.migrations.executor import MigrationExecutor
+
+from dashboard.database.files import Damaged, DatabaseFiles, Trouble, trouble_of
+from dashboard.status.problems import Level, Problem
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+COPY_EVERY_S = 24 * 3600.0
+COPY_AGAIN_S = 600.0  # after one that failed
+TOLD_S = 7 * 24 * 3600.0  # how long the Overview says that a database was set aside
+OPENING = "The dashboard's database is being opened. Try again in a moment."
+LOCKED = "Another program holds the dashboard's database. Close what has it open; this page works again by itself."
+
+
+class NotUsable(Exception):
+    """The sentence for whoever looks at a page."""
+
+
+@dataclass(slots=True)
+class DatabaseState:
+    """What pages and checks need to know."""
+
+    why: str = ""  # no page can be shown; "" when all is well
+    copy_failed: str = ""
+    set_aside: str = ""  # what this process did about damage, in a sentence
+
+    def noticed(self, exc: DatabaseError) -> str:
+        """A request met this error: the sentence for its answer. The next ones are spared the wait."""
+        if trouble_of(exc) is Trouble.DAMAGED:
+            self.why = "The dashboard's database is damaged. It is being made anew from its last good copy."
+        else:
+            self.why = _sentence(exc)
+        return self.why
+
+
+state = DatabaseState()
+
+
+def prepare() -> None:
+    """Make the database usable, or say in `state.why` why it is not. Blocking; raises nothing about the database."""
+    try:
+        _open_or_mend(_files())
+    except NotUsable as exc:
+        _tell(str(exc))
+    except (sqlite3.Error, DatabaseError, OSError) as exc:
+        _tell(_sentence(exc))
+    else:
+        state.why = ""
+    finally:
+        connection.close()  # this thread's own
+
+
+def copy_now() -> None:
+    """Make a copy; one that fails is told on the Overview. Blocking."""
+    try:
+        copy = _files().copy()
+    except (Damaged, sqlite3.Error, OSError) as exc:
+        state.copy_failed = str(exc)
+        logger.warning("database not copied", extra={"event": "database_not_copied", "reason": str(exc)})
+    else:
+        state.copy_failed = ""
+        logger.info("database copied", extra={"event": "database_copied", "copy": copy.name})
+
+
+def problems(now: float) -> list[Problem]:
+    """What a person has to know of the database, while it works."""
+    found = []
+    for aside in _files().set_aside_files()[:1]:
+        if now - aside.lstat().st_ctime < TOLD_S:
+            found.append(
+                Problem(
+                    Level.WARN,
+                    "The dashboard's database was damaged",
+                    f"{state.set_aside or 'It was set aside'}: dashboard/{aside.name}",
+                    "Accounts, tokens and report runs changed since then may be missing. Remove the file when you are "
+                    "done with it.",
+                )
+            )
+    if state.copy_failed:
+        found.append(
+            Problem(
+                Level.WARN,
+                "The dashboard's database can't be copied",
+                state.copy_failed,
+                "Look at the disk's space and the folder's rights; it tries again.",
+            )
+        )
+    return found
+
+
+class DatabaseCare:
+    """The service: makes an unusable database usable as soon as that is possible, and copies a usable one each day."""
+
+    def __init__(self, on_usable: Callable[[bool], None] = lambda _: None) -> None:
+        self._on_usable = on_usable  # called in a thread when it works again; True: it is another one
+        self._tried_at = 0.0
+
+    async def run(self) -> None:
+        while True:
+            if state.why:
+                await self.mend()
+            elif self._is_copy_due():
+                self._tried_at = time.time()
+                await asyncio.to_thread(copy_now)
+            await asyncio.sleep(LOOK_S)
+
+    async def mend(self) -> None:
+        before = state.set_aside
+        await asyncio.to_thread(prepare)
+        if not state.why:
+            await sync_to_async(connections.close_all)()  # those of the pages' thread: they may know another file
+            await asyncio.to_thread(self._on_usable, state.set_aside != before)
+            logger.warning("database works again", extra={"event": "database_works_again"})
+
+    def _is_copy_due(self) -> bool:
+        now, copied_at = time.time(), _files().copied_at()
+        return now - (copied_at or 0.0) > COPY_EVERY_S and now - self._tried_at > COPY_AGAIN_S
+
+
+def _files() -> DatabaseFiles:
+    return DatabaseFiles(Path(str(settings.DATABASES["default"]["NAME"])))
+
+
+def _open_or_mend(files: DatabaseFiles) -> None:
+    """Try the database, then each of its copies, then an empty one."""
+    damage = _damage_of(files)
+    if not damage:
+        return
+    aside = files.set_aside()
+    for copy in files.copies():
+        if files.put_back(copy) and not _damage_of(files):
+            _tell_set_aside(aside, damage, f"made anew from the copy {copy.name}")
+            return
+        files.remove()
+    if damage_of_new := _damage_of(files):
+        raise NotUsable(f"A new database of the dashboard can't be made: {damage_of_new}.")
+    _tell_set_aside(aside, damage, "begun anew, without accounts: there was no good copy")
+
+
+def _damage_of(files: DatabaseFiles) -> str:
+    """Open it and bring its tables up to date. Returns what is damaged, "" for nothing. Other trouble is raised."""
+    try:
+        files.examine()
+        has_changed = _migrate(files)
+        _check_tables()
+    except Damaged as exc:
+        return str(exc)
+    except (InconsistentMigrationHistory, LookupError) as exc:
+        return str(exc)
+    except (sqlite3.Error, DatabaseError) as exc:
+        if trouble_of(exc) is not Trouble.DAMAGED:
+            raise
+        return str(exc)
+    finally:
+        connection.close()  # the file behind it may be another one next
+    if has_changed:
+        copy_now()
+    return ""
+
+
+def _migrate(files: DatabaseFiles) -> bool:
+    """Bring the tables up to date, from a copy if they are old. Looking first is five times as fast as the command."""
+    executor = MigrationExecutor(connection)
+    applied = set(executor.loader.applied_migrations or ())
+    ours = {app.label for app in apps.get_app_configs()}
+    newer = sorted(f"{label}.{name}" for label, name in applied - set(executor.loader.disk_migrations or ()))
+    if newer := [name for name in newer if name.partition(".")[0] in ours]:
+        raise NotUsable(
+            f"The dashboard's database was written by a newer version of GantryMQ ({newer[-1]}). Start that version, "
+            "or move dashboard/db.sqlite3 away to begin a new one. Brokers are not concerned."
+        )
+    if not applied and connection.introspection.table_names():
+        raise Damaged("table django_migrations is missing")
+    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        return False
+    if applied:
+        files.copy()
+    call_command("migrate", verbosity=0, interactive=False)
+    return True
+
+
+def _check_tables() -> None:
+    """The list of migrations may say more than what is there."""
+    there = set(connection.introspection.table_names())
+    if missing := sorted(model._meta.db_table for model in apps.get_models() if model._meta.db_table not in there):
+        raise Damaged(f"table {missing[0]} is missing")
+
+
+def _sentence(exc: BaseException) -> str:
+    """For trouble that is not damage."""
+    if isinstance(exc, sqlite3.Error | DatabaseError) and trouble_of(exc) is Trouble.LOCKED:
+        return LOCKED
+    return f"The dashboard's database can't be used: {exc}. Look at the disk's space and the folder's rights."
+
+
+def _tell(why: str) -> None:
+    if why != state.why:
+        logger.error("database can't be used", extra={"event": "database_unusable", "reason": why})
+    state.why = why
+
+
+def _tell_set_aside(aside: Path, damage: str, what: str) -> None:
+    state.set_aside = f"It was damaged ({damage}) and is {what}"
+    facts = {"event": "database_set_aside", "damage": damage, "file": aside.name, "outcome": what}
+    logger.error("database was damaged and is set aside", extra=facts)

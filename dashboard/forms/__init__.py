@@ -1,0 +1,1 @@
+"""What people and programs may ask for, checked in one place."""

@@ -1,0 +1,55 @@
+"""Where a consumer group shall go on: the form that the wizard and REST share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from dashboard.forms.fields import MomentField
+from dashboard.forms.requests import CalmForm
+from gantrymq.client.admin.offsets import TO_END
+
+TO_BEGIN = 0
+OFFSET_MAX = (1 << 63) - 1
+TO_CHOICES = [
+    ("end", "End: skip what waits"),
+    ("begin", "Begin: read all again"),
+    ("time", "A time"),
+    ("offset", "An offset"),
+]
+
+
+class ResetForm(CalmForm):
+    """topic, and where to. `position()` gives (timestamp in ms, offset or None)."""
+
+    topic = forms.ChoiceField(label="Topic")
+    to = forms.ChoiceField(label="Go on at", choices=TO_CHOICES, initial="end")
+    at = MomentField(
+        label="Time (UTC)", required=False,
+        help_text="For “a time”: what was stored from then on. Give a zone if it is not UTC.",
+        widget=forms.TextInput(attrs={"placeholder": "2026-11-21 07:30", "spellcheck": "false"}),
+    )  # fmt: skip
+    offset = forms.IntegerField(
+        label="Offset", required=False, min_value=0, max_value=OFFSET_MAX,
+        help_text="For “an offset”, in every queue. Queues that don't reach so far use their nearest.",
+    )  # fmt: skip
+
+    def __init__(self, *args: Any, topics: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["topic"].choices = [(name, name) for name in topics]  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("to") == "time" and cleaned.get("at") is None and "at" not in self.errors:
+            self.add_error("at", "Say which time.")
+        if cleaned.get("to") == "offset" and cleaned.get("offset") is None and "offset" not in self.errors:
+            self.add_error("offset", "Say which offset.")
+        return cleaned
+
+    def position(self) -> tuple[int, int | None]:
+        """(timestamp_ms, offset) as the gateway's plan_reset takes it."""
+        wanted = self.cleaned_data
+        if wanted["to"] == "offset":
+            return TO_END, wanted["offset"]
+        return {"end": TO_END, "begin": TO_BEGIN}.get(wanted["to"], wanted["at"]), None

@@ -1,0 +1,1 @@
+"""What every answer shares: security headers, error pages, where a request comes from."""

@@ -1,0 +1,85 @@
+"""Errors as cards: what happened, what to do. Never a stack, a path or a setting."""
+
+from __future__ import annotations
+
+import sys
+
+from django.conf import settings
+from django.db import DatabaseError, DataError, IntegrityError, ProgrammingError
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
+from django.shortcuts import render
+from django.urls import is_valid_path
+
+from dashboard.cluster.failures import GatewayError, GroupNotFound, TopicNotFound
+from dashboard.database.state import state
+
+OURS = (DataError, IntegrityError, ProgrammingError)  # what a view did wrong says nothing about the database
+TITLES = {404: "Not found", 409: "Not possible", 502: "The broker said no", 503: "The cluster does not answer"}
+
+
+def error_card(request: HttpRequest, status: int, title: str, reason: str, advice: str = "") -> HttpResponse:
+    """An error page; for a fragment only the card."""
+    template = "errors/_card.html" if request.headers.get("HX-Request") else "errors/error.html"
+    context = {"status": status, "title": title, "reason": reason, "advice": advice}
+    response = render(request, template, context, status=status)
+    if request.headers.get("HX-Request"):
+        response.headers["HX-Reswap"] = "innerHTML"
+    return response
+
+
+def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
+    """What the cluster could not do, as a page."""
+    title = TITLES.get(exc.status, "It did not work")
+    if isinstance(exc, TopicNotFound | GroupNotFound):
+        title = "No such topic" if isinstance(exc, TopicNotFound) else "No such group"
+    return error_card(request, exc.status, title, str(exc), exc.advice)
+
+
+def _plain(request: HttpRequest, status: int, title: str, reason: str) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        return JsonResponse({"detail": reason}, status=status)
+    return error_card(request, status, title, reason)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _plain(request, 400, "Not understood", "The request is not one this page understands.")
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _plain(request, 403, "Not allowed", "You may not do this.")
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    is_page = request.method in ("GET", "HEAD") and not request.path.startswith(settings.STATIC_URL)
+    if is_page and (path := _other_slash(request.path)) is not None:
+        query = request.META.get("QUERY_STRING")
+        return HttpResponsePermanentRedirect(f"{path}?{query}" if query else path)
+    return _plain(request, 404, "Not found", "There is nothing at this address.")
+
+
+def _other_slash(path: str) -> str | None:
+    """The address that was meant when only the slash at the end is wrong; None when that is no page either."""
+    other = path.rstrip("/") if path.endswith("/") else f"{path}/"
+    return other if other.startswith("/") and not other.startswith("//") and is_valid_path(other) else None
+
+
+def database_unusable(request: HttpRequest, why: str) -> HttpResponse:
+    """No page without the dashboard's own database; brokers have nothing to do with it."""
+    response = _plain(request, 503, "The dashboard can't show this", f"{why} Brokers serve on.")
+    response.headers["Retry-After"] = "5"
+    return response
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    failure = sys.exc_info()[1]  # Django calls us while it handles what was raised
+    if isinstance(failure, DatabaseError) and not isinstance(failure, OURS):
+        return database_unusable(request, state.noticed(failure))
+    return _plain(
+        request, 500, "Our fault", "Something went wrong on our side. The log of the appliance has the details."
+    )
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return _plain(
+        request, 403, "Not accepted", "This form is too old or came from elsewhere. Load the page and try again."
+    )

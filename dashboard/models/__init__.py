@@ -1,0 +1,16 @@
+"""Tables of the dashboard's database. Django looks for models here."""
+
+from dashboard.models.management import ApiToken, BookingTurn, LoginFailure, MetricSample, Role, SetupToken, User
+from dashboard.models.reports import ReportPlan, ReportRun
+
+__all__ = [
+    "ApiToken",
+    "BookingTurn",
+    "LoginFailure",
+    "MetricSample",
+    "ReportPlan",
+    "ReportRun",
+    "Role",
+    "SetupToken",
+    "User",
+]

@@ -1,0 +1,132 @@
+"""Management state: who may log in, which tokens open the API, what was measured. Messages never live here."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.core.validators import RegexValidator
+from django.db import connection, models
+from django.db.models.functions import Lower
+
+
+class Role(models.TextChoices):
+    """What an account may do, from least to most; the table of permissions stands in access.py."""
+
+    READER = "reader", "Reader"
+    OPERATOR = "operator", "Operator"
+    ADMIN = "admin", "Administrator"
+
+
+class UserManager(BaseUserManager["User"]):
+    """Creates accounts with a hashed password; finds them without regard to case."""
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(username__iexact=username or "")
+
+    async def aget_by_natural_key(self, username: str | None) -> User:
+        return await self.aget(username__iexact=username or "")
+
+    def create_user(self, username: str, password: str, role: str = Role.READER) -> User:
+        user = self.model(username=username, role=role)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+
+class User(AbstractBaseUser):
+    """A person who logs in to the dashboard. Names are unique without regard to case (stored as typed)."""
+
+    username = models.CharField(
+        max_length=64,
+        unique=True,
+        validators=[RegexValidator(r"^[\w.@+-]+\Z", "Letters, digits and . @ + - _ only.")],
+    )
+    role = models.CharField(max_length=16, choices=Role.choices, default=Role.READER)
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    USERNAME_FIELD = "username"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("username"), name="user_name_whatever_the_case")]
+
+    def __str__(self) -> str:
+        return self.username
+
+
+class SetupToken(models.Model):
+    """The one-time token that makes the first administrator. Only its SHA-256 is kept."""
+
+    token_hash = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+
+class LoginFailure(models.Model):
+    """One failed log-in, or one under way; lockout.py counts them and forgets old ones."""
+
+    account_key = models.CharField(max_length=64)  # lower case, cut
+    source = models.CharField(max_length=64)  # an address, or a known browser
+    is_known_browser = models.BooleanField(default=False)
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["account_key", "at"]),
+            models.Index(fields=["source", "at"]),
+            models.Index(fields=["at"]),
+        ]
+
+
+class BookingTurn(models.Model):
+    """One row that whoever books a try holds until he is done: counting and booking are one step."""
+
+    @classmethod
+    def take(cls) -> None:
+        """Wait for the turn; call it in a transaction. SQLite's immediate transactions take turns by themselves."""
+        if connection.features.has_select_for_update:
+            cls.objects.get_or_create(pk=1)
+            cls.objects.select_for_update().get(pk=1)
+
+
+class ApiToken(models.Model):
+    """A bearer token for /api/v1. The secret is shown once; its SHA-256 stays. Never outlives its account's rights."""
+
+    class Scope(models.TextChoices):
+        READ = "read", "Read only"
+        WRITE = "write", "Read and write"
+        CONFIG = "config", "Read, write and change brokers' settings"
+
+    name = models.CharField(max_length=64)
+    prefix = models.CharField(max_length=12)  # the readable start of the token, to recognise it in a list
+    token_hash = models.CharField(max_length=64, unique=True)
+    scope = models.CharField(max_length=8, choices=Scope.choices, default=Scope.READ)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+
+class MetricSample(models.Model):
+    """One minute of the cluster, down-sampled from the live seconds. A null was not known; it was not zero."""
+
+    at = models.DateTimeField(unique=True)  # the start of the minute
+    in_rate = models.FloatField(null=True)  # messages per second, mean
+    in_rate_max = models.FloatField(null=True)
+    out_rate = models.FloatField(null=True)
+    out_rate_max = models.FloatField(null=True)
+    stored_messages = models.BigIntegerField(null=True)  # at the end of the minute
+    disk_ratio = models.FloatField(null=True)  # 0…1, the fullest broker
+    brokers_answering = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["at"]

@@ -1,0 +1,1 @@
+"""Historical reports: the schedule that starts runs, and their pages."""

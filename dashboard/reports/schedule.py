@@ -1,0 +1,230 @@
+"""Starts report runs: those that plans make due and those that people ask for, one at a time, each as a process of
+its own.
+
+The tables are the queue, so nothing is lost by a restart. A plan's slot is claimed by one conditional UPDATE; a slot
+missed while the appliance was down runs once, not once for each. The run itself is `gantry report`, which times and
+kills what it starts; this process only waits for it and copies the outcome into the run's row. While the report stack
+is still being installed, asked runs wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.models import Q, QuerySet
+
+from appliance.reports.errors import ReportError
+from appliance.reports.install import install_state
+from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id
+from appliance.supervisor.parent import PARENT_VARIABLE
+from dashboard.models.management import User
+from dashboard.models.reports import ReportPlan, ReportRun
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 2.0
+FIRST_RUN_AFTER = timedelta(minutes=10)  # a fresh appliance has better things to do in its first minutes
+DEFAULT_INTERVAL_MINUTES = 60
+DEFAULT_DAYS = 7
+RUNS_KEPT = 200
+STOP_GRACE_S = 10.0
+ERROR_CHARS_MAX = 2000
+
+
+class ReportSchedule:
+    """The service that owns report processes. `command` starts `gantry`; tests give another one."""
+
+    def __init__(self, *, data: Path | None = None, command: Sequence[str] | None = None) -> None:
+        self._data = data if data is not None else settings.APPLIANCE.data
+        self._command = list(command) if command is not None else [sys.executable, "-m", "appliance"]
+
+    async def run(self) -> None:
+        """Serve until cancelled; a run in progress is stopped then and noted as such."""
+        await ensure_plan()
+        await self.close_orphans()
+        while True:
+            try:
+                did_something = await self.step()
+            except DatabaseError:  # a busy database must not take the appliance down; the queue is still there
+                logger.exception("report schedule can't use the database", extra={"event": "report_schedule_failed"})
+                did_something = False
+            if not did_something:
+                await asyncio.sleep(POLL_S)
+
+    async def step(self, now: datetime | None = None) -> bool:
+        """Enqueue what is due, do the oldest waiting run. Returns whether there was one."""
+        now = now or datetime.now(UTC)
+        if not await ReportPlan.objects.filter(due_at(now)).aexists() and not await _waiting().aexists():
+            return False
+        if not install_state(self._data).is_ready:
+            return False
+        await enqueue_due(now)
+        run = await claim_next()
+        if run is None:
+            return False
+        await self._execute(run)
+        await self.forget_old_runs()
+        return True
+
+    async def close_orphans(self) -> None:
+        """Runs that a former process left as running: take their status when they have one, else call them stopped."""
+        async for run in ReportRun.objects.filter(state=ReportRun.State.RUNNING):
+            status = RunFolder.in_data(self._data, run.run_id).status()
+            if status is not None:
+                await _close(run, status)
+            else:
+                await _fail(run, ReportRun.State.CANCELLED, "the appliance was stopped during this run")
+
+    async def forget_old_runs(self) -> None:
+        """Delete all but the newest runs, with their folders."""
+        old = [run async for run in ReportRun.objects.exclude(state__in=ReportRun.LIVE)[RUNS_KEPT:]]
+        for run in old:
+            folder = RunFolder.in_data(self._data, run.run_id)
+            await asyncio.to_thread(shutil.rmtree, folder.path, ignore_errors=True)
+            await run.adelete()
+
+    async def _execute(self, run: ReportRun) -> None:
+        logger.info("report run started", extra={"event": "report_started", "run": run.run_id, "report": run.report})
+        arguments = [
+            *self._command, "report", run.report, "--quiet", "--data", str(self._data), "--run-id", run.run_id,
+            "--from", _iso(run.begin_ms), "--to", _iso(run.end_ms),
+        ]  # fmt: skip
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *arguments,
+                cwd=settings.PROJECT_FOLDER,
+                env={**os.environ, PARENT_VARIABLE: str(os.getpid())},  # a run nobody waits for ends
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except OSError as failure:
+            await _fail(run, ReportRun.State.FAILED, f"gantry report could not be started: {failure}")
+            return
+        try:
+            _, stderr = await process.communicate()
+        except asyncio.CancelledError:
+            await _stop(process)
+            await _fail(run, ReportRun.State.CANCELLED, "the appliance was stopped during this run")
+            raise
+        try:
+            status = RunFolder.in_data(self._data, run.run_id).status()
+        except (ReportError, ValueError) as failure:
+            await _fail(run, ReportRun.State.FAILED, str(failure))
+            return
+        if status is None:
+            words = stderr.decode(errors="replace").strip()
+            await _fail(
+                run, ReportRun.State.FAILED, words or f"gantry report ended with exit code {process.returncode}"
+            )
+            return
+        await _close(run, status)
+
+
+async def ensure_plan() -> ReportPlan:
+    """The plan of the traffic report; made with its defaults when there is none yet."""
+    plan, _ = await ReportPlan.objects.aget_or_create(
+        report="traffic",
+        defaults={
+            "interval_minutes": DEFAULT_INTERVAL_MINUTES,
+            "days": DEFAULT_DAYS,
+            "next_run_at": datetime.now(UTC) + FIRST_RUN_AFTER,
+        },
+    )
+    return plan
+
+
+async def set_plan(plan: ReportPlan, interval_minutes: int, days: int) -> None:
+    """Change how often and how far back; the next run is one interval from now. 0 switches the plan off."""
+    plan.interval_minutes = interval_minutes
+    plan.days = days
+    plan.next_run_at = datetime.now(UTC) + timedelta(minutes=interval_minutes)
+    await plan.asave(update_fields=["interval_minutes", "days", "next_run_at"])
+
+
+async def enqueue(report: str, days: int, *, requested_by: User | None, now: datetime | None = None) -> ReportRun:
+    """Put a run at the end of the queue. Its range ends with the current hour."""
+    now = now or datetime.now(UTC)
+    now_ms = int(now.timestamp() * 1000)
+    end_ms = now_ms - now_ms % HOUR_MS + HOUR_MS
+    return await ReportRun.objects.acreate(
+        run_id=new_run_id(),
+        report=report,
+        begin_ms=end_ms - days * 24 * HOUR_MS,
+        end_ms=end_ms,
+        requested_by=requested_by,
+        created_at=now,
+    )
+
+
+async def enqueue_due(now: datetime) -> None:
+    """Claim each due plan by moving it on, and enqueue its run unless one is waiting already."""
+    async for plan in ReportPlan.objects.filter(due_at(now)):
+        following = now + timedelta(minutes=plan.interval_minutes)
+        claimed = await ReportPlan.objects.filter(pk=plan.pk, next_run_at=plan.next_run_at).aupdate(
+            next_run_at=following
+        )
+        if claimed and not await _waiting().filter(report=plan.report, requested_by=None).aexists():
+            await enqueue(plan.report, plan.days, requested_by=None, now=now)
+
+
+async def claim_next() -> ReportRun | None:
+    """The oldest waiting run, now marked as running; None when there is none."""
+    async for run in _waiting().order_by("created_at", "id"):
+        started_at = datetime.now(UTC)
+        claimed = await _waiting().filter(pk=run.pk).aupdate(state=ReportRun.State.RUNNING, started_at=started_at)
+        if claimed:
+            run.state, run.started_at = ReportRun.State.RUNNING, started_at
+            return run
+    return None
+
+
+def due_at(now: datetime) -> Q:
+    """The condition of plans that are on and due."""
+    return Q(interval_minutes__gt=0, next_run_at__lte=now)
+
+
+def _waiting() -> QuerySet[ReportRun]:
+    return ReportRun.objects.filter(state=ReportRun.State.QUEUED)
+
+
+async def _close(run: ReportRun, status: RunStatus) -> None:
+    run.state = status.state
+    run.rows = status.rows
+    run.ingested_rows = status.ingested_rows
+    run.error = status.error[:ERROR_CHARS_MAX]
+    run.finished_at = datetime.fromtimestamp(status.finished_at, UTC)
+    await run.asave()
+    logger.info("report run ended", extra={"event": "report_ended", "run": run.run_id, "state": run.state})
+
+
+async def _fail(run: ReportRun, state: str, error: str) -> None:
+    run.state, run.error, run.finished_at = state, error[:ERROR_CHARS_MAX], datetime.now(UTC)
+    await run.asave()
+    logger.error("report run failed", extra={"event": "report_failed", "run": run.run_id, "state": state})
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """SIGTERM, so that it kills its own children; then insist."""
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), STOP_GRACE_S)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def _iso(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()

@@ -1,0 +1,18 @@
+"""Addresses below /reports/."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from dashboard.reports import views as reports
+
+app_name = "reports"
+
+urlpatterns = [
+    path("", reports.index, name="index"),
+    path("run", reports.run_now, name="run"),
+    path("schedule", reports.schedule, name="schedule"),
+    path("runs", reports.runs, name="runs"),
+    path("runs/<str:run_id>", reports.detail, name="detail"),
+    path("runs/<str:run_id>/traffic.<str:suffix>", reports.download, name="download"),
+]

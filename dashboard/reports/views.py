@@ -1,0 +1,296 @@
+"""The Reports pages: what ran, what came out, start one now, how often they run.
+
+Results are read from the run's files, which are bounded (`page.json`) or streamed (downloads): nothing here imports
+Spark, Arrow or numpy, and no size of report makes the web process grow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages as notes
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from appliance.reports.errors import ReportError
+from appliance.reports.install import install_state
+from appliance.reports.runs import HOUR_MS, RunFolder
+from dashboard.accounts.access import Permission, requires
+from dashboard.cluster import units
+from dashboard.forms.requests import CalmForm
+from dashboard.models.reports import ReportRun
+from dashboard.reports.schedule import enqueue, ensure_plan, set_plan
+
+logger = logging.getLogger(__name__)
+
+# The two style elements that plotly.js makes: an empty one (the hash of nothing), which it fills through the object
+# model, and the map library's. Should a new version bring another second one, only maps would lack their style.
+PLOTLY_STYLES = (
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' 'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"
+)
+RUNS_SHOWN = 25
+TOPICS_ON_INDEX = 10  # the whole report lists more (the slice in index.html says so too)
+WAITING_MAX = 5  # a person who clicks on needs no more
+CHUNK_BYTES = 1 << 18
+LOG_BYTES_SHOWN = 8192
+CONTENT_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "parquet": "application/vnd.apache.parquet",
+}
+RANGES = ((1, "last 24 hours"), (7, "last 7 days"), (30, "last 30 days"), (90, "last 90 days"))
+INTERVALS = (
+    (15, "every 15 minutes"),
+    (60, "every hour"),
+    (360, "every 6 hours"),
+    (1440, "every day"),
+    (0, "never"),
+)
+
+
+class RunForm(CalmForm):
+    """What "Run now" may ask for."""
+
+    days = forms.TypedChoiceField(choices=RANGES, coerce=int, initial=7, label="Range")
+
+
+class PlanForm(CalmForm):
+    """How often the traffic report runs by itself, and how far back it counts."""
+
+    interval_minutes = forms.TypedChoiceField(choices=INTERVALS, coerce=int, label="Run")
+    days = forms.TypedChoiceField(choices=RANGES, coerce=int, label="Range")
+
+
+@requires(Permission.REPORTS_READ)
+@require_safe
+async def index(request: HttpRequest) -> HttpResponse:
+    plan = await ensure_plan()
+    context = await _runs_context(request)
+    context |= {"plan": plan, "data_folder": settings.APPLIANCE.data}
+    latest = await ReportRun.objects.filter(state=ReportRun.State.SUCCEEDED, report="traffic").afirst()
+    page = _folder(latest.run_id).page() if latest is not None else None
+    if latest is not None and page is not None:
+        now_ms = time.time() * 1000
+        context |= result_context(page) | {
+            "latest": latest,
+            "topics_max": TOPICS_ON_INDEX,
+            "latest_begin": _minute(latest.begin_ms),
+            "latest_end": _minute(min(latest.end_ms, int(latest.created_at.timestamp() * 1000))),
+            "age": units.ago(latest.created_at.timestamp(), now_ms / 1000),
+        }
+    context |= {
+        "plan_form": PlanForm(initial={"interval_minutes": plan.interval_minutes, "days": plan.days}),
+        "run_form": RunForm(),
+        "interval_text": dict(INTERVALS).get(plan.interval_minutes, f"every {plan.interval_minutes} minutes"),
+        "range_text": dict(RANGES).get(plan.days, f"last {plan.days} days"),
+    }
+    return _render(request, "reports/index.html", context)
+
+
+@requires(Permission.REPORTS_READ)
+@require_safe
+async def runs(request: HttpRequest) -> HttpResponse:
+    """The list of runs as a fragment; the page asks for it again while something is going on."""
+    context = await _runs_context(request)
+    if request.GET.get("was") == "live" and not context["is_live"]:
+        return _reload()
+    return render(request, "reports/_runs.html", context)
+
+
+@requires(Permission.REPORTS_READ)
+@require_safe
+async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
+    run = await _find(run_id)
+    folder = _folder(run.run_id)
+    page = folder.page() if run.state == ReportRun.State.SUCCEEDED else None
+    status = folder.status()
+    context = {
+        "run": run,
+        "row": _row(run),
+        "begin": _minute(run.begin_ms),
+        "end": _minute(run.end_ms),
+        "install": install_state(settings.APPLIANCE.data),
+        "log": _tail(folder.log_path) if run.error else "",
+        "seconds": list(status.seconds.items()) if status is not None else [],
+        "download_suffixes": list(CONTENT_TYPES),
+    }
+    if page is not None:
+        context |= result_context(page)
+    if request.headers.get("HX-Request"):
+        if request.GET.get("was") == "live" and not run.is_live:
+            return _reload()
+        return render(request, "reports/_detail.html", context)
+    return _render(request, "reports/detail.html", context)
+
+
+@requires(Permission.REPORTS_READ)
+@require_safe
+async def download(request: HttpRequest, run_id: str, suffix: str) -> HttpResponseBase:
+    """The whole result as a file. Text cells of the CSV were made safe for spreadsheets when it was written."""
+    run = await _find(run_id)
+    if suffix not in CONTENT_TYPES:
+        raise Http404
+    path = _folder(run.run_id).result(suffix)
+    if not path.is_file():
+        raise Http404("this run has no result")
+    response = StreamingHttpResponse(_chunks(path), content_type=CONTENT_TYPES[suffix])
+    response["Content-Disposition"] = f'attachment; filename="traffic-{run.run_id}.{suffix}"'
+    response["Content-Length"] = str(path.stat().st_size)
+    return response
+
+
+@requires(Permission.REPORTS_RUN)
+@require_POST
+async def run_now(request: HttpRequest) -> HttpResponseBase:
+    form = RunForm(request.POST)
+    if not form.is_valid():
+        return HttpResponse("There is no such range.", status=400)
+    waiting = await ReportRun.objects.filter(state=ReportRun.State.QUEUED).acount()
+    if waiting < WAITING_MAX:
+        run = await enqueue("traffic", form.cleaned_data["days"], requested_by=request.principal.user)  # type: ignore[attr-defined]
+        logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
+    else:
+        notes.warning(request, f"{waiting} runs are waiting already.")
+    return redirect("reports:index")
+
+
+@requires(Permission.REPORTS_RUN)
+@require_POST
+async def schedule(request: HttpRequest) -> HttpResponseBase:
+    form = PlanForm(request.POST)
+    if not form.is_valid():
+        return HttpResponse("There is no such interval or range.", status=400)
+    await set_plan(await ensure_plan(), form.cleaned_data["interval_minutes"], form.cleaned_data["days"])
+    logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
+    notes.success(request, "Schedule saved.")
+    return redirect("reports:index")
+
+
+def result_context(page: Mapping[str, Any]) -> dict[str, Any]:
+    """A result as the templates show it."""
+    busiest = page["busiest_hour"]
+    return {
+        "page": page,
+        "topics": [{**topic, "share": topic["messages"] / page["messages"]} for topic in page["topics"]],
+        "topics_slice": ":",
+        "hours": [_readable(row) for row in page["rows"]],
+        "busiest": _readable(busiest) | {"weekday": _weekday(busiest["hour"])} if busiest else None,
+        "figure": chart_figure(page["chart"], page["begin_ms"], page["end_ms"]) if page["chart"]["hours"] else None,
+    }
+
+
+def chart_figure(chart: Mapping[str, Any], begin_ms: int, end_ms: int) -> dict[str, Any]:
+    """Messages an hour, stacked by topic, as Plotly's figure JSON. Colours come from the theme, in reports.js."""
+    bars = [
+        {
+            "type": "bar",
+            "name": series["topic"] if series["topic"] is not None else f"{series['count']} other topics",
+            "x": chart["hours"],
+            "xperiod": HOUR_MS,  # a bar fills its hour instead of standing astride its begin
+            "y": series["messages"],
+            "hovertemplate": "%{y:,} messages",
+        }
+        for series in chart["series"]
+    ]
+    layout = {
+        "barmode": "stack",
+        "xaxis": {"type": "date", "range": [_minute(begin_ms), _minute(end_ms)], "title": {"text": "hour (UTC)"}},
+        "yaxis": {"title": {"text": "messages per hour"}, "rangemode": "tozero", "tickformat": "~s"},
+        "hovermode": "x unified",
+        "showlegend": True,
+    }
+    return {"data": bars, "layout": layout}
+
+
+def _render(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+    """A whole page. Plotly makes style elements of its own; a page with a chart allows exactly these."""
+    response = render(request, template, context)
+    if context.get("figure"):
+        response.csp_extra = {"style-src": PLOTLY_STYLES}  # type: ignore[attr-defined]
+    return response
+
+
+def _reload() -> HttpResponse:
+    """Tell htmx to load the page again: what was going on has ended, and there is a result to draw."""
+    return HttpResponse(headers={"HX-Refresh": "true"})
+
+
+async def _runs_context(request: HttpRequest) -> dict[str, Any]:
+    rows = [_row(run) async for run in ReportRun.objects.select_related("requested_by")[:RUNS_SHOWN]]
+    return {
+        "rows": rows,
+        "is_live": any(row["run"].is_live for row in rows),
+        "install": install_state(settings.APPLIANCE.data),
+        "may_run": request.principal.may(Permission.REPORTS_RUN),  # type: ignore[attr-defined]
+    }
+
+
+def _row(run: ReportRun) -> dict[str, Any]:
+    """A run as the list shows it; a running one with how far it is."""
+    row: dict[str, Any] = {
+        "run": run,
+        "by": run.requested_by.username if run.requested_by is not None else "schedule",
+        "range": f"{_minute(run.begin_ms)[:10]} to {_minute(run.end_ms - 1)[:10]}",
+        "progress": None,
+        "elapsed_s": run.duration_s,
+    }
+    if run.state == ReportRun.State.RUNNING:
+        row["progress"] = _folder(run.run_id).progress()
+        row["elapsed_s"] = (datetime.now(UTC) - run.started_at).total_seconds() if run.started_at else None
+    return row
+
+
+async def _find(run_id: str) -> ReportRun:
+    run = await ReportRun.objects.select_related("requested_by").filter(run_id=run_id).afirst()
+    if run is None:
+        raise Http404("there is no such run")
+    return run
+
+
+def _folder(run_id: str) -> RunFolder:
+    try:
+        return RunFolder.in_data(settings.APPLIANCE.data, run_id)
+    except ReportError as refusal:
+        raise Http404(str(refusal)) from refusal
+
+
+def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "hour": str(row["hour"])[:16].replace("T", " ")}
+
+
+def _weekday(hour: str) -> str:
+    """Sat 14 Nov."""
+    return datetime.fromisoformat(hour).strftime("%a %d %b")
+
+
+def _minute(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _tail(path: Path) -> str:
+    """The last lines of a log; they say what a failed run's process said last."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - LOG_BYTES_SHOWN))
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+async def _chunks(path: Path) -> AsyncIterator[bytes]:
+    file = await asyncio.to_thread(path.open, "rb")
+    try:
+        while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+            yield chunk
+    finally:
+        file.close()

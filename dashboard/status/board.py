@@ -1,0 +1,204 @@
+"""What is known now: the newest snapshot of the cluster and the last fifteen minutes. Written by the sampler, read by
+all.
+
+A value carries the moment it was read. What could not be read this second keeps its old value and its old moment, so
+that it can be shown greyed with its age; after FORGET_AFTER_S it becomes unknown, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dashboard.status.problems import Problem
+from dashboard.status.processes import ProcessFacts
+from dashboard.status.services import LaneCounts, Services
+
+HISTORY_S = 15 * 60
+FRESH_S = 3.0  # older than this is stale
+SILENT_S = 1.5  # so long nothing was heard when one round in vain follows another
+FORGET_AFTER_S = 120.0  # older than this is unknown
+
+DISK_RATIOS = ("commitLogDiskRatio", "consumeQueueDiskRatio")  # of broker_runtime_info; the fuller one decides
+DISK_MARKS = {  # these only our brokers tell
+    "clean": "diskCleanMarkRatio",
+    "force": "diskForceMarkRatio",
+    "refuse": "diskRefuseMarkRatio",
+}
+LANES = (  # what a lane is called in broker_runtime_info: (name here, size, capacity, head wait)
+    ("send", "sendThreadPoolQueueSize", "sendThreadPoolQueueCapacity", "sendThreadPoolQueueHeadWaitTimeMills"),
+    ("pull", "pullThreadPoolQueueSize", "pullThreadPoolQueueCapacity", "pullThreadPoolQueueHeadWaitTimeMills"),
+    ("query", "queryThreadPoolQueueSize", "queryThreadPoolQueueCapacity", "queryThreadPoolQueueHeadWaitTimeMills"),
+    (
+        "transaction",
+        "EndTransactionQueueSize",
+        "EndTransactionThreadPoolQueueCapacity",
+        "EndTransactionQueueHeadWaitTimeMills",
+    ),
+    *(  # these only our brokers tell
+        (name, f"{prefix}Size", f"{prefix}Capacity", f"{prefix}HeadWaitTimeMills")
+        for name, prefix in (
+            ("reply", "replyThreadPoolQueue"),
+            ("heartbeat", "heartbeatThreadPoolQueue"),
+            ("client", "clientManagerThreadPoolQueue"),
+            ("consumer", "consumerManagerThreadPoolQueue"),
+            ("admin", "adminBrokerThreadPoolQueue"),
+        )
+    ),
+)
+LANES_EVERYBODY_TELLS = 4  # of any RocketMQ
+LANE_COUNTS = (  # what the keys begin with that tell what became of a lane's requests
+    ("send", "sendThreadPoolQueue"),
+    ("pull", "pullThreadPoolQueue"),
+    ("query", "queryThreadPoolQueue"),
+    ("transaction", "EndTransactionQueue"),
+    ("reply", "replyThreadPoolQueue"),
+    ("heartbeat", "heartbeatThreadPoolQueue"),
+    ("client", "clientManagerThreadPoolQueue"),
+    ("consumer", "consumerManagerThreadPoolQueue"),
+    ("admin", "adminBrokerThreadPoolQueue"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A bounded queue of requests in a broker. None: the broker does not say."""
+
+    name: str
+    size: int | None
+    capacity: int | None
+    head_wait_ms: float | None
+
+
+class DiskMarks(NamedTuple):
+    """Used parts of a disk above which a broker acts; RocketMQ's defaults for one that does not say."""
+
+    clean: float = 0.75  # expired messages go at once
+    force: float = 0.85  # the oldest messages go early
+    refuse: float = 0.90  # writes are refused
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """What one broker said at `at`; rates are differences of its own counters, a second apart."""
+
+    name: str
+    address: str
+    at: float
+    version: str = ""
+    boot_ms: int | None = None
+    put_total: int | None = None
+    get_total: int | None = None
+    in_rate: float | None = None
+    out_rate: float | None = None
+    disk_ratio: float | None = None  # of the partition, 0…1
+    disk_marks: DiskMarks = DiskMarks()
+    disk_text: str = ""
+    disk_growth: float | None = None  # bytes/s, all that lies on the partition; only our brokers say
+    disk_full_in_s: float | None = None  # until writes are refused; None when unknown or not filling up
+    store_trouble: str = ""  # why messages are refused or wait for the disk, in the broker's words
+    disk_store_bytes: int | None = None  # of the disk's bytes, those of the store; only our brokers say
+    disk_others_bytes: int | None = None
+    disk_filled_by_others: bool = False  # young messages stay, so only refusing is left
+    commit_log_bytes: int | None = None
+    behind_bytes: int | None = None
+    lanes: tuple[Lane, ...] = ()
+    services: Services = field(default_factory=Services)
+    refusing: tuple[LaneCounts, ...] = ()  # lanes that refused requests within the last minute, by how much at last
+    refused_at: float = 0.0  # when that was
+
+    @property
+    def main_lanes(self) -> tuple[Lane, ...]:
+        return self.lanes[:LANES_EVERYBODY_TELLS]
+
+    @property
+    def side_lanes(self) -> tuple[Lane, ...]:
+        return self.lanes[LANES_EVERYBODY_TELLS:]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """A broker now: its last facts, and why they are not newer when they are not."""
+
+    name: str
+    address: str
+    facts: BrokerFacts | None
+    why: str | None = None
+    failing_since: float | None = None
+
+    @property
+    def is_answering(self) -> bool:
+        return self.why is None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Messages that can be read now, over all topics that are not the system's, as far as they were counted."""
+
+    messages: int
+    topics: int
+    at: float  # of the oldest part
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The cluster at `at` (epoch seconds)."""
+
+    at: float
+    namesrv: str
+    namesrv_why: str | None
+    brokers: tuple[BrokerState, ...]
+    processes: tuple[ProcessFacts, ...]
+    stored: Stored | None
+    stored_why: str | None = None
+    problems: tuple[Problem, ...] = ()  # of the appliance itself
+
+    def known_sum(self, name: str) -> tuple[float | None, float | None, str | None]:
+        """(sum over brokers of a fact, the age-giving oldest moment, why it is unknown or partial)."""
+        if not self.brokers:
+            return None, None, self.namesrv_why or "no broker is registered"
+        values, moments = [], []
+        for broker in self.brokers:
+            value = getattr(broker.facts, name) if broker.facts is not None else None
+            if broker.facts is None or value is None:
+                return None, None, f"{broker.name}: {broker.why or 'known from the next second on'}"
+            values.append(value)
+            moments.append(broker.facts.at)
+        late = next((f"{broker.name}: {broker.why}" for broker in self.brokers if broker.why), None)
+        return sum(values), min(moments), late
+
+
+class Point(NamedTuple):
+    """One second of the chart; None leaves a gap."""
+
+    at: float
+    in_rate: float | None
+    out_rate: float | None
+
+
+class Board:
+    """The newest snapshot, and the points of the chart."""
+
+    def __init__(self) -> None:
+        self.snapshot: Snapshot | None = None
+        self.points: deque[Point] = deque(maxlen=HISTORY_S)
+
+    def put(self, snapshot: Snapshot) -> Point:
+        """Take a new snapshot; returns the point that it adds. Values that are not of this second leave a gap."""
+        self.snapshot = snapshot
+        point = Point(snapshot.at, _fresh(snapshot, "in_rate"), _fresh(snapshot, "out_rate"))
+        self.points.append(point)
+        return point
+
+    def clear(self) -> None:
+        self.snapshot = None
+        self.points.clear()
+
+
+def _fresh(snapshot: Snapshot, name: str) -> float | None:
+    value, at, _ = snapshot.known_sum(name)
+    return value if at is not None and snapshot.at - at < FRESH_S else None
+
+
+board = Board()

@@ -1,0 +1,47 @@
+"""The figures of a broker's services, as the Overview shows them."""
+
+from __future__ import annotations
+
+from dashboard.cluster import units
+from dashboard.status.board import BrokerFacts
+from dashboard.status.metric import Figures
+
+NOT_SAID = "the broker does not say"
+
+
+def put_services(figures: Figures, prefix: str, facts: BrokerFacts, why: str | None) -> None:
+    """Add one broker's services under `prefix`."""
+    services, at, silent = facts.services, facts.at, why or NOT_SAID
+
+    def put(name: str, text: str, reason: str = silent) -> None:
+        figures.put(f"{prefix}.{name}", text, at, reason)
+
+    all_, known = services.name_servers_all, services.name_servers_known
+    put("namesrv", units.UNKNOWN if known is None or all_ is None else f"{known} of {all_}")
+    put("connections", units.count(services.connections))
+    put("parked", units.count(services.connections_parked))
+    put("held", units.count(services.held_pulls))
+    put("tx.pending", units.count(services.transactions_pending))
+    put("tx.checked", _ago(services.transactions_checked_ms, at), why or "no round of checks yet")
+    put("timer.pending", units.count(services.timers_pending))
+    put("timer.next", _in(services.timer_next_due_ms, at), why or "nothing waits")
+    put("timer.behind", units.milliseconds(services.timer_behind_ms))
+    put("rejected", units.count(services.rejected))
+    put("expired", units.count(services.expired))
+    put("saved", units.UNKNOWN if all_ is None else ", ".join(services.tables_not_saved) or "all")
+    put("suspended", units.count(services.suspensions))
+    put("disagreeing", units.count(services.disagreements))
+    put("tls", services.tls or units.UNKNOWN)
+    put("accounts", services.accounts or units.UNKNOWN)
+
+
+def _ago(at_ms: int | None, now: float) -> str:
+    return units.ago(at_ms / 1000, now) if at_ms else units.UNKNOWN
+
+
+def _in(at_ms: int | None, now: float) -> str:
+    """A due time as distance: "in 3 s", "now" when it has come."""
+    if not at_ms:
+        return units.UNKNOWN
+    left = at_ms / 1000 - now
+    return f"in {units.duration(int(left) or round(left, 1))}" if left > 0 else "now"

@@ -1,0 +1,50 @@
+"""What every page's frame needs: who is there, the navigation, the theme."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from dashboard.accounts.access import Permission
+
+THEMES = ("auto", "light", "dark")
+THEME_COOKIE = "gantry_theme"
+
+
+@dataclass(frozen=True, slots=True)
+class NavEntry:
+    """One line of the navigation. key: the first part of the address, which marks the current entry."""
+
+    key: str
+    label: str
+    href: str
+    icon: str
+
+
+_ENTRIES = (
+    ("", "Overview", "overview", "overview", Permission.CLUSTER_READ),
+    ("topics", "Topics", "topics", "topics", Permission.TOPICS_READ),
+    ("groups", "Groups", "groups", "groups", Permission.GROUPS_READ),
+    ("reports", "Reports", "reports:index", "reports", Permission.REPORTS_READ),
+    ("tokens", "API tokens", "tokens", "tokens", Permission.ACCOUNT),
+)
+
+
+def chrome(request: HttpRequest) -> dict[str, Any]:
+    """Template context of the frame around each page."""
+    principal = getattr(request, "principal", None)
+    section = request.path.split("/")[1]
+    theme = request.COOKIES.get(THEME_COOKIE, "auto")
+    return {
+        "principal": principal,
+        "section": {"topic": "topics", "group": "groups"}.get(section, section),
+        "theme": theme if theme in THEMES else "auto",
+        "navigation": [
+            NavEntry(key, label, reverse(name), icon)
+            for key, label, name, icon, permission in _ENTRIES
+            if principal is not None and principal.may(permission)
+        ],
+    }

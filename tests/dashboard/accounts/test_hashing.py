@@ -1,0 +1,74 @@
+"""Where and how passwords are hashed."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import threading
+import time
+
+import pytest
+from django.contrib.auth.hashers import make_password
+
+from dashboard.accounts import hashing
+from dashboard.accounts.in_flight import TooManyAtOnce
+
+
+async def test_one_hash_at_a_time_runs_on_a_thread_of_its_own_and_too_many_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane, threads, running, most = hashing.HashingLane("test"), set(), 0, 0
+
+    def slow(password: str, encoded: str | None) -> tuple[bool, bool]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        threads.add(threading.current_thread().name)
+        time.sleep(0.005)
+        running -= 1
+        return False, False
+
+    monkeypatch.setattr(hashing, "_verify", slow)
+    answers = await asyncio.gather(
+        *(lane.verify(f"192.0.2.{n}", "guess", None) for n in range(100)), return_exceptions=True
+    )
+    assert sum(isinstance(answer, TooManyAtOnce) for answer in answers) == 100 - hashing.CALLERS_MAX
+    assert most == 1 and threads == {"passwords-test_0"}
+    assert await lane.verify("192.0.2.1", "guess", None) == (False, False), "the places are free again"
+
+
+async def test_one_caller_gets_two_places() -> None:
+    lane = hashing.HashingLane("test")
+    answers = await asyncio.gather(
+        *(lane.hash("192.0.2.1", "a good long one") for _ in range(5)), return_exceptions=True
+    )
+    assert [isinstance(answer, TooManyAtOnce) for answer in answers] == [False, False, True, True, True]
+
+
+async def test_who_goes_away_keeps_the_place_until_the_thread_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane, go_on = hashing.HashingLane("test"), threading.Event()
+    monkeypatch.setattr(hashing, "_verify", lambda *_: (go_on.wait(30), False))
+    gone = [asyncio.create_task(lane.verify("192.0.2.1", "guess", None)) for _ in range(2)]
+    await asyncio.sleep(0)
+    for task in gone:
+        task.cancel()
+    await asyncio.wait(gone)
+    assert len(lane._callers) == 1, "the first hash runs on, the second one never began"
+    go_on.set()
+    async with asyncio.timeout(30):
+        while len(lane._callers):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_name_that_nobody_has_costs_as_much_as_a_wrong_password() -> None:
+    """S17: the answer's time does not say whether an account exists."""
+    lane, encoded = hashing.HashingLane("test"), make_password("a long way from 1234")
+    await lane.verify("192.0.2.1", "warms up", None)
+    times: dict[str | None, list[float]] = {encoded: [], None: []}
+    for _ in range(9):
+        for stored, taken in times.items():
+            began = time.perf_counter()
+            assert await lane.verify("192.0.2.1", "wrong", stored) == (False, False)
+            taken.append(time.perf_counter() - began)
+    known, unknown = (statistics.median(taken) for taken in times.values())
+    assert 0.5 < known / unknown < 2, (known, unknown)

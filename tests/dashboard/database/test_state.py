@@ -1,0 +1,269 @@
+"""The dashboard's database in every state it may be found in: pages say what is the matter, nothing is thrown away."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from django.db import DatabaseError, OperationalError, connection, connections
+from django.test import AsyncClient, RequestFactory
+
+from dashboard.database import state as database
+from dashboard.database.files import COPIES_KEPT, DatabaseFiles, Trouble, trouble_of
+from dashboard.database.state import DatabaseCare, DatabaseState, prepare, problems
+from dashboard.http.error_pages import server_error
+from dashboard.models.management import Role, User
+from gantrymq import Message, SyncProducer
+from tests.appliance.acl.test_appliance_with_accounts import Browser
+from tests.appliance_process import RunningAppliance
+
+NOBODY = 65_534
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, django_db_blocker: object) -> Iterator[DatabaseFiles]:
+    """A database with an administrator and a copy, at the place where Django looks for its own."""
+    found = DatabaseFiles(tmp_path / "dashboard" / "db.sqlite3")
+    found.path.parent.mkdir()
+    monkeypatch.setitem(connections["default"].settings_dict, "NAME", str(found.path))
+    monkeypatch.setattr(database, "_files", lambda: found)
+    monkeypatch.setattr(database, "state", DatabaseState())
+    connection.close()
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        prepare()
+        User.objects.create(username="root", role=Role.ADMIN)
+        connection.close()
+        for copy in found.copies():
+            copy.unlink()
+        found.copy()
+        yield found
+        connection.close()
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(os.urandom(8192))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def torn_inside(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[4096 : len(content) // 2] = bytes(len(content) // 2 - 4096)
+    path.write_bytes(content)
+
+
+def without_a_table(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as opened, opened:
+        opened.execute("DROP TABLE dashboard_apitoken")
+
+
+def without_its_migrations(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as opened, opened:
+        opened.execute("DROP TABLE django_migrations")
+
+
+DAMAGE = [garbage, empty, truncated, torn_inside, without_a_table, without_its_migrations]
+
+
+def close_wal(path: Path) -> None:
+    """All in one file, as after a clean stop."""
+    with closing(sqlite3.connect(path)) as opened:
+        opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_database_is_set_aside_and_made_anew_from_its_copy(files: DatabaseFiles, damage: object) -> None:
+    close_wal(files.path)
+    damage(files.path)  # type: ignore[operator]
+    left = files.path.read_bytes()
+    prepare()
+    assert database.state.why == ""
+    assert [user.username for user in User.objects.all()] == ["root"]
+    (aside,) = files.set_aside_files()
+    assert aside.read_bytes() == left
+    (problem,) = problems(aside.stat().st_ctime)
+    assert "damaged" in problem.title and files.copies()[0].name in problem.evidence
+
+
+@pytest.mark.parametrize("damage", [garbage, truncated, without_a_table])
+def test_without_a_copy_it_begins_anew_and_says_so(files: DatabaseFiles, damage: object) -> None:
+    close_wal(files.path)
+    damage(files.path)  # type: ignore[operator]
+    for copy in files.copies():
+        copy.unlink()
+    prepare()
+    assert database.state.why == "" and not User.objects.exists()
+    assert "without accounts: there was no good copy" in database.state.set_aside
+    assert len(files.set_aside_files()) == 1
+
+
+def test_a_copy_that_is_damaged_too_is_passed_over(files: DatabaseFiles) -> None:
+    close_wal(files.path)
+    garbage(files.path)
+    garbage(files.copies_folder / "db-29991231T000000Z.sqlite3")
+    prepare()
+    assert database.state.why == "" and User.objects.count() == 1
+
+
+def test_a_database_of_a_newer_version_stays_as_it_is_and_is_named(files: DatabaseFiles) -> None:
+    with closing(sqlite3.connect(files.path)) as opened, opened:
+        opened.execute(
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('dashboard', '0999_later', '2030-01-01')"
+        )
+    prepare()
+    assert "newer version of GantryMQ (dashboard.0999_later)" in database.state.why
+    assert files.set_aside_files() == []
+
+
+@pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_locked_database_is_waited_for_and_not_set_aside(files: DatabaseFiles, kind: str) -> None:
+    with closing(sqlite3.connect(files.path, isolation_level=None)) as other:
+        other.execute(f"BEGIN {kind}")
+        prepare()
+        assert database.state.why == database.LOCKED
+    prepare()
+    assert database.state.why == "" and files.set_aside_files() == []
+
+
+def test_a_folder_that_can_t_be_written_is_told_and_nothing_is_set_aside(files: DatabaseFiles) -> None:
+    close_wal(files.path)
+    connection.close()
+    folder = files.path.parent
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    with not_root(folder):
+        prepare()
+        assert "can't be used" in database.state.why and "rights" in database.state.why
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    prepare()
+    assert database.state.why == "" and files.set_aside_files() == []
+
+
+@contextlib.contextmanager
+def not_root(folder: Path) -> Iterator[None]:
+    """Rights mean nothing to root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    opened = [parent for parent in folder.parents if not parent.stat().st_mode & stat.S_IXOTH]
+    for parent in opened:
+        parent.chmod(parent.stat().st_mode | stat.S_IXOTH)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        for parent in opened:
+            parent.chmod(parent.stat().st_mode & ~stat.S_IXOTH)
+
+
+def test_copies_are_few_private_and_good(files: DatabaseFiles) -> None:
+    for number in range(COPIES_KEPT + 2):
+        files.copy().rename(files.copies_folder / f"db-2026112{number}T000000Z.sqlite3")
+    files.copy()
+    copies = files.copies()
+    assert len(copies) == COPIES_KEPT
+    assert all(stat.S_IMODE(copy.stat().st_mode) == 0o600 for copy in copies)
+    with closing(sqlite3.connect(copies[0])) as opened:
+        assert opened.execute("SELECT username FROM dashboard_user").fetchall() == [("root",)]
+
+
+def test_a_copy_that_fails_is_told(files: DatabaseFiles) -> None:
+    files.copies()[0].unlink()
+    files.copies_folder.rmdir()
+    files.copies_folder.write_text("a file stands where the folder should be")
+    database.copy_now()
+    assert [problem.title for problem in problems(0.0)] == ["The dashboard's database can't be copied"]
+
+
+def test_sqlite_s_errors_are_told_apart(tmp_path: Path) -> None:
+    garbage(tmp_path / "db")
+    with closing(sqlite3.connect(tmp_path / "db")) as opened, pytest.raises(sqlite3.DatabaseError) as caught:
+        opened.execute("SELECT 1 FROM sqlite_master")
+    wrapped = DatabaseError("file is not a database")
+    wrapped.__cause__ = caught.value
+    assert trouble_of(wrapped) is trouble_of(caught.value) is Trouble.DAMAGED
+    with pytest.raises(sqlite3.OperationalError) as out_of_reach:
+        sqlite3.connect(tmp_path / "missing" / "db.sqlite3")
+    assert trouble_of(out_of_reach.value) is Trouble.OUT_OF_REACH
+
+
+async def test_while_it_can_t_be_used_each_page_says_so_and_asks_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database.state, "why", "It is locked.")
+    client = AsyncClient()  # this test has no database: a query would fail
+    page = await client.get("/topics")
+    assert page.status_code == 503 and page.headers["Retry-After"] == "5"
+    assert "It is locked. Brokers serve on." in page.content.decode()
+    answer = await client.get("/api/v1/topics")
+    assert (answer.status_code, answer.json()) == (503, {"detail": "It is locked. Brokers serve on."})
+    assert (await client.get("/healthz")).status_code == 200
+
+
+def test_a_request_that_meets_trouble_says_which_and_spares_the_next_ones_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(database.state, "why", "")
+    request = RequestFactory().get("/api/v1/topics")
+    busy = sqlite3.OperationalError("database is locked")
+    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    try:
+        raise OperationalError("database is locked") from busy
+    except OperationalError:
+        response = server_error(request)
+    assert response.status_code == 503 and b"Another program holds" in response.content
+    assert database.state.why == database.LOCKED
+
+
+def test_brokers_serve_beside_a_damaged_database_and_a_lock_is_told_while_it_lasts(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "dashboard" / "db.sqlite3"
+    path.parent.mkdir(parents=True)
+    garbage(path)
+    with RunningAppliance(tmp_path / "data") as gantry:
+        with SyncProducer(gantry.namesrv) as producer:
+            assert producer.send(Message("beside", b"a damaged database")).status.name == "SEND_OK"
+        assert "! The dashboard's database: It was damaged" in gantry.output
+        token = re.search(r"first-run\?token=(\S+)", gantry.output)
+        assert token is not None
+        browser = Browser(gantry.http)
+        assert browser.get(f"/first-run?token={token[1]}")[0] == 200
+        fields = {"username": "ada", "password": "a long way from 1234", "again": "a long way from 1234"}
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            status, page = browser.post("/first-run", {**fields, "token": token[1]})
+            assert status == 503 and "Another program holds the dashboard&#x27;s database" in page
+        until(lambda: browser.get("/login")[0] == 200)
+        assert browser.post("/first-run", {**fields, "token": token[1]})[0] == 302
+        until(lambda: "The dashboard&#x27;s database was damaged" in browser.get("/")[1])
+    assert list(path.parent.glob("db.sqlite3.damaged-*"))
+    with closing(sqlite3.connect(DatabaseFiles(path).copies()[0])) as copy:  # of the clean stop
+        assert copy.execute("SELECT username FROM dashboard_user").fetchall() == [("ada",)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.05)
+
+
+async def test_the_care_makes_it_usable_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[bool] = []
+    monkeypatch.setattr(database, "prepare", lambda: setattr(database.state, "why", ""))
+    monkeypatch.setattr(database.state, "why", "It is locked.")
+    await DatabaseCare(calls.append).mend()
+    assert calls == [False]  # the same database as before

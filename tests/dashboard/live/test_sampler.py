@@ -1,0 +1,239 @@
+"""The sampler: rates from counters, ages, gaps, and what stays in the database."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from dashboard.cluster import units
+from dashboard.cluster.failures import BrokerUnreachable
+from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.values import BrokerRef
+from dashboard.live import sampler as sampling
+from dashboard.live.sampler import Sampler, read_facts
+from dashboard.models.management import MetricSample
+from dashboard.status.board import Board, BrokerFacts, BrokerState, DiskMarks, Lane, Snapshot
+from dashboard.status.checks import Level, judge
+from dashboard.status.metrics import overview_figures
+from dashboard.status.processes import ProcessFacts
+from dashboard.templatetags.gantry import bar
+from gantrymq.message.model import Message
+
+BROKER = BrokerRef("broker-a", "127.0.0.1:1", "C")
+ROOMY = DiskMarks(0.95, 0.97, 0.99)
+
+
+def info(put: int, get: int, boot: int = 1000) -> dict[str, str]:
+    return {"putMessageTimesTotal": str(put), "msgGetTotalTodayNow": str(get), "bootTimestamp": str(boot)}
+
+
+def snapshot(*brokers: BrokerState, at: float = 100.0) -> Snapshot:
+    return Snapshot(at, "127.0.0.1:9876", None, brokers, (), None)
+
+
+def facts(**changes: object) -> BrokerFacts:
+    return replace(BrokerFacts("broker-a", "127.0.0.1:1", 100.0, in_rate=5.0, out_rate=4.0), **changes)  # type: ignore[arg-type]
+
+
+def test_rates_are_differences_of_counters() -> None:
+    first = read_facts(BROKER, info(100, 50), 10.0, None)
+    assert (first.in_rate, first.out_rate) == (None, None)
+    second = read_facts(BROKER, info(150, 50), 12.0, first)
+    assert (second.in_rate, second.out_rate) == (25.0, 0.0)
+
+
+def test_a_restart_or_a_long_pause_gives_no_rate() -> None:
+    first = read_facts(BROKER, info(100, 50), 10.0, None)
+    assert read_facts(BROKER, info(3, 1, boot=2000), 11.0, first).in_rate is None
+    assert read_facts(BROKER, info(3, 1), 11.0, first).in_rate is None
+    assert read_facts(BROKER, info(200, 60), 99.0, first).in_rate is None
+
+
+def test_what_a_broker_does_not_say_is_unknown() -> None:
+    silent = read_facts(BROKER, {"commitLogDiskRatio": "-1.0", "sendThreadPoolQueueSize": "much"}, 1.0, None)
+    assert (silent.disk_ratio, silent.put_total, silent.lanes[0].size) == (None, None, None)
+
+
+def test_a_brokers_own_marks_are_taken_and_rocketmqs_where_it_does_not_say() -> None:
+    assert read_facts(BROKER, {}, 10.0, None).disk_marks == DiskMarks(0.75, 0.85, 0.90)
+    told = {"diskCleanMarkRatio": "0.95", "diskForceMarkRatio": "0.99", "diskRefuseMarkRatio": "nan"}
+    assert read_facts(BROKER, told, 10.0, None).disk_marks == DiskMarks(0.95, 0.99, 0.90)
+
+
+def test_the_fuller_of_the_logs_and_the_queues_disks_counts() -> None:
+    for log, queues, ratio in (("0.3", "0.93", 0.93), ("0.93", "0.3", 0.93), ("0.3", "-1.0", 0.3)):
+        read = read_facts(BROKER, {"commitLogDiskRatio": log, "consumeQueueDiskRatio": queues}, 10.0, None)
+        assert read.disk_ratio == ratio
+
+
+def test_the_sentence_names_the_mark_that_was_passed() -> None:
+    marks = DiskMarks(0.6, 0.855, 0.99)
+    for ratio, words in ((0.61, "Above 60"), (0.86, "Above 85.5"), (1.0, "refused above 99")):
+        [problem] = judge(snapshot(BrokerState("broker-a", "a", facts(disk_ratio=ratio, disk_marks=marks)))).problems
+        assert words in problem.action
+
+
+def test_whose_bytes_fill_the_disk_is_said() -> None:
+    told = {"diskStoreBytes": str(1 << 30), "diskOthersBytes": str(60 << 30), "diskFilledByOthers": "true"}
+    for ratio, title in (("0.86", "nearly full: others fill it"), ("0.91", "full: others filled it")):
+        read = read_facts(BROKER, {**told, "commitLogDiskRatio": ratio}, 100.0, None)
+        [problem] = judge(snapshot(BrokerState("broker-a", "a", read))).problems
+        assert title in problem.title and problem.level is Level.BAD
+        assert "Messages hold 1.0 GiB, others 60.0 GiB." in problem.evidence.replace(units.THIN, " ")
+        assert "messages that have not expired stay" in problem.action
+    own = read_facts(BROKER, {**told, "diskFilledByOthers": "false", "commitLogDiskRatio": "0.86"}, 100.0, None)
+    assert "go early" in judge(snapshot(BrokerState("broker-a", "a", own))).problems[0].action
+
+
+def test_trouble_with_the_disk_is_shown_in_the_brokers_words() -> None:
+    read = read_facts(BROKER, {"storeTrouble": "the disk is slow: a sync has lasted 2.0 s"}, 100.0, None)
+    [problem] = judge(snapshot(BrokerState("broker-a", "a", read))).problems
+    assert (problem.level, problem.evidence) == (Level.BAD, "the disk is slow: a sync has lasted 2.0 s")
+
+
+def test_a_broker_that_was_silent_once_is_named_before_it_is_an_alarm() -> None:
+    for heard_at, levels in ((99.0, []), (98.2, [Level.WARN]), (96.0, [Level.BAD])):
+        state = BrokerState("broker-a", "a", facts(at=heard_at), "no answer", failing_since=98.0)
+        assert [problem.level for problem in judge(snapshot(state)).problems] == levels, heard_at
+
+
+def test_a_suspended_process_is_a_problem_by_itself() -> None:
+    process = ProcessFacts("broker-a", "broker", 77, "running", 0, 1.0, "a", 0.0, 1, 100.0, is_suspended=True)
+    state = BrokerState("broker-a", "a", facts())
+    [problem] = judge(replace(snapshot(state), processes=(process,))).problems
+    assert "stopped by a signal" in problem.title and "kill -CONT 77" in problem.action
+
+
+def test_the_bar_has_its_ticks_at_the_marks_and_goes_by_them() -> None:
+    figures = overview_figures(snapshot(BrokerState("broker-a", "a", facts(disk_ratio=0.86))))
+    drawn = bar(figures, "Disk used", "broker.broker-a.disk", marks=DiskMarks(0.9, 0.855, 0.99))
+    assert (drawn["marks"], drawn["marks_text"], drawn["level"]) == (["85.5", "90", "99"], "0.855,0.9,0.99", "warn")
+    assert bar(figures, "Disk used", "broker.broker-a.disk", marks="")["level"] == "plain"
+
+
+def test_when_the_disk_will_be_full_is_said_or_known_not_to_be_known() -> None:
+    def shown(**said: str) -> tuple[str, str]:
+        state = BrokerState("broker-a", "127.0.0.1:1", read_facts(BROKER, said, 100.0, None))
+        figure = overview_figures(snapshot(state)).values["broker.broker-a.disk.full"]
+        return figure.text.replace(units.THIN, " "), figure.why or ""
+
+    assert shown(diskGrowthBytesPerSecond="5.0", diskSecondsToFull="259200.0")[0] == "full in 3 d"
+    assert shown(diskGrowthBytesPerSecond="-5.0") == (units.UNKNOWN, "the disk is not filling up")
+    assert shown() == (units.UNKNOWN, "known after a minute")  # nor does Apache's broker ever say
+
+
+async def test_the_rate_of_a_real_broker_is_seen(gateway: Gateway, transactional_db: None) -> None:
+    await gateway.create_topic("sampled", queues=1)
+    sampler = Sampler(gateway, keep=Board())
+    await sampler.sample()
+    for _ in range(20):
+        await gateway.send(Message("sampled", b"x"))
+    await asyncio.sleep(0.2)
+    seen = await sampler.sample()
+    in_rate, at, why = seen.known_sum("in_rate")
+    assert in_rate is not None and in_rate > 0 and at is not None and why is None
+
+
+class DyingGateway(Gateway):
+    """A real gateway whose broker can be made silent."""
+
+    is_silent = False
+
+    async def runtime_info(self, broker: BrokerRef, *, timeout_s: float = 2.0) -> dict[str, str]:
+        if self.is_silent:
+            raise BrokerUnreachable("no answer in time")
+        return await super().runtime_info(broker, timeout_s=timeout_s)
+
+
+async def test_a_silent_brokers_values_grow_old_and_are_never_zero(cluster, transactional_db: None) -> None:  # type: ignore[no-untyped-def]
+    gateway = DyingGateway(cluster.namesrv_address)
+    board = Board()
+    sampler = Sampler(gateway, keep=board)
+    await sampler.sample()
+    before = await sampler.sample()
+    gateway.is_silent = True
+    after = await sampler.sample()
+    await gateway.close()
+    [state] = after.brokers
+    assert state.facts is not None and before.brokers[0].facts is not None
+    assert state.facts.at == before.brokers[0].facts.at
+    late = replace(after, at=after.at + 10)
+    assert overview_figures(late).values["cluster.in"].state(late.at) == "stale"
+    assert judge(late).level is Level.BAD and "does not answer" in judge(late).sentence
+    assert board.put(late).in_rate is None, "a gap in the chart, not a zero"
+
+
+def test_a_sum_with_an_unknown_part_is_unknown() -> None:
+    known = BrokerState("broker-a", "a", facts())
+    unknown = BrokerState("broker-b", "b", None, "no answer in time", 90.0)
+    value, at, why = snapshot(known, unknown).known_sum("in_rate")
+    assert (value, at, why) == (None, None, "broker-b: no answer in time")
+    assert overview_figures(snapshot(known, unknown)).values["cluster.in"].text == "—"
+
+
+def test_zero_is_zero() -> None:
+    figures = overview_figures(snapshot(BrokerState("broker-a", "a", facts(in_rate=0.0))))
+    assert figures.values["cluster.in"].text == "0"
+
+
+async def test_a_minute_is_kept_as_one_row_and_old_rows_go(gateway: Gateway, transactional_db: None) -> None:
+    base = await Sampler(gateway, keep=Board()).sample()
+    hour = 1_795_248_000.0
+    old = MetricSample(at="2026-01-01T00:00:00Z")
+    await old.asave()
+    board, minute = Board(), sampling._Minute()
+    for second in range(0, 130, 2):
+        state = BrokerState("broker-a", "a", facts(at=hour + second, in_rate=float(second), disk_ratio=0.5))
+        shot = replace(base, at=hour + second, brokers=(state,))
+        finished = minute.add(shot, board.put(shot))
+        if finished is not None:
+            await sampling._keep(finished)
+    rows = [row async for row in MetricSample.objects.all()]
+    assert len(rows) == 2, "the two whole minutes; the row of January is past its time"
+    assert rows[0].in_rate == pytest.approx(29.0) and rows[0].in_rate_max == 58.0
+    assert rows[0].disk_ratio == 0.5 and rows[1].at - rows[0].at == timedelta(minutes=1)
+
+
+async def test_it_runs_until_cancelled_and_counts_what_is_stored(gateway: Gateway, transactional_db: None) -> None:
+    await gateway.create_topic("counted", queues=1)
+    await gateway.send(Message("counted", b"x"))
+    board = Board()
+    running = asyncio.create_task(Sampler(gateway, keep=board).run())
+    async with asyncio.timeout(60):
+        while board.snapshot is None or board.snapshot.stored is None or len(board.points) < 3:
+            await asyncio.sleep(0.1)
+    assert board.snapshot.stored.messages >= 1
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "words"),
+    [
+        ({}, Level.GOOD, "All good, 5.0 msg/s in"),
+        ({"disk_ratio": 0.75}, Level.GOOD, "All good"),
+        ({"disk_ratio": 0.76}, Level.WARN, "filling"),
+        ({"disk_ratio": 0.86}, Level.BAD, "nearly full"),
+        ({"disk_ratio": 0.91}, Level.BAD, "is full"),
+        ({"disk_ratio": 0.91, "disk_marks": ROOMY}, Level.GOOD, "All good"),
+        ({"disk_ratio": 0.96, "disk_marks": ROOMY}, Level.WARN, "filling"),
+        ({"disk_ratio": 0.98, "disk_marks": ROOMY}, Level.BAD, "nearly full"),
+        ({"disk_ratio": 1.0, "disk_marks": ROOMY}, Level.BAD, "is full"),
+        ({"lanes": (Lane("send", 0, 10000, 250.0),)}, Level.WARN, "send lane is slow"),
+        ({"lanes": (Lane("pull", 9000, 10000, 0.0),)}, Level.WARN, "pull lane is full"),
+        ({"lanes": (Lane("pull", None, None, None),)}, Level.GOOD, "All good"),
+    ],
+)
+def test_the_sentence_is_made_from_checks(change: dict[str, object], level: Level, words: str) -> None:
+    verdict = judge(snapshot(BrokerState("broker-a", "a", facts(**change))))
+    assert verdict.level is level
+    assert words in verdict.sentence
+
+
+def test_nothing_registered_and_nothing_looked_at_are_not_good() -> None:
+    assert judge(None).level is Level.WARN
+    assert judge(snapshot()).sentence == "No broker is registered"

@@ -1,0 +1,163 @@
+"""What brokers say of their services: read, shown, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.values import BrokerRef
+from dashboard.live.sampler import Sampler, read_facts
+from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
+from dashboard.status.checks import Level, judge
+from dashboard.status.metrics import overview_figures
+from dashboard.status.services import Services
+from tests.dashboard.conftest import Client
+
+BROKER = BrokerRef("broker-a", "127.0.0.1:10911", "DefaultCluster")
+NASTY = "<script>alert('x')</script>"
+HEALTHY = {
+    "bootTimestamp": "1",
+    "nameServersRegistered": "1/1",
+    "tablesNotSaved": "none",
+    "timerBehindMs": "0",
+    "suspendedGroups": "0",
+    "subscriptionDisagreements": "0",
+    "sendThreadPoolQueueRejected": "5",
+    "sendThreadPoolQueueExpired": "0",
+}
+
+
+def facts_of(now: float, changes: Mapping[str, str] | None = None, before: BrokerFacts | None = None) -> BrokerFacts:
+    return read_facts(BROKER, HEALTHY | dict(changes or {}), now, before)
+
+
+def snapshot_of(facts: BrokerFacts) -> Snapshot:
+    return Snapshot(facts.at, "ns", None, (BrokerState(facts.name, facts.address, facts),), (), None)
+
+
+def problems_of(facts: BrokerFacts) -> list[tuple[Level, str, str]]:
+    return [(problem.level, problem.title, problem.evidence) for problem in judge(snapshot_of(facts)).problems]
+
+
+def test_a_healthy_broker_has_no_problem() -> None:
+    assert problems_of(facts_of(100.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "title", "evidence"),
+    [
+        ({"tablesNotSaved": "topics offsets"}, Level.BAD, "save its tables", "topics, offsets"),
+        ({"nameServersRegistered": "0/2"}, Level.BAD, "not registered with any", "0 of 2"),
+        ({"nameServersRegistered": "1/2"}, Level.WARN, "not registered with every", "1 of 2"),
+        ({"timerBehindMs": "9000", "timerPending": "7"}, Level.WARN, "delayed messages late", "7 wait"),
+        ({"suspendedGroups": "2", "suspendedGroupNames": "slow,lazy"}, Level.WARN, "2 slow consumer", "slow, lazy"),
+        (
+            {"outOfFilesSecondsAgo": "3", "connectionsRefusedForFiles": "41", "openFilesMax": "300"},
+            Level.BAD,
+            "too few files left",
+            "41 refused since its start, the last 3 s ago; it may have 300 files",
+        ),
+        (
+            {"settingsRefused": "2", "settingsRefusedFrom": "198.51.100.7:40000", "settingsRefusedSecondsAgo": "90"},
+            Level.WARN,
+            "settings that no request may change",
+            "2 requests refused, the last from 198.51.100.7:40000",
+        ),
+        ({"topicsNotShared": "3"}, Level.WARN, "could not create 3", "first message"),
+        (
+            {"subscriptionDisagreements": "7", "subscriptionDisagreementGroups": "a,b,c,d,e,f,g"},
+            Level.WARN,
+            "7 consumer groups disagree",
+            "a, b, c, d, e and 2 more",
+        ),
+    ],
+)
+def test_a_figure_that_means_trouble_is_a_problem_with_evidence(
+    changes: dict[str, str], level: Level, title: str, evidence: str
+) -> None:
+    [(found_level, found_title, found_evidence)] = problems_of(facts_of(100.0, changes))
+    assert found_level is level
+    assert title in found_title and evidence in found_evidence
+
+
+def test_an_attack_is_told_for_an_hour() -> None:
+    changes = {"settingsRefused": "2", "settingsRefusedFrom": "198.51.100.7:1", "settingsRefusedSecondsAgo": "3601"}
+    assert problems_of(facts_of(100.0, changes)) == []
+
+
+@pytest.mark.parametrize("ago", ["never", "61"])
+def test_files_that_were_short_long_ago_are_no_problem(ago: str) -> None:
+    assert problems_of(facts_of(100.0, {"outOfFilesSecondsAgo": ago, "connectionsRefusedForFiles": "41"})) == []
+
+
+def test_a_lane_that_refused_something_is_named_for_a_minute() -> None:
+    first = facts_of(100.0)
+    assert problems_of(first) == [], "what was refused before anybody looked is history"
+    second = facts_of(101.0, {"sendThreadPoolQueueRejected": "9"}, first)
+    [(_, title, evidence)] = problems_of(second)
+    assert title == "broker-a refuses requests" and "send lane: 4 rejected" in evidence
+    later = facts_of(150.0, {"sendThreadPoolQueueRejected": "9"}, second)
+    assert problems_of(later), "still in sight"
+    assert problems_of(facts_of(170.0, {"sendThreadPoolQueueRejected": "9"}, later)) == []
+
+
+def test_a_restart_makes_no_refusal() -> None:
+    before = facts_of(100.0)
+    after = facts_of(101.0, {"bootTimestamp": "2", "sendThreadPoolQueueRejected": "0"}, before)
+    assert problems_of(after) == []
+
+
+@pytest.mark.parametrize("text", ["", "x", "1", "/", "1/x", NASTY])
+def test_odd_texts_are_unknown_and_no_problem(text: str) -> None:
+    facts = facts_of(100.0, {"nameServersRegistered": text, "timerBehindMs": text, "suspendedGroups": "x"})
+    assert problems_of(facts) == []
+    assert overview_figures(snapshot_of(facts)).values["broker.broker-a.namesrv"].text == "—"
+
+
+def test_a_broker_that_tells_none_of_it_shows_nothing_made_up() -> None:
+    facts = read_facts(BROKER, {"bootTimestamp": "1"}, 100.0, None)
+    assert facts.services == Services()
+    figures = overview_figures(snapshot_of(facts)).values
+    for name in ("connections", "held", "rejected", "timer.pending", "tls", "saved", "lanes.side"):
+        assert figures[f"broker.broker-a.{name}"].text == "—", name
+
+
+async def test_the_overview_shows_every_lane_and_the_services_of_a_real_broker(
+    log_in: Client, gateway: Gateway
+) -> None:
+    sampler = Sampler(gateway)
+    snapshot = await sampler.sample()
+    [broker] = snapshot.brokers
+    assert broker.facts is not None
+    assert len(broker.facts.lanes) == 9
+    services = broker.facts.services
+    assert (services.name_servers_known, services.name_servers_all) == (1, 1)
+    assert services.connections and services.tls == "disabled" and len(services.lanes) == 9
+    page = (await (await log_in("reader")).get("/")).content.decode()
+    for name in ("namesrv", "connections", "held", "timer.pending", "tx.pending", "saved", "lanes.side"):
+        assert f'data-live="broker.{broker.name}.{name}"' in page, name
+    assert "5 more lanes" in page
+
+
+async def test_names_of_groups_in_a_problem_are_text(
+    log_in: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., object] = Gateway.runtime_info
+
+    async def with_a_nasty_group(self: Gateway, broker: BrokerRef, **options: float) -> dict[str, str]:
+        info: dict[str, str] = await real(self, broker, **options)  # type: ignore[misc]
+        return info | {"suspendedGroups": "1", "suspendedGroupNames": NASTY, "settingsIgnored": NASTY}
+
+    monkeypatch.setattr(Gateway, "runtime_info", with_a_nasty_group)
+    await Sampler(gateway).sample()
+    page = (await (await log_in("reader")).get("/")).content.decode()
+    assert NASTY not in page and "&lt;script&gt;" in page
+
+
+def test_the_shape_does_not_change_with_numbers() -> None:
+    facts = facts_of(100.0)
+    other = replace(facts, services=replace(facts.services, connections=99, held_pulls=5))
+    assert overview_figures(snapshot_of(facts)).shape == overview_figures(snapshot_of(other)).shape

@@ -1,0 +1,258 @@
+"""Consumer groups: how far behind, who is in them, and moving one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dashboard.cluster.failures import GroupNotFound
+from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.cluster.group_values import known_lag_ms, worst_lag_ms
+from dashboard.models.management import Role
+from gantrymq import ConsumeResult
+from gantrymq.client.consume.push_consumer import PushConsumer
+from gantrymq.message.model import Message, MessageExt
+from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from tests.dashboard.conftest import Client
+from tests.harness import ServingCluster
+
+Topic = Callable[..., Awaitable[str]]
+
+
+async def waited_for(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(15):
+        while True:
+            with contextlib.suppress(GroupNotFound):  # until its first heartbeat
+                if await condition():
+                    return
+            await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def consuming(
+    cluster: ServingCluster, group: str, topic: str, expression: str = "*", **options: object
+) -> AsyncIterator[list[MessageExt]]:
+    """A member of the group; what it was handed."""
+    seen: list[MessageExt] = []
+
+    async def handle(messages: list[MessageExt]) -> ConsumeResult:
+        seen.extend(messages)
+        return ConsumeResult.SUCCESS
+
+    consumer = PushConsumer(cluster.namesrv_address, group=group, listener=handle, **options)  # type: ignore[arg-type]
+    consumer.subscribe(topic, expression)
+    async with consumer:
+        yield seen
+
+
+async def placed(gateway: Gateway, cluster: ServingCluster, group: str, topic: str, offsets: dict[int, int]) -> None:
+    """A group that nobody is in, with a place in the topic."""
+    admin = await gateway.admin()
+    await admin.create_subscription_group(cluster.broker_address, SubscriptionGroupConfig(group_name=group))
+    for queue_id, offset in offsets.items():
+        await admin.update_consumer_offset(cluster.broker_address, group, topic, queue_id, offset)
+
+
+def cells(page: str) -> list[str]:
+    return [re.sub(r"<[^>]*>", "", cell).strip() for cell in re.findall(r"<td[^>]*>(.*?)</td>", page, re.DOTALL)]
+
+
+@pytest.mark.parametrize(
+    ("lag", "told", "known"), [(None, 5, None), (0, 0, 0), (0, 7, 0), (3, 0, None), (3, 1500, 1500)]
+)
+def test_a_lag_in_time_that_nobody_told_is_unknown(lag: int | None, told: int, known: int | None) -> None:
+    assert known_lag_ms(lag, told) == known
+
+
+def test_the_worst_queue_counts_and_one_unknown_makes_all_unknown() -> None:
+    assert worst_lag_ms([]) is None
+    assert worst_lag_ms([(None, None)]) is None
+    assert worst_lag_ms([(0, 0), (3, 1500), (None, None)]) == 1500
+    assert worst_lag_ms([(0, 0), (3, None)]) is None
+
+
+async def test_lag_is_shown_in_messages_and_in_time(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("group-lag", queues=1, messages=[Message("group-lag", b"x")] * 3)
+    await placed(gateway, cluster, "g-behind", topic, {0: 1})
+    await asyncio.sleep(0.02)
+    client = await log_in("reader")
+    for address in (f"/topic/{topic}/groups", "/groups?q=g-behind"):
+        name, lag, lag_time, members, _ = cells((await client.get(address)).content.decode())
+        assert (name, lag, members) == ("g-behind", "2", "0"), address
+        assert re.fullmatch(r"[\d.]+\u202f(ms|s)", lag_time), lag_time
+    page = (await client.get("/group/g-behind")).content.decode()
+    assert "group-lag" in page and "Nobody is connected" in page
+    assert f'href="/topic/{topic}/queues"' in page
+
+
+async def test_a_group_without_a_place_has_no_lag_rather_than_none(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster
+) -> None:
+    await placed(gateway, cluster, "g-placeless", "nothing", {})
+    page = (await (await log_in("reader")).get("/groups?q=g-placeless")).content.decode()
+    assert cells(page)[1:3] == ["—", "—"]
+
+
+async def test_a_member_its_queues_and_what_it_wants_are_shown(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("group-members", queues=2, messages=[Message("group-members", b"x", tags="a")])
+    async with consuming(cluster, "g-members", topic, "a || b", instance_name="one"):
+
+        async def is_holding() -> bool:
+            return any(queue.owner for queue in (await gateway.group("g-members")).queues if queue.topic == topic)
+
+        await waited_for(is_holding)
+        page = (await (await log_in("reader")).get("/group/g-members")).content.decode()
+        [member] = (await gateway.group("g-members")).clients
+        assert member.client_id in page and member.address in page
+        assert "a || b" in page and "disagrees" not in page
+
+
+async def test_members_that_disagree_are_flagged_on_every_page(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("group-disagree")
+    async with (
+        consuming(cluster, "g-disagree", topic, "left", instance_name="l"),
+        consuming(cluster, "g-disagree", topic, "right", instance_name="r"),
+    ):
+
+        async def is_seen() -> bool:
+            return len((await gateway.group("g-disagree")).parties) == 2
+
+        await waited_for(is_seen)
+        client = await log_in("reader")
+        for address in (f"/topic/{topic}/groups", "/groups?q=g-disagree"):
+            assert "disagrees" in (await client.get(address)).content.decode(), address
+        page = (await client.get("/group/g-disagree")).content.decode()
+        assert "disagree about what they want" in page
+        assert "<code>left</code>" in page and "<code>right</code>" in page
+
+
+async def test_a_group_that_gets_nothing_says_so(log_in: Client, gateway: Gateway, cluster: ServingCluster) -> None:
+    config = SubscriptionGroupConfig(group_name="g-off", consume_enable=False)
+    await (await gateway.admin()).create_subscription_group(cluster.broker_address, config)
+    client = await log_in("reader")
+    assert "held back" in (await client.get("/groups?q=g-off")).content.decode()
+    assert "The group gets nothing" in (await client.get("/group/g-off")).content.decode()
+
+
+async def test_the_clusters_own_groups_are_hidden_until_asked(log_in: Client, gateway: Gateway) -> None:
+    client = await log_in("reader")
+    assert "TOOLS_CONSUMER" not in (await client.get("/groups")).content.decode()
+    assert "TOOLS_CONSUMER" in (await client.get("/groups?show=system")).content.decode()
+    assert "Nothing matches" in (await client.get("/groups?q=there-is-none")).content.decode()
+
+
+async def test_an_unknown_group_is_not_found(log_in: Client, gateway: Gateway) -> None:
+    client = await log_in()
+    for address in ("/group/g-nowhere", "/group/g-nowhere/reset"):
+        response = await client.get(address)
+        assert response.status_code == 404 and "No such group" in response.content.decode()
+
+
+async def test_a_silent_cluster_is_an_error_page(log_in: Client) -> None:
+    use_gateway(Gateway("127.0.0.1:9"))
+    client = await log_in()
+    for address in ("/groups", "/group/x", "/group/x/reset"):
+        assert (await client.get(address)).status_code == 503
+    use_gateway(None)
+
+
+# ---- moving
+
+
+async def test_a_preview_says_what_is_skipped_and_changes_nothing(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("reset-preview", queues=1, messages=[Message("reset-preview", b"x")] * 5)
+    await placed(gateway, cluster, "g-preview", topic, {0: 2})
+    client = await log_in(Role.OPERATOR)
+    page = (await client.get(f"/group/g-preview/reset?topic={topic}&to=end")).content.decode()
+    assert cells(page)[1:5] == ["2", "5", "3", "0"]
+    assert "3 messages" in page and "Type <b" in page
+    page = (await client.get(f"/group/g-preview/reset?topic={topic}&to=begin")).content.decode()
+    assert cells(page)[1:5] == ["2", "0", "0", "2"]
+    admin = await gateway.admin()
+    assert await admin.consumer_offset(cluster.broker_address, "g-preview", topic, 0) == 2
+
+
+async def test_the_typed_name_moves_it(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("reset-do", queues=1, messages=[Message("reset-do", b"x")] * 5)
+    await placed(gateway, cluster, "g-move", topic, {0: 4})
+    client, admin = await log_in(Role.OPERATOR), await gateway.admin()
+    form = {"topic": topic, "to": "offset", "offset": "1"}
+    wrong = await client.post("/group/g-move/reset", form | {"typed_name": "g-mov"})
+    assert wrong.status_code == 422 and "Nothing was changed." in wrong.content.decode()
+    assert await admin.consumer_offset(cluster.broker_address, "g-move", topic, 0) == 4
+    done = await client.post("/group/g-move/reset", form | {"typed_name": "g-move"})
+    assert (done.status_code, done.headers["Location"]) == (302, "/group/g-move")
+    assert await admin.consumer_offset(cluster.broker_address, "g-move", topic, 0) == 1
+
+
+async def test_a_running_group_is_told_and_does_not_take_an_offset(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("reset-running", queues=1, messages=[Message("reset-running", b"x")] * 3)
+    await placed(gateway, cluster, "g-running", topic, {0: 0})
+    client = await log_in(Role.OPERATOR)
+    async with consuming(cluster, "g-running", topic) as seen:
+
+        async def has_seen(count: int) -> bool:
+            return len(seen) >= count
+
+        await waited_for(lambda: has_seen(3))
+        form = {"topic": topic, "to": "offset", "offset": "0", "typed_name": "g-running"}
+        refused = await client.post("/group/g-running/reset", form)
+        assert refused.status_code == 422 and "The group is running" in refused.content.decode()
+        done = await client.post("/group/g-running/reset", form | {"to": "begin", "offset": ""})
+        assert done.status_code == 302
+        await waited_for(lambda: has_seen(6))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("to=time", "Say which time"),
+        ("to=time&at=yesterday", "Write it like"),
+        ("to=time&at=0001-01-01", "before 1970"),
+        ("to=offset", "Say which offset"),
+        ("to=offset&offset=-1", "greater than or equal to 0"),
+        ("to=sideways", "Select a valid choice"),
+        ("to=end&topic=%3Cscript%3E", "Select a valid choice"),
+    ],
+)
+async def test_where_to_is_checked(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic, query: str, words: str
+) -> None:
+    if not any(row.name == "reset-odd" for row in (await gateway.topics()).rows):
+        await placed(gateway, cluster, "g-odd", await make_topic("reset-odd", queues=1), {0: 0})
+    given = query if "topic=" in query else f"topic=reset-odd&{query}"
+    response = await (await log_in(Role.OPERATOR)).get(f"/group/g-odd/reset?{given}")
+    assert response.status_code == 422 and words in response.content.decode()
+    assert "<script>" not in response.content.decode()
+
+
+async def test_names_that_clients_made_up_are_text(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("group-nasty", queues=1)
+    nasty = "<img src=x onerror=alert(1)>"
+    async with consuming(cluster, "g-nasty", topic, "a", instance_name=nasty):
+
+        async def is_in() -> bool:
+            return bool((await gateway.group("g-nasty")).clients)
+
+        await waited_for(is_in)
+        page = (await (await log_in("reader")).get("/group/g-nasty")).content.decode()
+    assert nasty not in page and "&lt;img src=x" in page
