@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -133,11 +134,11 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports_of(path: Path) -> Iterator[Import]:
-    """Every import of a file, those inside functions too."""
+def imports_of(path: Path, *, with_types: bool = True) -> Iterator[Import]:
+    """Every import of a file, those inside functions too; without types, not those under `if TYPE_CHECKING`."""
     module = module_name(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"), str(path)), with_types):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(module, alias.name, path, node.lineno)
@@ -149,6 +150,13 @@ def imports_of(path: Path) -> Iterator[Import]:
             for alias in node.names:  # `from store.base import config` reaches store.base.config
                 whole = f"{base}.{alias.name}"
                 yield Import(module, whole if is_module(whole) else base, path, node.lineno)
+
+
+def statements(tree: ast.AST, with_types: bool) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if with_types or not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield node
+            yield from statements(node, with_types)
 
 
 def is_module(name: str) -> bool:
@@ -186,6 +194,61 @@ def test_imports_point_down_and_rooms_do_not_know_each_other(package: str) -> No
     assert found, f"no imports found in {package}: is the test looking in the right place?"
     offences = [str(item) for item in found if not is_allowed(item)]
     assert not offences, "imports that LAYOUT forbids:\n  " + "\n  ".join(offences)
+
+
+def test_there_is_no_circle_between_rooms() -> None:
+    """A room is a folder. What is imported for types only does not count: nothing of it runs."""
+    found = [item for path in sources() for item in imports_of(path, with_types=False)]
+    examples = {(room_folder(item.module), room_folder(item.target)): item for item in found if is_module(item.target)}
+    arrows: dict[str, set[str]] = {}
+    for source, target in examples:
+        if source != target:
+            arrows.setdefault(source, set()).add(target)
+    circle = find_circle(arrows)
+    told = [str(examples[pair]) for pair in pairwise(circle)]
+    assert not told, "rooms that need each other:\n  " + "\n  ".join(told)
+
+
+def test_a_circle_is_seen() -> None:
+    assert find_circle({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}}) == ["a", "b", "c", "a"]
+    assert find_circle({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+def room_folder(module: str) -> str:
+    """The folder a module stands in; a `__main__` starts a program and is a room of its own, above its folder."""
+    if module.endswith("__main__") or (ROOT.joinpath(*module.split(".")) / "__init__.py").is_file():
+        return module
+    return module.rpartition(".")[0]
+
+
+def find_circle(arrows: dict[str, set[str]]) -> list[str]:
+    """Rooms that lead back to the first of them, or nothing."""
+    done: set[str] = set()
+
+    def search(room: str, way: list[str]) -> list[str]:
+        if room in way:
+            return [*way[way.index(room) :], room]
+        if room not in done:
+            for target in sorted(arrows.get(room, ())):
+                if circle := search(target, [*way, room]):
+                    return circle
+            done.add(room)
+        return []
+
+    return next((circle for room in sorted(arrows) if (circle := search(room, []))), [])
+
+
+MODULES_A_ROOM_MAX = 20
+
+
+def test_no_room_is_crowded() -> None:
+    """More modules than this can't be taken in at a glance: the folder wants rooms."""
+    folders: dict[Path, int] = {}
+    for path in (*sources(), *(ROOT / "tests").rglob("*.py")):
+        if path.name != "__init__.py":
+            folders[path.parent] = folders.get(path.parent, 0) + 1
+    crowded = {str(folder.relative_to(ROOT)): n for folder, n in folders.items() if n > MODULES_A_ROOM_MAX}
+    assert crowded == {}
 
 
 def test_an_import_that_points_up_is_seen() -> None:

@@ -30,6 +30,7 @@ from django.utils.http import urlencode
 
 from appliance.remoting.log_limit import LogLimit
 from dashboard.accounts.tokens import find_token
+from dashboard.http.error_pages import error_card
 from dashboard.models.management import ApiToken, Role, User
 
 SESSION_LIFE_S = 7 * 86400  # a session ends then even if it was never idle
@@ -241,8 +242,6 @@ def _ask_to_log_in(request: HttpRequest) -> HttpResponseBase:
 
 def unknown_host(request: HttpRequest) -> HttpResponseBase:
     """400 for a Host that is not ours: in the log one short line, a few of an address, and not Django's traceback."""
-    from dashboard.http.error_pages import error_card  # the views import this module
-
     address = request.META.get("REMOTE_ADDR") or "unknown"
     left_out = _log_limit.left_out("host_refused", address)
     if left_out is not None:
@@ -260,8 +259,6 @@ def unknown_host(request: HttpRequest) -> HttpResponseBase:
 
 def forbidden(request: HttpRequest, reason: str) -> HttpResponseBase:
     """403 with one sentence that says why."""
-    from dashboard.http.error_pages import error_card  # the views import this module
-
     if _is_api(request):
         return JsonResponse({"detail": reason}, status=403)
     return error_card(request, 403, "Not allowed", reason)

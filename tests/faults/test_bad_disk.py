@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gantrymq.errors import ResponseError
-from tests.faults.books import PATIENCE_S, TOPIC, Books, log_of, logged, small_files, until
-from tests.faults.small_disk import small_disk
-from tests.faults.strace import injected
+from tests.faults.kit.books import PATIENCE_S, TOPIC, Books, log_of, logged, small_files, until
+from tests.faults.kit.small_disk import small_disk
+from tests.faults.kit.strace import injected
 from tests.harness import LocalCluster
 
 SYNCS = "fdatasync,fsync"

@@ -27,7 +27,7 @@ from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.conftest import time_limit
-from tests.faults.burst import QUEUES, TOPIC
+from tests.faults.kit.burst import QUEUES, TOPIC
 from tests.faults.test_overload import beat, broker_process, store_one, timed
 from tests.harness import LocalCluster
 
@@ -142,7 +142,7 @@ async def burst(address: str, connections: int, count: int) -> AsyncIterator[asy
     """The program, from when it is connected."""
     arguments = address.rpartition(":")[2], str(connections), str(count), str(count)
     program = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.faults.burst", *arguments,
+        sys.executable, "-m", "tests.faults.kit.burst", *arguments,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
-from tests.faults.books import Books, library, logged, small_files, until
+from tests.faults.kit.books import Books, library, logged, small_files, until
 from tests.harness import LocalCluster
 
 HOURS = ";".join(f"{hour:02d}" for hour in range(24))

@@ -14,7 +14,7 @@ from appliance.process.json_file import JsonFile, StateFileError
 from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig, PutMessageStatus
 from store.upkeep import retention
-from tests.faults.small_disk import SmallDisk, small_disk
+from tests.faults.kit.small_disk import SmallDisk, small_disk
 from tests.store.conftest import message, read_all, small_config
 
 OK = PutMessageStatus.PUT_OK

@@ -19,7 +19,7 @@ import pytest
 
 from gantrymq.remoting.client import RemotingClient
 from tests.conftest import time_limit
-from tests.faults.hostile import KINDS
+from tests.faults.kit.hostile import KINDS
 from tests.faults.test_overload import anonymous_bytes, beat, broker_process, store_one, timed
 from tests.harness import LocalCluster
 
@@ -64,7 +64,7 @@ async def test_harm_stays_with_who_does_it(tmp_path: Path, kind: str) -> None:
 async def attack(kind: str, address: str) -> AsyncIterator[asyncio.subprocess.Process]:
     """The attackers, while the block runs; they must have done something."""
     attackers = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.faults.hostile", kind, address.rpartition(":")[2], str(SECONDS),
+        sys.executable, "-m", "tests.faults.kit.hostile", kind, address.rpartition(":")[2], str(SECONDS),
         stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:

@@ -22,8 +22,8 @@ from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from store import MessageStore
-from tests.faults.ledger import Ledger
-from tests.faults.traffic import (
+from tests.faults.kit.ledger import Ledger
+from tests.faults.kit.traffic import (
     COMMITTED,
     QUEUES,
     ROLLED_BACK,
@@ -32,7 +32,7 @@ from tests.faults.traffic import (
     Acknowledged,
     crash_config,
 )
-from tests.faults.writer import heard
+from tests.faults.kit.writer import heard
 from tests.harness import LocalCluster
 from tests.store.conftest import crash
 from tests.store.golden import queue_units
@@ -46,7 +46,7 @@ ENDS = {COMMITTED: "committed", ROLLED_BACK: "rolled back"}
 
 def write_until_killed(folder: Path, seed: int, flush_disk_type: str, chance: random.Random) -> list[Acknowledged]:
     """Run a writer and kill it: mostly while it sends, sometimes while it starts and repairs."""
-    command = [sys.executable, "-m", "tests.faults.writer", str(folder), str(seed), flush_disk_type]
+    command = [sys.executable, "-m", "tests.faults.kit.writer", str(folder), str(seed), flush_disk_type]
     process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:

@@ -24,9 +24,9 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from store import MessageStore
-from tests.faults.ledger import Ledger
+from tests.faults.kit.ledger import Ledger
+from tests.faults.kit.traffic import COMMITTED, QUEUES, ROLLED_BACK, TOPICS, Acknowledged, crash_config
 from tests.faults.test_kill import ROUNDS_PER_FOLDER, Senders
-from tests.faults.traffic import COMMITTED, QUEUES, ROLLED_BACK, TOPICS, Acknowledged, crash_config
 from tests.harness import LocalCluster
 from tests.store.conftest import crash
 

@@ -6,7 +6,7 @@ import asyncio
 import resource
 from pathlib import Path
 
-from tests.faults.books import PATIENCE_S, Books, small_files
+from tests.faults.kit.books import PATIENCE_S, Books, small_files
 from tests.harness import LocalCluster
 
 SPARE_BYTES = 6 << 20  # files of the log are mapped, a MiB each

@@ -12,7 +12,7 @@ from appliance.bench import wire
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError
 from tests.conftest import missing, require_tool
-from tests.faults.books import Books, log_of, small_files, until
+from tests.faults.kit.books import Books, log_of, small_files, until
 from tests.harness import LocalCluster
 
 NAME_SPACE = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount"]

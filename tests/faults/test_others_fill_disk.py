@@ -19,7 +19,7 @@ from store import MessageStore, MessageStoreConfig, PutMessageStatus, RunningFla
 from store.upkeep import disk_share, retention
 from store.upkeep.disk_share import NOTES_NAME
 from tests.any_disk import ROCKETMQS_MARKS
-from tests.faults.small_disk import SmallDisk, small_disk
+from tests.faults.kit.small_disk import SmallDisk, small_disk
 from tests.harness import serving
 from tests.store.conftest import message, read_all, small_config
 

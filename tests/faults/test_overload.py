@@ -23,7 +23,7 @@ from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from tests.faults.flood import TOPIC
+from tests.faults.kit.flood import TOPIC
 from tests.harness import LocalCluster
 
 SECONDS = 4
@@ -42,7 +42,8 @@ async def test_a_flood_delays_only_itself(tmp_path: Path, connections: int) -> N
             broker = broker_process(tmp_path)
             memory_before = anonymous_bytes(broker)
             flood = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tests.faults.flood", address.rpartition(":")[2], str(connections), str(SECONDS),
+                sys.executable, "-m", "tests.faults.kit.flood",
+                address.rpartition(":")[2], str(connections), str(SECONDS),
                 stdout=asyncio.subprocess.PIPE,
             )  # fmt: skip
             await asyncio.sleep(1)

@@ -13,9 +13,9 @@ import pytest
 from store import MessageStore, PutMessageStatus
 from store.startup import checkpoint
 from store.upkeep import flush
-from tests.faults.disk import Disk, settings_of
-from tests.faults.ledger import Ledger
-from tests.faults.traffic import Acknowledged, Traffic, crash_config
+from tests.faults.kit.disk import Disk, settings_of
+from tests.faults.kit.ledger import Ledger
+from tests.faults.kit.traffic import Acknowledged, Traffic, crash_config
 from tests.store.conftest import crash, message
 
 CUTS_PER_FOLDER = 6

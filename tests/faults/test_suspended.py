@@ -17,7 +17,7 @@ from store import MessageStore
 from tests.appliance_process import RunningAppliance
 from tests.conftest import time_limit
 from tests.faults.conftest import USUAL_ROUNDS
-from tests.faults.ledger import messages
+from tests.faults.kit.ledger import messages
 
 PATIENCE_S = 60.0
 TOLD_WITHIN_S = 2.0

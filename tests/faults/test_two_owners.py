@@ -10,8 +10,8 @@ import pytest
 from appliance.bench import wire
 from appliance.bench.peer import PeerError
 from store import MessageStore, StoreLocked
-from tests.faults.ledger import Ledger
-from tests.faults.traffic import Acknowledged, Traffic, crash_config
+from tests.faults.kit.ledger import Ledger
+from tests.faults.kit.traffic import Acknowledged, Traffic, crash_config
 from tests.peers import ApachePeer
 from tests.peers.fixtures import make_apache_peer
 

@@ -14,8 +14,8 @@ from appliance.bench.peer import Peer
 from tests.conftest import missing, require_tool
 from tests.interop.clients import JavaClient, JavaScriptClient
 from tests.interop.go_client import GoClient
-from tests.interop.mqadmin import MqAdmin
-from tests.interop.mqadmin_session import TOOLS_OF_THE_PEER, MqAdminSession
+from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
+from tests.interop.mqadmin.tool import MqAdmin
 from tests.peers.fixtures import make_apache_peer
 
 PEER = os.environ.get("GANTRY_INTEROP_PEER", "gantry")

@@ -16,7 +16,7 @@ from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt,
 from gantrymq.errors import GantryError
 from gantrymq.remoting.codes import RequestCode
 from tests.interop.clients import JavaClient
-from tests.interop.mqadmin_session import TOOLS_OF_THE_PEER, MqAdminSession
+from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
 from tests.peers.fixtures import make_apache_peer
 
 pytestmark = pytest.mark.interop

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.appliance_process import RunningAppliance
-from tests.interop.mqadmin import MqAdmin
-from tests.interop.mqadmin_session import TOOLS_OF_THE_PEER, MqAdminSession
+from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
+from tests.interop.mqadmin.tool import MqAdmin
 
 pytestmark = pytest.mark.interop
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.interop.mqadmin_commands import CLEANING, COMMANDS, OK, RESETS, Case
-from tests.interop.mqadmin_session import UNLISTED_NAMES
+from tests.interop.mqadmin.commands import CLEANING, COMMANDS, OK, RESETS, Case
+from tests.interop.mqadmin.session import UNLISTED_NAMES
 
 _FIVE_SHOWS = {
     "consumerProgress -g AdminGroup": ("#Inflight", r"Consume Diff Total: \d+", "Consume Inflight Total: 0"),

@@ -14,7 +14,7 @@ from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import TRANSACTION_CHECK_TIMES
 from gantrymq.message.topics import TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from store import MessageStore
-from tests.faults.traffic import COMMITTED, ROLLED_BACK, Acknowledged
+from tests.faults.kit.traffic import COMMITTED, ROLLED_BACK, Acknowledged
 
 INDEX_ASKED = 40  # keys of earlier rounds
 QUERY_MAX = 64

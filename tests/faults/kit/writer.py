@@ -1,6 +1,6 @@
 """A process to be killed: opens a store, repairs what the last kill left, and sends until it is no more.
 
-    python -m tests.faults.writer FOLDER SEED SYNC_FLUSH|ASYNC_FLUSH
+    python -m tests.faults.kit.writer FOLDER SEED SYNC_FLUSH|ASYNC_FLUSH
 
 Each acknowledged message is a line on stdout, written after the acknowledgement.
 """
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from store import MessageStore
-from tests.faults.traffic import Acknowledged, Traffic, crash_config
+from tests.faults.kit.traffic import Acknowledged, Traffic, crash_config
 
 
 def say(stored: list[Acknowledged]) -> None:

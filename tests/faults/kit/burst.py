@@ -1,4 +1,4 @@
-"""A burst that nobody waits for: `python -m tests.faults.burst PORT CONNECTIONS ANSWERED ONEWAY`.
+"""A burst that nobody waits for: `python -m tests.faults.kit.burst PORT CONNECTIONS ANSWERED ONEWAY`.
 
 So many sends in all, spread over the connections, written as fast as the sockets take them, then as many one-way ones
 on the same connections. Prints "started" when it is connected, and when all answers are there their codes, as JSON.

@@ -1,4 +1,4 @@
-"""Clients that mean harm, until their time is up: `python -m tests.faults.hostile KIND PORT SECONDS`.
+"""Clients that mean harm, until their time is up: `python -m tests.faults.kit.hostile KIND PORT SECONDS`.
 
 Prints how much it did. They don't share a process with the probe, whose time is measured.
 """

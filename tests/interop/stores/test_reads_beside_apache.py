@@ -21,7 +21,7 @@ from gantrymq.message.model import Message
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from store import MessageStore, MessageStoreConfig, PutMessageStatus, StoreBatch, StoreMessage
-from tests.interop.one_store import LOG_FILE_BYTES, OneStore, split
+from tests.interop.stores.one_store import LOG_FILE_BYTES, OneStore, split
 from tests.store.golden import commit_log_records
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

@@ -11,7 +11,7 @@ import pytest
 from tests.certificates import authority, server_fields
 from tests.harness import serving
 from tests.interop.clients import JavaClient
-from tests.interop.mqadmin import MqAdmin
+from tests.interop.mqadmin.tool import MqAdmin
 
 pytestmark = pytest.mark.interop
 

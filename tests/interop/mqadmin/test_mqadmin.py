@@ -1,6 +1,6 @@
 """Every sub-command of RocketMQ's own command line runs against us, and prints what it prints about Apache's broker.
 
-The table is in mqadmin_commands.py. The shape of what Apache RocketMQ 4.9.7 answers is in mqadmin_shapes.txt; with
+The table is in commands.py. The shape of what Apache RocketMQ 4.9.7 answers is in shapes.txt; with
 GANTRY_INTEROP_PEER=apache its own broker is asked instead of ours, and with GANTRY_WRITE_SHAPES=1 the file is written.
 """
 
@@ -17,17 +17,17 @@ import pytest
 from tests.conftest import time_limit
 from tests.interop.clients import JavaClient
 from tests.interop.conftest import PEER, make_cluster
-from tests.interop.mqadmin import MqAdmin
-from tests.interop.mqadmin_commands import CLEANING, COMMANDS, RESETS, Case
-from tests.interop.mqadmin_differences import stale, unaccepted
-from tests.interop.mqadmin_other_tools import FIVE, FIVE_LAST, GUARDED
-from tests.interop.mqadmin_scene import Scene, scene
-from tests.interop.mqadmin_session import TOOLS_FIVE, UNLISTED, UNLISTED_NAMES, MqAdminSession
-from tests.interop.mqadmin_shapes import ShapeFile, shape
+from tests.interop.mqadmin.commands import CLEANING, COMMANDS, RESETS, Case
+from tests.interop.mqadmin.differences import stale, unaccepted
+from tests.interop.mqadmin.other_tools import FIVE, FIVE_LAST, GUARDED
+from tests.interop.mqadmin.scene import Scene, scene
+from tests.interop.mqadmin.session import TOOLS_FIVE, UNLISTED, UNLISTED_NAMES, MqAdminSession
+from tests.interop.mqadmin.shapes import ShapeFile, shape
+from tests.interop.mqadmin.tool import MqAdmin
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-SHAPES = ShapeFile(Path(__file__).with_name("mqadmin_shapes.txt"))
+SHAPES = ShapeFile(Path(__file__).with_name("shapes.txt"))
 FOUR = (*COMMANDS, *RESETS, *CLEANING)
 ARE_WRITTEN = os.environ.get("GANTRY_WRITE_SHAPES") == "1"
 ANSWERS_NOTHING_NEW = 60.0  # seconds for the first round of startMonitoring, which comes after twenty

@@ -15,7 +15,7 @@ from tests.conftest import missing, require_tool
 from tests.interop.broker_cluster import PEER, BrokerCluster
 from tests.interop.clients import JAVA_SOURCES, ClientProgram, JavaClient
 from tests.interop.java_flows import assert_flows_work
-from tests.interop.mqadmin_session import HERE, TOOLS_FIVE
+from tests.interop.mqadmin.session import HERE, TOOLS_FIVE
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interop.conftest import PEER, make_cluster
-from tests.interop.mqadmin import MqAdmin
-from tests.interop.mqadmin_commands import Case
-from tests.interop.mqadmin_differences import stale, unaccepted
-from tests.interop.mqadmin_other_tools import GUARDED, REFUSED
-from tests.interop.mqadmin_scene import Scene, addresses
-from tests.interop.mqadmin_session import TOOLS_OF_THE_PEER, MqAdminSession
-from tests.interop.mqadmin_shapes import shape
+from tests.interop.mqadmin.commands import Case
+from tests.interop.mqadmin.differences import stale, unaccepted
+from tests.interop.mqadmin.other_tools import GUARDED, REFUSED
+from tests.interop.mqadmin.scene import Scene, addresses
+from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
+from tests.interop.mqadmin.shapes import shape
+from tests.interop.mqadmin.test_mqadmin import ARE_WRITTEN, SHAPES, by_arguments
+from tests.interop.mqadmin.tool import MqAdmin
 from tests.interop.test_accounts import ADMIN, accounts_at, launched
-from tests.interop.test_mqadmin import ARE_WRITTEN, SHAPES, by_arguments
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -11,7 +11,7 @@ import pytest
 
 from appliance.bench.gantry import GantryPeer
 from appliance.settings.appliance_config import ROOT
-from tests.interop.mqadmin_session import MqAdminSession
+from tests.interop.mqadmin.session import MqAdminSession
 
 pytestmark = pytest.mark.interop
 

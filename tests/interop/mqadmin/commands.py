@@ -2,7 +2,7 @@
 
 Words in braces are filled in by the test: addresses and names of the cluster, ids of messages that were sent, the id of
 a consumer that is online, a folder. `shows` are regular expressions, each of which must be found in what the command
-printed (or wrote into `file`). `needs` tells what else must be so; mqadmin_scene.py makes it.
+printed (or wrote into `file`). `needs` tells what else must be so; scene.py makes it.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from appliance.bench.peer import CLUSTER_NAME, Peer
 from gantrymq.remoting.bodies import ConsumerConnection
 from gantrymq.remoting.codes import RequestCode
 from tests.interop.clients import ClientProgram, JavaClient
-from tests.interop.mqadmin_commands import Case
-from tests.interop.mqadmin_session import MqAdminSession
+from tests.interop.mqadmin.commands import Case
+from tests.interop.mqadmin.session import MqAdminSession
 
 SENT = 20
 HOUR_MS = 3_600_000

@@ -22,11 +22,11 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.interop.at_once import at_once as at_once
 from tests.interop.clients import JavaClient
-from tests.interop.one_store import OneStore
+from tests.interop.stores.one_store import OneStore
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 TOPIC = "TimedBothWays"
 SOON, LATER = 40, 40
 

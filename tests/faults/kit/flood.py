@@ -1,4 +1,4 @@
-"""Sends without end and without looking at the answers, over many connections: `python -m tests.faults.flood PORT
+"""Sends without end and without looking at the answers, over many connections: `python -m tests.faults.kit.flood PORT
 CONNECTIONS SECONDS`. Prints what it was answered, as JSON.
 """
 

@@ -23,7 +23,7 @@ from gantrymq.remoting.command import RemotingCommand
 from tests.interop.at_once import at_once as at_once
 from tests.interop.checks import tag_of
 from tests.interop.clients import ClientProgram, JavaClient
-from tests.interop.one_store import LOG_FILE_BYTES, OneStore
+from tests.interop.stores.one_store import LOG_FILE_BYTES, OneStore
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -15,8 +15,8 @@ from appliance.bench import wire
 from gantrymq.message import record
 from tests.interop.at_once import at_once as at_once
 from tests.interop.clients import JavaClient
-from tests.interop.one_store import OneStore
-from tests.interop.test_transactions import COMMITTED, COUNT, QUEUES, SEEN
+from tests.interop.flows.test_transactions import COMMITTED, COUNT, QUEUES, SEEN
+from tests.interop.stores.one_store import OneStore
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

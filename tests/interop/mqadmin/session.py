@@ -13,9 +13,9 @@ from typing import NamedTuple, Self
 
 from appliance.bench import apache, maven
 from tests.interop.clients import built, tool
-from tests.interop.mqadmin import write_logback
+from tests.interop.mqadmin.tool import write_logback
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 DRIVER = HERE / "java_tools" / "RunCommands.java"
 TOOLS = HERE / "java_tools" / "pom.xml"
 TOOLS_FIVE = HERE / "java_tools" / "five.pom.xml"
