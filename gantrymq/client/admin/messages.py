@@ -8,7 +8,7 @@ from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.offsets import OffsetAdmin
 from gantrymq.client.admin.results import Delivery, DirectResult, MessageTrace
 from gantrymq.client.connection.broker_calls import int_field
-from gantrymq.client.connection.incoming import read_messages
+from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import pack
 from gantrymq.client.produce.trace_records import decode_records
 from gantrymq.client.results import SendResult

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gantrymq.client.connection.incoming import read_messages
+from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import Outgoing, send_request, send_result
 from gantrymq.client.results import PullResult, PullStatus, SendResult
 from gantrymq.errors import ProtocolError, ResponseError

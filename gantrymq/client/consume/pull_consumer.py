@@ -22,9 +22,9 @@ from typing import Self, Unpack
 from gantrymq.client.connection.background import Background, every
 from gantrymq.client.connection.session import ClientSession, ConnectionOptions
 from gantrymq.client.consume.assignment import REBALANCE_S, Assignment, GroupShare
-from gantrymq.client.consume.polled import Polled
+from gantrymq.client.consume.polled_messages import Polled
 from gantrymq.client.consume.process_queue import ProcessQueue
-from gantrymq.client.consume.pulling import FlowLimits, PullContext, keep_pulling
+from gantrymq.client.consume.pull_loop import FlowLimits, PullContext, keep_pulling
 from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.consume.start_offset import StartAt, offset_store

@@ -24,15 +24,15 @@ from gantrymq.client.connection.background import Background, every
 from gantrymq.client.connection.routes import REFRESH_S
 from gantrymq.client.connection.session import ClientSession, ConnectionOptions
 from gantrymq.client.consume.assignment import REBALANCE_S, SOON_S, Assignment, GroupShare
-from gantrymq.client.consume.consumer_requests import ConsumerRequests
-from gantrymq.client.consume.consuming import Consumes, Consuming
+from gantrymq.client.consume.concurrent_service import Consumes, Consuming
 from gantrymq.client.consume.failed_messages import INNER_PRODUCER_GROUP, FailedMessages, restore_topic
 from gantrymq.client.consume.listener_calls import Listener, ListenerCalls
-from gantrymq.client.consume.ordered_consuming import SUSPEND_S, OrderedConsuming
+from gantrymq.client.consume.ordered_service import SUSPEND_S, OrderedConsuming
 from gantrymq.client.consume.process_queue import ProcessQueue
-from gantrymq.client.consume.pulling import FlowLimits, PullContext, keep_pulling
+from gantrymq.client.consume.pull_loop import FlowLimits, PullContext, keep_pulling
 from gantrymq.client.consume.queue_locks import RENEW_S, QueueLocks
 from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely
+from gantrymq.client.consume.request_handlers import ConsumerRequests
 from gantrymq.client.consume.running_info import ConsumeCounters, running_info
 from gantrymq.client.consume.stacks import stacks_of, workers_of
 from gantrymq.client.consume.start_offset import StartAt, offset_store

@@ -13,7 +13,7 @@ import time
 import uuid
 from dataclasses import replace
 
-from gantrymq.client.connection.incoming import unpack
+from gantrymq.client.connection.received_messages import unpack
 from gantrymq.client.connection.send_codec import REPLY
 from gantrymq.errors import MessageRejected, RequestTimeout
 from gantrymq.message import properties as names

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
-from gantrymq.client.connection.incoming import read_messages
+from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import pack
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.results import SendResult, SendStatus

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from gantrymq.client.consume.consuming import Workers
+from gantrymq.client.consume.concurrent_service import Workers
 from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.results import ConsumeResult

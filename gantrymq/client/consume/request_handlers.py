@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from gantrymq.client.connection.incoming import read_messages
+from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.consume.assignment import Assignment
 from gantrymq.client.consume.failed_messages import restore_topic
 from gantrymq.client.consume.listener_calls import ListenerCalls
