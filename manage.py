@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 import sys
 
+from appliance.process.parent_death import end_with_parent
 from appliance.supervisor.link_messages import GUARDIAN_VARIABLE
-from appliance.supervisor.parent import end_with_parent
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from appliance.cli.parser import CommandParser
 from appliance.cli.terminal import TerminalText
-from appliance.supervisor.parent import end_with_parent
+from appliance.process.parent_death import end_with_parent
 from gantrymq.errors import ConfigError, GantryError
 
 COMMANDS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from appliance.bench.disk_marks import STORE_MARKS
+from appliance.bench.disk_watermarks import STORE_MARKS
 
 ANY_DISK = STORE_MARKS
 ROCKETMQS_MARKS: dict[str, Any] = {"disk_max_used_percent": 75, "forcibly_ratio": 0.85, "warning_ratio": 0.90}

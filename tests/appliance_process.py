@@ -16,7 +16,7 @@ from typing import Self
 
 import psutil
 
-from appliance.bench.disk_marks import DISK_MARKS
+from appliance.bench.disk_watermarks import DISK_MARKS
 from appliance.settings.appliance_config import ApplianceConfig
 
 ROOT = Path(__file__).resolve().parent.parent

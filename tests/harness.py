@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from appliance.bench.gantry import GantryPeer
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.broker.controller import BrokerController
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig, NamesrvConfig

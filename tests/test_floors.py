@@ -38,7 +38,7 @@ WEB = (
     "argon2",
 )
 LOG_LIMIT = "appliance.remoting.log_limit"
-REPORTS_WITHOUT_SPARK = ("errors", "install", "java", "launcher", "results", "runs")
+REPORTS_WITHOUT_SPARK = ("errors", "install_state", "java", "launcher", "results", "runs")
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ ROOMS = {
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
     "appliance.bench.store.report": Room(("gantrymq", "appliance.bench", *SHARED)),
-    "appliance.bench.disk_marks": Room(()),
-    "appliance.bench.store.stages": Room(("gantrymq", "store", "appliance.bench.disk_marks", *SHARED)),
+    "appliance.bench.disk_watermarks": Room(()),
+    "appliance.bench.store.stages": Room(("gantrymq", "store", "appliance.bench.disk_watermarks", *SHARED)),
     "appliance.bench.store.disk_load": Room(("store",)),
     "appliance.bench.store.machine_load": Room(()),
     "appliance.bench.store.stalls": Room(
-        ("gantrymq", "store", "appliance.bench.disk_marks", "appliance.bench.store.machine_load", *SHARED)
+        ("gantrymq", "store", "appliance.bench.disk_watermarks", "appliance.bench.store.machine_load", *SHARED)
     ),
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "psutil", "uvloop")),
     "appliance.cli.preflight": Room(
@@ -101,7 +101,6 @@ ROOMS = {
         (
             "gantrymq",
             "dashboard",
-            "appliance.supervisor.parent",
             *SHARED,
             *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK),
         ),

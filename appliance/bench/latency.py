@@ -12,9 +12,9 @@ import socket
 import time
 from collections import Counter
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.frames import OPAQUE_START, TIME_DIGITS, TIME_MARK, PullFrame, TimedFrame
-from appliance.bench.spec import LoadResult, LoadSpec, percentile_of_counts
+from appliance.bench.load_spec import LoadResult, LoadSpec, percentile_of_counts
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
 
@@ -33,11 +33,11 @@ def run_latency(spec: LoadSpec) -> LoadResult:
 class _LatencyLoad:
     def __init__(self, spec: LoadSpec) -> None:
         self._spec = spec
-        self._producer = wire.connect(spec.address)
-        self._consumer = wire.connect(spec.address)
+        self._producer = rpc.connect(spec.address)
+        self._consumer = rpc.connect(spec.address)
         self._frame = TimedFrame(spec.topic, 0, spec.body_bytes)
         self._pull = PullFrame(spec.topic, 0, suspend=True)
-        (self._offset,) = wire.max_offsets(spec.address, spec.topic, 1)
+        (self._offset,) = rpc.max_offsets(spec.address, spec.topic, 1)
         self._answers = RemotingProtocol()
         self._pulled = RemotingProtocol()
         self._unanswered: dict[int, int] = {}  # opaque to when it was sent, ns

@@ -20,10 +20,10 @@ from dataclasses import asdict
 
 import orjson
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.frames import FrameRing, PullFrame, batch_ring, send_ring
 from appliance.bench.latency import run_latency
-from appliance.bench.spec import LoadResult, LoadSpec, percentile_of_counts
+from appliance.bench.load_spec import LoadResult, LoadSpec, percentile_of_counts
 from gantrymq.remoting.command import RemotingCommand
 
 _LENGTH = struct.Struct(">i").unpack_from
@@ -37,7 +37,7 @@ class Stream:
     """One connection and the answers that have arrived on it."""
 
     def __init__(self, address: str, errors: Counter[str], *, keep_header: bool = False) -> None:
-        self.socket = wire.connect(address)
+        self.socket = rpc.connect(address)
         self.socket.settimeout(None)  # whoever started this process kills it when it hangs
         self.sent: deque[tuple[int, int]] = deque()  # (when in ns, how many frames) still unanswered
         self._errors = errors

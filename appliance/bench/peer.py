@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from appliance.bench import wire
-from appliance.bench.disk_marks import DISK_MARKS
+from appliance.bench import rpc
+from appliance.bench.disk_watermarks import DISK_MARKS
 from appliance.bench.processes import MemoryUse, Process, free_ports
 from gantrymq.errors import GantryError
 
@@ -99,13 +99,13 @@ class Peer(abc.ABC):
 
     def start_namesrv(self) -> None:
         self._launch_namesrv()
-        self._wait(self.namesrv, lambda: wire.registered_brokers(self.namesrv_address) is not None)
+        self._wait(self.namesrv, lambda: rpc.registered_brokers(self.namesrv_address) is not None)
 
     def start_broker(self) -> None:
         """Start the broker, at the port it had before if it ran before, and wait for its registration."""
         self._launch_broker()
-        self._wait(self.broker, lambda: self.broker_name in wire.registered_brokers(self.namesrv_address))
-        self._wait(self.broker, lambda: wire.max_offsets(self.broker_address, "TBW102", 1) is not None)
+        self._wait(self.broker, lambda: self.broker_name in rpc.registered_brokers(self.namesrv_address))
+        self._wait(self.broker, lambda: rpc.max_offsets(self.broker_address, "TBW102", 1) is not None)
 
     def relaunch_broker(self) -> None:
         """Start the broker at the port it had before, and wait for nothing."""

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from appliance.bench.spec import LoadResult
+from appliance.bench.load_spec import LoadResult
 
 # Above these the load itself may be what limits a figure.
 CEILING_NEAR = 0.7

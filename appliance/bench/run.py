@@ -15,8 +15,9 @@ from pathlib import Path
 
 import orjson
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.frames import send_ring
+from appliance.bench.load_spec import LoadResult, LoadSpec
 from appliance.bench.null_server import PULLED
 from appliance.bench.peer import Peer, PeerError
 from appliance.bench.processes import machine_busy_s
@@ -29,7 +30,6 @@ from appliance.bench.results import (
     start_figures,
 )
 from appliance.bench.scenarios import BATCH_TOPIC, PULL_TOPIC, QUEUES, SEND_TOPIC, Scenario
-from appliance.bench.spec import LoadResult, LoadSpec
 from gantrymq.errors import GantryError
 
 CHECKOUT = Path(__file__).parents[2]
@@ -108,7 +108,7 @@ class Bench:
                 peers.append(peer)
                 self._say(f"{peer.version} serves at {peer.broker_address}")
                 for topic, queue_count in QUEUES.items():
-                    wire.create_topic(peer.broker_address, topic, queue_count)
+                    rpc.create_topic(peer.broker_address, topic, queue_count)
             for peer in peers:
                 self._warm_up(peer, scenarios)
             for scenario in scenarios:
@@ -298,7 +298,7 @@ def _stored(peer: Peer, topic: str, expected: int = 0) -> int:
     """
     counted, still = -1, 0
     while still < (3 if counted >= expected else 100):
-        now = sum(wire.max_offsets(peer.broker_address, topic, QUEUES[topic]))
+        now = sum(rpc.max_offsets(peer.broker_address, topic, QUEUES[topic]))
         counted, still = now, still + 1 if now == counted else 0
         time.sleep(0.1)
     return counted
@@ -306,7 +306,7 @@ def _stored(peer: Peer, topic: str, expected: int = 0) -> int:
 
 def _queue_length(peer: Peer) -> int:
     """The length of the shortest queue of the pull topic: where every reader turns back."""
-    return min(wire.max_offsets(peer.broker_address, PULL_TOPIC, QUEUES[PULL_TOPIC]))
+    return min(rpc.max_offsets(peer.broker_address, PULL_TOPIC, QUEUES[PULL_TOPIC]))
 
 
 def _store_first_message(peer: Peer, deadline: float) -> None:
@@ -315,9 +315,9 @@ def _store_first_message(peer: Peer, deadline: float) -> None:
         if peer.broker.exit_code is not None:
             raise PeerError(f"{peer.label}: broker ended: {peer.broker.last_output()}")
         try:
-            with wire.connect(peer.broker_address, timeout_s=2.0) as connection:
+            with rpc.connect(peer.broker_address, timeout_s=2.0) as connection:
                 ring = send_ring("FirstMessage", [0], 1024, 1)
-                if wire.call_frame(connection, ring.take(1)[0]).code == 0:
+                if rpc.call_frame(connection, ring.take(1)[0]).code == 0:
                     return
         except GantryError:
             if time.monotonic() > deadline:

@@ -24,8 +24,8 @@ from pathlib import Path
 import orjson
 
 from appliance.bench import maven
-from appliance.bench.apache import ApachePeer
-from appliance.bench.gantry import GantryPeer
+from appliance.bench.apache_peer import ApachePeer
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from appliance.bench.profile import render_profile
 from appliance.bench.report import render

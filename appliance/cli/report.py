@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 
 from appliance.process import formats
 from appliance.reports.errors import ReportError
-from appliance.reports.install import install_state
+from appliance.reports.install_state import install_state
 from appliance.reports.launcher import launch
 from appliance.reports.runs import DEFAULT_TIMEOUT_S, HOUR_MS, REPORTS, RunFolder, RunSpec, RunStatus, new_run_id
 from appliance.settings.appliance_config import ApplianceConfig

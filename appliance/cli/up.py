@@ -20,7 +20,7 @@ from appliance.cli import preflight
 from appliance.cli.privileges import drop_privileges
 from appliance.process.data_folder import lay_out
 from appliance.settings.appliance_config import BROKER_PORT_STEP, CONFIG_VARIABLE, ApplianceConfig, describe
-from appliance.supervisor.roles import gantry_environment
+from appliance.supervisor.worker_specs import gantry_environment
 from gantrymq.errors import ConfigError, GantryError
 
 PORT_TRIES = 200

@@ -19,7 +19,7 @@ import uvloop
 
 from appliance.process import logs
 from appliance.process.malloc import keep_freed_memory
-from appliance.process.standstill import StandstillWatch
+from appliance.process.stall_watch import StandstillWatch
 from appliance.process.tasks import running
 from appliance.settings.ignored import explain_ignored
 from appliance.settings.properties_file import PropertiesFile

@@ -3,7 +3,7 @@
 For what walks over every topic, queue or group of a broker: there may be thousands, and the loop has one thread. A
 slice is a number of items, chosen so that it takes about a millisecond. In each turn of the loop one slice is made,
 however many pieces of such work are under way: with four hundred of them a turn would otherwise take half a second.
-Whose slice comes next is decided by what its owner has cost so far (see fair_turns.py). What is walked over must not
+Whose slice comes next is decided by what its owner has cost so far (see fair_queue.py). What is walked over must not
 change its size meanwhile: give a copy.
 """
 
@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from appliance.process.fair_turns import Account, AddressAccount, Ledger, TurnQueue
+from appliance.process.fair_queue import Account, AddressAccount, Ledger, TurnQueue
 
 _Item = TypeVar("_Item")
 

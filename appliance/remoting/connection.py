@@ -18,10 +18,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from appliance.remoting.failure import failure_answer
+from appliance.remoting.error_response import failure_answer
 from appliance.remoting.lane import Lane, Route, Turn
 from appliance.remoting.lanes import LONG_SECONDS
-from appliance.remoting.typed import decode_request, decode_request_with_fields
+from appliance.remoting.request_decoder import decode_request, decode_request_with_fields
 from appliance.remoting.typed_request import TypedRequest
 from gantrymq.errors import ConnectError, FrameError, RequestTimeout
 from gantrymq.message.ids import encode_host
@@ -30,7 +30,7 @@ from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
 
 if TYPE_CHECKING:
-    from appliance.process.fair_turns import Account
+    from appliance.process.fair_queue import Account
     from appliance.remoting.server import RemotingServer
 
 logger = logging.getLogger(__name__)

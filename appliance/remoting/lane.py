@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from appliance.process.fair_turns import Account
+from appliance.process.fair_queue import Account
 from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:

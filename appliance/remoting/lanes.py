@@ -11,7 +11,7 @@ watermarks*.
 Neither is the answer to a burst: a burst is slowed down. Before a connection reads on it asks for how many seconds more
 may be queued (`budget_seconds`): READ_AHEAD_SECONDS in all, by what requests of each connection took lately. That is
 measured, so on a slow machine it is fewer requests. Connections that have more are *parked*, their sockets left alone,
-and read on in turns; whose turn it is depends on what each has cost so far (fair_turns.py). What waits, waits in its
+and read on in turns; whose turn it is depends on what each has cost so far (fair_queue.py). What waits, waits in its
 socket, for as long as it takes.
 
 A wait is counted by what the lanes served meanwhile, not by the clock: a process that was stopped, or that others kept
@@ -30,10 +30,10 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from appliance.process.cooperative import paid_by, turnstile
-from appliance.process.fair_turns import Account, Ledger, TurnQueue
-from appliance.remoting.failure import failure_answer
+from appliance.process.fair_queue import Account, Ledger, TurnQueue
+from appliance.remoting.error_response import failure_answer
 from appliance.remoting.lane import Answer, Handler, Lane, LaneLimits, Route, Turn
-from appliance.remoting.metered import metered
+from appliance.remoting.step_timer import metered
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 

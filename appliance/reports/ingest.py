@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from appliance.reports.commit_log_files import CommitLogFiles
 from appliance.reports.errors import LogTruncated, ReportError
 from appliance.reports.manifest import Lake, LakeFile, sync_file, sync_folder
-from appliance.reports.source import FORMAT, MAX_BYTES_PER_BATCH, StoreDataSource
+from appliance.reports.spark_source import FORMAT, MAX_BYTES_PER_BATCH, StoreDataSource
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from appliance.reports.brokers import brokers_in
+from appliance.reports.broker_folders import brokers_in
 from appliance.reports.errors import ReportError
 from appliance.reports.ingest import IngestResult, ingest
 from appliance.reports.manifest import Lake, lakes_in

@@ -25,7 +25,7 @@ from appliance.process import logs
 from appliance.process.data_folder import DataFolderInUse, DataFolderLock
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.backoff import Backoff
-from appliance.supervisor.identity import children_of
+from appliance.supervisor.process_identity import children_of
 from appliance.supervisor.spawner import Spawner
 from appliance.supervisor.web_process import COMMAND, Ending, WebProcess
 

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from appliance.supervisor.identity import start_ticks
-from appliance.supervisor.output import Output
-from appliance.supervisor.parent import PARENT_VARIABLE
+from appliance.process.parent_death import PARENT_VARIABLE
+from appliance.supervisor.child_output import Output
+from appliance.supervisor.process_identity import start_ticks
 
 logger = logging.getLogger(__name__)
 

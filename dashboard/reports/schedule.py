@@ -23,10 +23,10 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Q, QuerySet
 
+from appliance.process.parent_death import PARENT_VARIABLE
 from appliance.reports.errors import ReportError
-from appliance.reports.install import install_state
+from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id
-from appliance.supervisor.parent import PARENT_VARIABLE
 from dashboard.models.management import User
 from dashboard.models.reports import ReportPlan, ReportRun
 

@@ -22,7 +22,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from appliance.reports.errors import ReportError
-from appliance.reports.install import install_state
+from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
 from dashboard.accounts.access import Permission, requires
 from dashboard.cluster import units

@@ -8,12 +8,12 @@ from pathlib import Path
 import orjson
 import pytest
 
-from appliance.bench.gantry import GantryPeer
+from appliance.bench.gantry_peer import GantryPeer
+from appliance.bench.load_spec import LoadResult
 from appliance.bench.report import render
 from appliance.bench.results import BenchResults, LoadRun, ScenarioFigures, load_figures
 from appliance.bench.run import TINY, Bench
 from appliance.bench.scenarios import SCENARIOS
-from appliance.bench.spec import LoadResult
 from appliance.cli import bench
 from gantrymq.errors import ConfigError
 

@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 
 from appliance.bench.load import Meter, run_send
+from appliance.bench.load_spec import LoadSpec, percentile_of_counts
 from appliance.bench.null_server import PULLED
 from appliance.bench.run import null_server, run_load
-from appliance.bench.spec import LoadSpec, percentile_of_counts
 from gantrymq.errors import GantryError
 from gantrymq.remoting.protocol import RemotingProtocol
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from appliance.bench.gantry import GantryPeer
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.maven import ToolError
 from appliance.bench.store import report as store_report
 from appliance.bench.store.peer import Load, apache_command, measure_store, our_command, render_peers

@@ -18,7 +18,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import AsyncClient
 
-from appliance.reports.install import install_state
+from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
 from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue, enqueue_due, ensure_plan

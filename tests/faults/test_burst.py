@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from gantrymq.client.produce.producer import Producer
 from gantrymq.message.model import Message
 from gantrymq.remoting.client import RemotingClient
@@ -105,8 +105,8 @@ async def standing_still(broker: psutil.Process) -> AsyncIterator[None]:
 async def test_none_fails_and_all_are_stored(tmp_path: Path, machine: Machine, connections: int, count: int) -> None:
     with LocalCluster(tmp_path) as cluster:
         address = cluster.broker_address
-        wire.create_topic(address, TOPIC, len(QUEUES))
-        wire.create_topic(address, "Flood", 1)
+        rpc.create_topic(address, TOPIC, len(QUEUES))
+        rpc.create_topic(address, "Flood", 1)
         client = RemotingClient()
         broker = broker_process(tmp_path)
         try:
@@ -116,7 +116,7 @@ async def test_none_fails_and_all_are_stored(tmp_path: Path, machine: Machine, c
                 await all_stored(address, 2 * count)
         finally:
             await client.close()
-        figures = wire.ask(address, 28).body.decode()
+        figures = rpc.ask(address, 28).body.decode()
         print(connections, f"longest answer {max(waits):.3f} s of {len(waits)}")
         for what in ("Rejected", "Expired", "OnewayRefused"):
             assert f'"sendThreadPoolQueue{what}":"0"' in figures
@@ -129,7 +129,7 @@ async def test_our_own_producer_gathers_sends_and_none_fails(tmp_path: Path, mac
     """It met refusals, too: of a list of 20 000, and of sends that a program makes at once."""
     count, at_once = (20_000, 8_000) if machine is calm else (4_000, 2_000)
     with LocalCluster(tmp_path) as cluster:
-        wire.create_topic(cluster.broker_address, TOPIC, len(QUEUES))
+        rpc.create_topic(cluster.broker_address, TOPIC, len(QUEUES))
         async with Producer(cluster.namesrv_address, timeout_s=60) as producer, machine(broker_process(tmp_path)):
             sent = await producer.send_many([Message(TOPIC, b"x" * 900) for _ in range(count)])
             gathered = await asyncio.gather(*(producer.send(Message(TOPIC, b"x" * 900)) for _ in range(at_once)))
@@ -187,7 +187,7 @@ async def probe(
 async def all_stored(address: str, count: int) -> None:
     """One-way messages tell nobody when they are stored."""
     deadline = time.monotonic() + 120
-    while (stored := sum(await asyncio.to_thread(wire.max_offsets, address, TOPIC, len(QUEUES)))) < count:
+    while (stored := sum(await asyncio.to_thread(rpc.max_offsets, address, TOPIC, len(QUEUES)))) < count:
         assert time.monotonic() < deadline, f"{stored} of {count}"
         await asyncio.sleep(0.1)
     assert stored == count

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from gantrymq import Message, MessageQueue, Producer, SendStatus
 from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
@@ -168,7 +168,7 @@ def test_a_killed_broker_loses_nothing_it_acknowledged(tmp_path: Path, rounds: i
         properties["flushDiskType"] = chance.choice(["SYNC_FLUSH", "ASYNC_FLUSH"])
         with LocalCluster(tmp_path, broker_properties=properties) as cluster:
             for topic in range(TOPICS):
-                wire.create_topic(cluster.broker_address, f"T{topic}", QUEUES)
+                rpc.create_topic(cluster.broker_address, f"T{topic}", QUEUES)
             senders = Senders(cluster, f"s{number}", chance)
             asyncio.run(senders.run(chance.random() / 2))
         print(f"round {number}: {properties['flushDiskType']}, {len(senders.acknowledged)} acknowledged")

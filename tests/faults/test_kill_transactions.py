@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from gantrymq import Message, MessageExt, MessageQueue, TransactionProducer, TransactionState
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError
@@ -177,7 +177,7 @@ async def settle(cluster: LocalCluster) -> int:
 
 def make_topics(cluster: LocalCluster) -> None:
     for topic in range(TOPICS):
-        wire.create_topic(cluster.broker_address, f"T{topic}", QUEUES)
+        rpc.create_topic(cluster.broker_address, f"T{topic}", QUEUES)
 
 
 @contextlib.contextmanager

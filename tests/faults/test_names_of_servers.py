@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError
 from tests.conftest import missing, require_tool
@@ -41,7 +41,7 @@ class NamedCluster(LocalCluster):
         self.start_namesrv()
 
     def is_registered(self) -> bool:
-        return self.broker_name in (wire.registered_brokers(self.namesrv_address) or ())
+        return self.broker_name in (rpc.registered_brokers(self.namesrv_address) or ())
 
     def _broker_command(self, properties: Path) -> list[str | Path]:
         names = [*NAME_SPACE, "sh", "-c", OWN_NAMES, "sh", self._hosts, self._resolver]

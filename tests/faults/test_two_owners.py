@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.peer import PeerError
 from store import MessageStore, StoreLocked
 from tests.faults.kit.ledger import Ledger
@@ -25,12 +25,12 @@ FILES = {
 
 def test_a_folder_that_apaches_broker_has_open_is_refused(tmp_path: Path) -> None:
     with make_apache_peer(tmp_path / "apache", broker_properties=FILES) as peer:
-        wire.create_topic(peer.broker_address, "T", 1)
+        rpc.create_topic(peer.broker_address, "T", 1)
         before = snapshot(peer)
         with pytest.raises(StoreLocked, match="another broker has this store open"):
             MessageStore(crash_config(peer.store)).load()
         assert snapshot(peer) == before
-        assert wire.max_offsets(peer.broker_address, "T", 1) == [0]
+        assert rpc.max_offsets(peer.broker_address, "T", 1) == [0]
 
 
 def test_apaches_broker_does_not_start_in_a_folder_that_is_open_here(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from appliance.remoting.header_fields import FieldError
 from appliance.remoting.pull_request import PullFields, PullRequest
+from appliance.remoting.request_decoder import decode_request, decode_request_with_fields
 from appliance.remoting.send_request import SendFields, SendRequest
-from appliance.remoting.typed import decode_request, decode_request_with_fields
 from gantrymq.errors import BodyError, FrameError, RecordError
 from gantrymq.message.batch import encode_batch, iter_batch
 from gantrymq.message.ids import decode_offset_message_id

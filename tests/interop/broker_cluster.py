@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from appliance.bench.gantry import GantryPeer
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, Credentials
 from gantrymq.errors import GantryError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.gantry import GantryPeer
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.maven import ToolError
 from appliance.bench.peer import Peer
 from tests.conftest import missing, require_tool

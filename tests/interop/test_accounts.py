@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.gantry import GantryPeer
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt, Producer, PushConsumer
 from gantrymq.errors import GantryError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.apache import POM
+from appliance.bench.apache_peer import POM
 from appliance.bench.maven import ToolError, class_path, copied_jars
 from appliance.broker.sql_filter import EvaluationError, SqlError, compile_condition
 from gantrymq.message.properties import encode_properties

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from appliance.bench import wire
-from appliance.bench.gantry import GantryPeer
+from appliance.bench import rpc
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.settings.roles import BrokerConfig
@@ -64,7 +64,7 @@ def peer(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Peer]:
 
 def new_topic(peer: Peer) -> str:
     topic = f"Sql-{time.monotonic_ns()}"
-    wire.create_topic(peer.broker_address, topic, 2)
+    rpc.create_topic(peer.broker_address, topic, 2)
     return topic
 
 
@@ -159,7 +159,7 @@ async def test_apache_goes_on_with_our_conditions_and_bits_and_shows_them_as_we_
         await asyncio.to_thread(peer.start)
         try:
             if peer is ours:
-                wire.create_topic(peer.broker_address, topic, 2)
+                rpc.create_topic(peer.broker_address, topic, 2)
             consumer = PushConsumer(peer.namesrv_address, group="g", listener=lambda _: ConsumeResult.SUCCESS)
             consumer.subscribe(topic, sql=CONDITION)
             async with consumer, asyncio.timeout(30):

@@ -8,6 +8,6 @@ the benchmark, which starts the same peer from the command line.
         peer.stop_broker(); peer.start_broker()        # same port, same store
 """
 
-from appliance.bench.apache import ApachePeer
+from appliance.bench.apache_peer import ApachePeer
 
 __all__ = ["ApachePeer"]

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 async def until_registered(name_server: str, broker: str, tls: TlsConfig) -> None:
-    """Wait until a broker that was only launched is up; wire.py, which waits elsewhere, speaks plainly."""
+    """Wait until a broker that was only launched is up; rpc.py, which waits elsewhere, speaks plainly."""
     async with asyncio.timeout(90), AdminClient(name_server, tls=tls) as admin:
         while True:
             try:

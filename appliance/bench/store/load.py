@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from appliance.bench.disk_marks import STORE_MARKS
+from appliance.bench.disk_watermarks import STORE_MARKS
 from gantrymq.message import ids
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from appliance.bench import apache, maven
-from appliance.bench.disk_marks import JAVA_DISK_MARKS
+from appliance.bench import apache_peer, maven
+from appliance.bench.disk_watermarks import JAVA_DISK_MARKS
 from gantrymq.errors import GantryError
 
 SOURCE = Path(__file__).parents[1] / "java" / "StoreLoad.java"
@@ -61,11 +61,11 @@ def our_command(_work: Path) -> list[str | Path]:
 def apache_command(work: Path, heap: str = "2g") -> list[str | Path]:
     """Compile if need be. Raises maven.ToolError, also when a JDK or Maven is missing."""
     java = maven.find_tool("java", REASON)
-    jars = maven.copied_jars(apache.POM)
+    jars = maven.copied_jars(apache_peer.POM)
     classes = _classes(jars)
     logback = work / "logback.xml"
     logback.write_text(_LOGBACK)
-    flags = [f"-Xms{heap}", f"-Xmx{heap}", *apache.BROKER_FLAGS, *apache.JAVA_17_FLAGS, f"-Duser.home={work}"]
+    flags = [f"-Xms{heap}", f"-Xmx{heap}", *apache_peer.BROKER_FLAGS, *apache_peer.JAVA_17_FLAGS, f"-Duser.home={work}"]
     flags += [f"-Dlogback.configurationFile={logback}"]
     flags += [f"-D{name}={value}" for name, value in JAVA_DISK_MARKS.items()]
     return [java, *flags, "-cp", f"{classes}:{maven.class_path(jars)}", "StoreLoad"]

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from appliance.bench import wire
+from appliance.bench import rpc
+from appliance.bench.load_spec import LoadSpec
 from appliance.bench.peer import Peer, PeerError
 from appliance.bench.run import run_load
-from appliance.bench.spec import LoadSpec
 from gantrymq.errors import GantryError
 
 TOPIC = "BenchRecovery"
@@ -34,7 +34,7 @@ def measure_recovery(peer: Peer, total_bytes: int, say: Callable[[str], None]) -
     """Fill, kill at once, start; kill at rest, start; stop, start. Raises PeerError when messages are gone."""
     found: list[Reopened] = []
     with peer:
-        wire.create_topic(peer.broker_address, TOPIC, QUEUES)
+        rpc.create_topic(peer.broker_address, TOPIC, QUEUES)
         stored = 0
         for what, share in (("killed while writing", 1.0), ("killed at rest", 0.05), ("stopped", 0.05)):
             wanted = int(total_bytes * share) // BODY_BYTES
@@ -64,7 +64,7 @@ def _first_answer(peer: Peer, deadline: float) -> list[int]:
         if peer.broker.exit_code is not None:
             raise PeerError(f"{peer.label}: broker ended: {peer.broker.last_output()}")
         try:
-            return wire.max_offsets(peer.broker_address, TOPIC, QUEUES)
+            return rpc.max_offsets(peer.broker_address, TOPIC, QUEUES)
         except GantryError:
             if time.monotonic() > deadline:
                 raise

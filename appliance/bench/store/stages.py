@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from appliance.bench.disk_marks import STORE_MARKS
+from appliance.bench.disk_watermarks import STORE_MARKS
 from gantrymq.message import ids, properties
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message

@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from appliance.bench.disk_marks import STORE_MARKS
+from appliance.bench.disk_watermarks import STORE_MARKS
 from appliance.bench.store import machine_load
 from appliance.process.malloc import keep_freed_memory
 from gantrymq.message import ids

@@ -33,8 +33,8 @@ from appliance.process.version import VERSION
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.guardian_link import GuardianLink
-from appliance.supervisor.roles import gantry_command, gantry_environment, worker_stages
 from appliance.supervisor.supervisor import StartFailed, Supervisor
+from appliance.supervisor.worker_specs import gantry_command, gantry_environment, worker_stages
 from dashboard.http.log_paths import PathsOnlyFormatter
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import install_reports
-from appliance.reports.install import install_state
+from appliance.reports.install_state import install_state
 
 LOCK = f"""\
 # a comment

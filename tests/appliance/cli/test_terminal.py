@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.cli.terminal import shown
 from gantrymq import Message, SyncProducer
 from gantrymq.remoting.codes import RequestCode
@@ -67,8 +67,8 @@ def test_what_a_server_says_acts_on_no_terminal(tmp_path: Path) -> None:
     """An address that was registered by somebody stands in the sentence that says that nobody answers there."""
     with LocalCluster(tmp_path) as cluster:
         header, body = registration(f"127.0.0.1:1{NASTY}", name="rogue", cluster="C")
-        with wire.connect(cluster.namesrv_address) as connection:
-            answer = wire.call(connection, RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body))
+        with rpc.connect(cluster.namesrv_address) as connection:
+            answer = rpc.call(connection, RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body))
             assert answer.code == 29 and "brokerAddr" in (answer.remark or "")
         text = printed("admin", "topics", "show", f"no{NASTY}", "-n", cluster.namesrv_address)
         assert "\\u001b" in text and not ACTS & set(text), text

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import frames, wire
+from appliance.bench import frames, rpc
 from appliance.remoting.acceptor import RESERVED_FILES, file_ceiling, files_max
 from appliance.remoting.log_limit import LINES_MAX
 from gantrymq.errors import ConnectError
@@ -30,7 +30,7 @@ def crowd(address: str, count: int) -> Iterator[list[socket.socket]]:
     connections = []
     try:
         for _ in range(count):
-            connections.append(wire.connect(address))
+            connections.append(rpc.connect(address))
         yield connections
     finally:
         for connection in connections:
@@ -48,7 +48,7 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 def figures(connection: socket.socket) -> dict[str, str]:
-    answer = wire.call(connection, RemotingCommand.request(RequestCode.GET_BROKER_RUNTIME_INFO))
+    answer = rpc.call(connection, RemotingCommand.request(RequestCode.GET_BROKER_RUNTIME_INFO))
     return dict(KVTable.from_json(answer.body).table)
 
 
@@ -57,7 +57,7 @@ def until_answered(address: str) -> None:
     deadline = time.monotonic() + 30
     while True:
         try:
-            with wire.connect(address) as connection:
+            with rpc.connect(address) as connection:
                 figures(connection)
             return
         except ConnectError:
@@ -70,7 +70,7 @@ def test_a_broker_short_of_files_refuses_strangers_in_words_and_goes_on_storing(
     with LocalCluster(tmp_path) as cluster:
         hard = resource.prlimit(cluster.broker.pid, resource.RLIMIT_NOFILE)[1]
         resource.prlimit(cluster.broker.pid, resource.RLIMIT_NOFILE, (FILES, hard))
-        with wire.connect(cluster.broker_address) as known:
+        with rpc.connect(cluster.broker_address) as known:
             assert figures(known)["outOfFilesSecondsAgo"] == "never"
             with crowd(cluster.broker_address, STRANGERS) as strangers:
                 deadline = time.monotonic() + 30
@@ -83,7 +83,7 @@ def test_a_broker_short_of_files_refuses_strangers_in_words_and_goes_on_storing(
                 assert len(list(Path(f"/proc/{cluster.broker.pid}/fd").iterdir())) <= FILES // 2 + 5
                 for number in range(8):  # topics of their own: each makes files
                     fields = frames.send_fields("PG", f"Later-{number}", 0, "")
-                    answer = wire.call(known, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, b"body"))
+                    answer = rpc.call(known, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, b"body"))
                     assert answer.code == 0, answer.remark
             until_answered(cluster.broker_address)
     lines = [line for line in (tmp_path / "broker.log").read_text().splitlines() if "out_of_files" in line]

@@ -75,7 +75,7 @@ def test_each_record_is_taken_exactly_once_over_several_runs_and_batches(
 
 
 def test_a_folder_may_have_any_name(spark: SparkSession, tmp_path: Path, work: Path) -> None:
-    from appliance.reports.source import FORMAT, StoreDataSource
+    from appliance.reports.spark_source import FORMAT, StoreDataSource
 
     folder = tmp_path / "100%20, zwölf"
     *offsets, _ = write_log(folder / "commitlog", [Record()] * 3)
@@ -241,7 +241,7 @@ def test_a_lake_without_files_gives_an_empty_report(spark: SparkSession, tmp_pat
 
 def test_a_store_can_be_queried_without_a_lake(spark: SparkSession, tmp_path: Path) -> None:
     from appliance.reports.record_columns import SCHEMA
-    from appliance.reports.source import FORMAT, StoreDataSource
+    from appliance.reports.spark_source import FORMAT, StoreDataSource
 
     write_log(tmp_path / "commitlog", day_of_records(80), file_bytes=1 << 14)
     spark.dataSource.register(StoreDataSource)

@@ -25,7 +25,7 @@ from tests.conftest import time_limit
 
 SERVICE = """
 import json, signal, socket, sys, time
-from appliance.supervisor.parent import end_with_parent
+from appliance.process.parent_death import end_with_parent
 end_with_parent()
 name, journal, port = sys.argv[1:4]
 def note(what):

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from appliance.bench.apache import ApachePeer
+from appliance.bench.apache_peer import ApachePeer
 from appliance.bench.maven import ToolError
 from appliance.bench.peer import Peer
 from gantrymq.client.admin.client import AdminClient

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ConsumerConnection
@@ -26,7 +26,7 @@ def test_a_consumer_tells_its_state_its_offsets_and_how_it_consumes_one_message(
 ) -> None:
     topic = f"Interop-asked-{time.monotonic_ns()}"
     group, address = f"{topic}-group", cluster.broker_address
-    wire.create_topic(address, topic, QUEUES)
+    rpc.create_topic(address, topic, QUEUES)
     with java.consume(cluster.namesrv_address, topic, group) as consumer:
         consumer.wait_started()
         with java.produce(cluster.namesrv_address, topic, 10) as producer:
@@ -34,20 +34,20 @@ def test_a_consumer_tells_its_state_its_offsets_and_how_it_consumes_one_message(
         consumer.wait_for(lambda: consumer.count("GOT") >= 10, 60, "every message")
         (member,) = _online(address, group).connection_set
         who = {"consumerGroup": group, "clientId": member.client_id}
-        with_stacks = wire.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, who | {"jstackEnable": "true"})
+        with_stacks = rpc.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, who | {"jstackEnable": "true"})
         assert "ConsumeMessageThread" in fastjson.loads(with_stacks.body)["jstack"]
         without = fastjson.loads(
-            wire.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, who | {"jstackEnable": "false"}).body
+            rpc.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, who | {"jstackEnable": "false"}).body
         )
         assert "jstack" not in without
         assert without["properties"]["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
         sent = producer.sent()[3]
         fields = who | {"msgId": sent.offset_id}
-        result = fastjson.loads(wire.ask(address, RequestCode.CONSUME_MESSAGE_DIRECTLY, fields).body)
+        result = fastjson.loads(rpc.ask(address, RequestCode.CONSUME_MESSAGE_DIRECTLY, fields).body)
         assert result["consumeResult"] == "CR_SUCCESS"
         assert [got.number for got in consumer.got()].count(sent.number) == 2
         fields = {"topic": topic, "group": group, "clientAddr": ""}
-        status = fastjson.loads(wire.ask(address, RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields).body)
+        status = fastjson.loads(rpc.ask(address, RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, fields).body)
         assert sum(status["consumerTable"][member.client_id].values()) == 10
 
 
@@ -55,7 +55,7 @@ def test_a_consumer_tells_its_state_its_offsets_and_how_it_consumes_one_message(
 def test_consumers_that_want_other_tags_than_their_group_find_it_in_their_log(cluster: Peer, java: JavaClient) -> None:
     topic = f"Interop-quarrel-{time.monotonic_ns()}"
     group = f"{topic}-group"
-    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    rpc.create_topic(cluster.broker_address, topic, QUEUES)
     with (
         java.consume(cluster.namesrv_address, topic, group, "TagA") as one,
         java.consume(cluster.namesrv_address, topic, group, "TagB || TagC") as other,
@@ -79,9 +79,9 @@ def _online(address: str, group: str) -> ConsumerConnection:
     """The group's members, when it has any."""
     deadline = time.monotonic() + time_limit(30)
     while True:
-        with wire.connect(address) as connection:
+        with rpc.connect(address) as connection:
             request = RemotingCommand.request(RequestCode.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": group})
-            answer = wire.call(connection, request)
+            answer = rpc.call(connection, request)
         if answer.code == 0:
             return ConsumerConnection.from_json(answer.body)
         assert time.monotonic() < deadline, answer.remark

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from tests.interop.checks import check_contents, repeated
 from tests.interop.clients import Client, JavaClient, JavaScriptClient
@@ -20,7 +20,7 @@ TOPIC = "Interop-restart"
 
 
 def _restart_in_the_middle(cluster: Peer, client: Client, *, kill: bool) -> None:
-    wire.create_topic(cluster.broker_address, TOPIC, QUEUES)
+    rpc.create_topic(cluster.broker_address, TOPIC, QUEUES)
     with (
         client.consume(cluster.namesrv_address, TOPIC, f"{TOPIC}-group") as consumer,
         client.produce(cluster.namesrv_address, TOPIC, COUNT, RATE) as producer,

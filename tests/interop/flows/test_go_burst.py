@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from tests.conftest import is_busy
 from tests.interop.go_client import GoClient
@@ -23,10 +23,10 @@ TIMED_OUT = "request timeout"
 @pytest.mark.parametrize("count", [200, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_none_of_a_burst_fails_and_every_one_way_message_arrives(cluster: Peer, go: GoClient, count: int) -> None:
     topic = f"Interop-go-burst-{time.monotonic_ns()}"
-    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    rpc.create_topic(cluster.broker_address, topic, QUEUES)
 
     def stored() -> int:
-        return sum(wire.max_offsets(cluster.broker_address, topic, QUEUES))
+        return sum(rpc.max_offsets(cluster.broker_address, topic, QUEUES))
 
     with go.run("burst", cluster.namesrv_address, topic, count, BODY_BYTES) as program:
         program.wait_done(120)

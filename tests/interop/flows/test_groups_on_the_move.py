@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
-from appliance.bench.gantry import GantryPeer
+from appliance.bench import rpc
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from gantrymq.remoting.bodies import ResetOffsetBody
 from gantrymq.remoting.codes import RequestCode
@@ -38,7 +38,7 @@ def locks(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Peer
 def test_a_running_group_that_is_reset_by_time_goes_on_there(cluster: Peer, java: JavaClient) -> None:
     half, topic = 200, f"Interop-reset-{time.monotonic_ns()}"
     group = f"{topic}-group"
-    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    rpc.create_topic(cluster.broker_address, topic, QUEUES)
     with java.consume(cluster.namesrv_address, topic, group) as consumer:
         consumer.wait_started()
         _produce(cluster, java, topic, half)
@@ -50,7 +50,7 @@ def test_a_running_group_that_is_reset_by_time_goes_on_there(cluster: Peer, java
         _wait_committed(cluster, group, topic, 2 * half)
         consumed = len(consumer.got())
         fields = {"topic": topic, "group": group, "timestamp": str(moment_ms), "isForce": "true"}
-        answer = wire.ask(cluster.broker_address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields)
+        answer = rpc.ask(cluster.broker_address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields)
         targets = ResetOffsetBody.from_json(answer.body).offset_table
         # nearest in time: the last message of the first half or the first of the second
         expected = 2 * half - sum(targets.values())
@@ -67,7 +67,7 @@ def test_an_ordered_group_hands_queues_over_when_a_member_is_killed(
 ) -> None:
     (cluster, are_expiring), count, topic = locks, 3000, "Interop-handover"
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", FAST_CLIENT)
-    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    rpc.create_topic(cluster.broker_address, topic, QUEUES)
     with (
         java.consume(cluster.namesrv_address, topic, "ordered", orderly=True) as one,
         java.consume(cluster.namesrv_address, topic, "ordered", orderly=True) as other,
@@ -99,7 +99,7 @@ def test_a_member_that_leaves_properly_hands_its_queues_over_at_once(
 ) -> None:
     count, topic = 1000, f"Interop-farewell-{time.monotonic_ns()}"
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", FAST_CLIENT)
-    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    rpc.create_topic(cluster.broker_address, topic, QUEUES)
     group = f"{topic}-group"
     with java.consume(cluster.namesrv_address, topic, group, orderly=True) as stays:
         with java.consume(cluster.namesrv_address, topic, group, orderly=True) as leaves:
@@ -129,7 +129,7 @@ def _wait_committed(cluster: Peer, group: str, topic: str, total: int) -> None:
 
 def _committed(cluster: Peer, group: str, topic: str, queue_id: int) -> int:
     fields = {"consumerGroup": group, "topic": topic, "queueId": str(queue_id)}
-    return int(wire.ask(cluster.broker_address, RequestCode.QUERY_CONSUMER_OFFSET, fields).ext_fields["offset"])
+    return int(rpc.ask(cluster.broker_address, RequestCode.QUERY_CONSUMER_OFFSET, fields).ext_fields["offset"])
 
 
 def _share_fairly(first: ClientProgram, second: ClientProgram) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.maven import ToolError
 from appliance.bench.peer import Peer
 from tests.conftest import missing, require_tool
@@ -71,7 +71,7 @@ def test_every_flow_of_a_client_of_5_works(
 
 def new_topic(cluster: Peer, what: str) -> str:
     topic = f"Interop-five-{what}-{time.monotonic_ns()}"
-    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    rpc.create_topic(cluster.broker_address, topic, QUEUES)
     return topic
 
 

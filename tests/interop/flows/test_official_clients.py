@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from tests.interop.checks import check_contents, check_order, check_places, tag_of
 from tests.interop.clients import Client, ClientProgram, JavaClient, JavaScriptClient
@@ -20,7 +20,7 @@ QUEUES = 4
 
 def _new_topic(cluster: Peer, name: str) -> str:
     topic = f"Interop-{name}-{time.monotonic_ns()}"
-    wire.create_topic(cluster.broker_address, topic, QUEUES)
+    rpc.create_topic(cluster.broker_address, topic, QUEUES)
     return topic
 
 

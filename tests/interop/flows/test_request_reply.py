@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.peer import CLUSTER_NAME, Peer
 from tests.interop.clients import JavaClient
 
@@ -18,9 +18,9 @@ EACH = 50
 @pytest.mark.parametrize("encoding", ["JSON", "ROCKETMQ"])
 def test_every_request_gets_its_own_reply(cluster: Peer, java: JavaClient, encoding: str) -> None:
     topic = f"Interop-requests-{time.monotonic_ns()}"
-    wire.create_topic(cluster.broker_address, topic, 4)
+    rpc.create_topic(cluster.broker_address, topic, 4)
     reply_topic = f"{CLUSTER_NAME}_REPLY_TOPIC"
-    before = wire.max_offsets(cluster.broker_address, reply_topic, 1)[0]
+    before = rpc.max_offsets(cluster.broker_address, reply_topic, 1)[0]
     with (
         java.run(
             "RequestForms", cluster.namesrv_address, topic, f"{topic}-answers", "answer", encoding=encoding
@@ -37,5 +37,5 @@ def test_every_request_gets_its_own_reply(cluster: Peer, java: JavaClient, encod
     assert [reply for body, reply in other.lines("REPLY") if body == "long"] == ["x" * 100_000]
     assert other.lines("TIMEOUT") == [["mute"]]
     assert {status for _, status in one.lines("REPLIED")} == {"SEND_OK"}
-    stored = wire.max_offsets(cluster.broker_address, reply_topic, 1)[0] - before
+    stored = rpc.max_offsets(cluster.broker_address, reply_topic, 1)[0] - before
     assert stored == len(expected) + 1

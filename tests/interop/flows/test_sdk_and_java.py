@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, ConsumeFrom, Message, MessageExt, Producer, PushConsumer
 from gantrymq.client.admin.results import MessageTrace
@@ -24,7 +24,7 @@ QUESTIONS = ["one", "grüße", "long " * 2000]
 @pytest.fixture
 def topic(cluster: Peer) -> str:
     name = f"Interop-sdk-{time.monotonic_ns()}"
-    wire.create_topic(cluster.broker_address, name, 4)
+    rpc.create_topic(cluster.broker_address, name, 4)
     return name
 
 

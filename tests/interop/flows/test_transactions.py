@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
-from appliance.bench.gantry import GantryPeer
+from appliance.bench import rpc
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from tests.interop.checks import check_contents
 from tests.interop.clients import ClientProgram, JavaClient
@@ -53,7 +53,7 @@ def _checked(program: ClientProgram) -> dict[int, list[int]]:
 @pytest.mark.parametrize("encoding", ["JSON", "ROCKETMQ"])
 def test_java_commits_rolls_back_and_is_asked(checking: Peer, java: JavaClient, encoding: str) -> None:
     topic = f"Transactions-{encoding}-{time.monotonic_ns()}"
-    wire.create_topic(checking.broker_address, topic, QUEUES)
+    rpc.create_topic(checking.broker_address, topic, QUEUES)
     expected = [number for number in range(COUNT) if number % 5 in SEEN]
     with (
         java.consume(checking.namesrv_address, topic, f"{topic}-group") as consumer,
@@ -92,7 +92,7 @@ def test_java_commits_rolls_back_and_is_asked(checking: Peer, java: JavaClient, 
 
 def test_another_producer_answers_for_one_that_was_killed(checking: Peer, java: JavaClient) -> None:
     topic = f"Transactions-orphans-{time.monotonic_ns()}"
-    wire.create_topic(checking.broker_address, topic, QUEUES)
+    rpc.create_topic(checking.broker_address, topic, QUEUES)
     with java.consume(checking.namesrv_address, topic, f"{topic}-group") as consumer:
         with java.run("Transactions", checking.namesrv_address, topic, f"{topic}-p", 0, COUNT, "silent") as producer:
             producer.wait_done(60)
@@ -113,7 +113,7 @@ def test_a_broker_killed_amid_transactions_asks_about_the_open_ones_after_its_re
 ) -> None:
     topic = "Transactions-restart"
     with GantryPeer(tmp_path, broker_properties=SETTINGS) as cluster:
-        wire.create_topic(cluster.broker_address, topic, QUEUES)
+        rpc.create_topic(cluster.broker_address, topic, QUEUES)
         with java.run("Transactions", cluster.namesrv_address, topic, "p", 0, COUNT, "silent") as producer:
             producer.wait_done(60)
             cluster.kill_broker()
@@ -127,4 +127,4 @@ def test_a_broker_killed_amid_transactions_asks_about_the_open_ones_after_its_re
             consumer.wait_for(lambda: len(_numbers(consumer)) >= len(expected), CHECKED_WITHIN_S, "all commits")
             time.sleep(2)
             assert _numbers(consumer) == expected
-        assert sum(wire.max_offsets(cluster.broker_address, topic, QUEUES)) == len(expected)
+        assert sum(rpc.max_offsets(cluster.broker_address, topic, QUEUES)) == len(expected)

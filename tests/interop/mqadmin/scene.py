@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.peer import CLUSTER_NAME, Peer
 from gantrymq.remoting.bodies import ConsumerConnection
 from gantrymq.remoting.codes import RequestCode
@@ -72,9 +72,9 @@ class Scene:
 @contextlib.contextmanager
 def scene(peer: Peer, java: JavaClient, session: MqAdminSession, folder: Path) -> Iterator[Scene]:
     """The scene while the block runs; `folder` takes what is exported."""
-    wire.create_topic(peer.broker_address, "AdminTopic", 4)
-    wire.create_topic(peer.broker_address, "AdminLive", 4)
-    wire.create_topic(peer.broker_address, "AdminTraced", 1)
+    rpc.create_topic(peer.broker_address, "AdminTopic", 4)
+    rpc.create_topic(peer.broker_address, "AdminLive", 4)
+    rpc.create_topic(peer.broker_address, "AdminTraced", 1)
     with (
         java.run("Traced", peer.namesrv_address, "AdminTraced", "AdminTraced", "") as traced,
         java.consume(peer.namesrv_address, "AdminTopic", "AdminGroup") as consumer,
@@ -105,7 +105,7 @@ def _wait_holding_every_queue(peer: Peer, consumer: ClientProgram) -> None:
     fields = {"consumerGroup": "AdminGroup", "clientId": _member(peer)}
 
     def holds() -> bool:
-        info = wire.ask(peer.broker_address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
+        info = rpc.ask(peer.broker_address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
         return b"%RETRY%AdminGroup" in info.body.partition(b'"mqTable"')[2].partition(b'"properties"')[0]
 
     consumer.wait_for(holds, 60, "queue of the retry topic")
@@ -114,7 +114,7 @@ def _wait_holding_every_queue(peer: Peer, consumer: ClientProgram) -> None:
 def _member(peer: Peer) -> str:
     """The id of the consumer that is online."""
     fields = {"consumerGroup": "AdminGroup"}
-    online = wire.ask(peer.broker_address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields)
+    online = rpc.ask(peer.broker_address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields)
     (member,) = ConsumerConnection.from_json(online.body).connection_set
     return member.client_id
 

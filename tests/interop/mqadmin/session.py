@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from appliance.bench import apache, maven
+from appliance.bench import apache_peer, maven
 from tests.interop.clients import built, tool
 from tests.interop.mqadmin.tool import write_logback
 
@@ -19,7 +19,7 @@ HERE = Path(__file__).parents[1]
 DRIVER = HERE / "java_tools" / "RunCommands.java"
 TOOLS = HERE / "java_tools" / "pom.xml"
 TOOLS_FIVE = HERE / "java_tools" / "five.pom.xml"
-TOOLS_OF_THE_PEER = apache.POM  # 4.9.7, the last with getAclConfig
+TOOLS_OF_THE_PEER = apache_peer.POM  # 4.9.7, the last with getAclConfig
 
 # Classes that are in the jar but that mqadmin does not list.
 UNLISTED = ("offset.GetConsumerStatusCommand", "offset.ResetOffsetByTimeOldCommand", "consumer.ConsumerSubCommand")
@@ -73,7 +73,7 @@ class MqAdminSession:
         self._stop()
 
     def _started(self) -> subprocess.Popen[str]:
-        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache.JAVA_17_FLAGS]
+        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache_peer.JAVA_17_FLAGS]
         command += [
             f"-Drocketmq.home.dir={self.home}",
             f"-Duser.home={self.home}",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.gantry import GantryPeer
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.settings.appliance_config import ROOT
 from tests.interop.mqadmin.session import MqAdminSession
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from appliance.bench import apache, maven
+from appliance.bench import apache_peer, maven
 
 TIMEOUT_S = 120.0
 _LOGBACK = """<configuration>
@@ -28,12 +28,12 @@ class MqAdmin:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._jars = maven.copied_jars(apache.POM)
+        self._jars = maven.copied_jars(apache_peer.POM)
         write_logback(home)
 
     def run(self, *arguments: object, java_properties: Mapping[str, object] = MappingProxyType({})) -> str:
         """What the sub-command printed, errors too. mqadmin's exit code says nothing: it is 0 for a refusal."""
-        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache.JAVA_17_FLAGS]
+        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache_peer.JAVA_17_FLAGS]
         command += [f"-Drocketmq.home.dir={self._home}", f"-Duser.home={self._home}", f"-Djava.io.tmpdir={self._home}"]
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
         command += ["-cp", maven.class_path(self._jars), "org.apache.rocketmq.tools.command.MQAdminStartup"]

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from appliance.bench import wire
-from appliance.bench.gantry import GantryPeer
+from appliance.bench import rpc
+from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from gantrymq.message import record
 from gantrymq.remoting import fastjson
@@ -118,7 +118,7 @@ class OneStore:
 
     def offsets(self, code: RequestCode) -> dict[str, Any]:
         """The broker's own table: GET_ALL_CONSUMER_OFFSET or GET_ALL_DELAY_OFFSET."""
-        return _offset_table(wire.ask(self.address, code).body)
+        return _offset_table(rpc.ask(self.address, code).body)
 
     def read_queue(self, topic: str, queue_id: int, *, tags: str = "*") -> list[bytes]:
         """Pull a queue from its first to its last message."""
@@ -136,9 +136,9 @@ class OneStore:
             "subVersion": "0",
             "expressionType": "TAG",
         }
-        with wire.connect(self.address) as connection:
+        with rpc.connect(self.address) as connection:
             while True:
-                answer = wire.call(connection, RemotingCommand.request(RequestCode.PULL_MESSAGE, fields))
+                answer = rpc.call(connection, RemotingCommand.request(RequestCode.PULL_MESSAGE, fields))
                 records += split(answer.body)
                 if answer.code in BEHIND_THE_END:
                     return records
@@ -151,12 +151,12 @@ class OneStore:
         The broker's largest queue offset tells how many; `at_rest` tells the places.
         """
         fields = {"topic": topic, "queueId": str(queue_id)}
-        count = int(wire.ask(self.address, RequestCode.GET_MAX_OFFSET, fields).ext_fields["offset"])
+        count = int(rpc.ask(self.address, RequestCode.GET_MAX_OFFSET, fields).ext_fields["offset"])
         places = [record.split_record(raw).physical_offset for raw in at_rest[:count]]
-        with wire.connect(self.address) as connection:
+        with rpc.connect(self.address) as connection:
             return [
                 bytes(
-                    wire.call(
+                    rpc.call(
                         connection, RemotingCommand.request(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(place)})
                     ).body
                 )
@@ -173,8 +173,8 @@ class OneStore:
             "endTimestamp": str(int(time.time() * 1000) + 60_000),
             "_UNIQUE_KEY_QUERY": "true" if unique else "false",
         }
-        with wire.connect(self.address) as connection:
-            answer = wire.call(connection, RemotingCommand.request(RequestCode.QUERY_MESSAGE, fields))
+        with rpc.connect(self.address) as connection:
+            answer = rpc.call(connection, RemotingCommand.request(RequestCode.QUERY_MESSAGE, fields))
         assert answer.code in (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND), answer.remark
         return split(answer.body)
 

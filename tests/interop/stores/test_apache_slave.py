@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.apache import ApachePeer
+from appliance.bench.apache_peer import ApachePeer
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, Message, SyncProducer
 from tests.harness import LocalCluster

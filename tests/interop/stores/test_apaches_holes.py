@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.frames import send_fields
 from appliance.bench.peer import Peer, PeerError
 from gantrymq.message import properties as names
@@ -58,20 +58,20 @@ def send_batch(peer: Peer, queue_id: int, messages: list[Message], properties: s
 def _send(peer: Peer, code: RequestCode, queue_id: int, properties: str, body: bytes) -> None:
     is_batch = code is RequestCode.SEND_BATCH_MESSAGE
     fields = send_fields("holes", TOPIC, queue_id, properties, is_batch=is_batch)
-    with wire.connect(peer.broker_address) as connection:
-        answer = wire.call(connection, RemotingCommand.request(code, fields, body))
+    with rpc.connect(peer.broker_address) as connection:
+        answer = rpc.call(connection, RemotingCommand.request(code, fields, body))
     assert answer.code == ResponseCode.SUCCESS, answer.remark
 
 
 def has_key(peer: Peer, key: str) -> bool:
     fields = {"topic": TOPIC, "key": key, "maxNum": "9", "beginTimestamp": "0", "endTimestamp": str(1 << 62)}
-    with wire.connect(peer.broker_address) as connection:
-        answer = wire.call(connection, RemotingCommand.request(RequestCode.QUERY_MESSAGE, fields))
+    with rpc.connect(peer.broker_address) as connection:
+        answer = rpc.call(connection, RemotingCommand.request(RequestCode.QUERY_MESSAGE, fields))
     return answer.code == ResponseCode.SUCCESS
 
 
 def max_offsets(peer: Peer) -> list[int]:
-    return wire.max_offsets(peer.broker_address, TOPIC, QUEUES)
+    return rpc.max_offsets(peer.broker_address, TOPIC, QUEUES)
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def test_apache_falls_into_each_hole_and_our_store_does_not(tmp_path: Path) -> N
     peer = make_apache_peer(tmp_path / "apache", broker_properties=PROPERTIES)
     copy = tmp_path / "ours"
     with peer:
-        wire.create_topic(peer.broker_address, TOPIC, QUEUES)
+        rpc.create_topic(peer.broker_address, TOPIC, QUEUES)
         _acknowledge_what_is_not_stored(peer, tmp_path / "fresh")
         for number in range(20):
             send(peer, ZEROED, body(number), key=f"zeroed-{number}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from gantrymq.message import ids, record
 from gantrymq.message import properties as names
 from gantrymq.message.batch import encode_batch
@@ -135,9 +135,9 @@ def _pull(queue_id: int, offset: int, chance: random.Random) -> dict[str, str]:
 
 def answers(one: OneStore, asked: list[Question]) -> list[Answer]:
     found: list[Answer] = []
-    with wire.connect(one.address) as connection:
+    with rpc.connect(one.address) as connection:
         for code, fields in asked:
-            answer = wire.call(connection, RemotingCommand.request(code, fields))
+            answer = rpc.call(connection, RemotingCommand.request(code, fields))
             told = {key: text for key, text in (answer.ext_fields or {}).items() if not key.startswith("indexLast")}
             found.append((answer.code, told, bytes(answer.body or b"")))
     return found
@@ -153,7 +153,7 @@ def test_two_makes_of_broker_answer_alike(tmp_path: Path) -> None:
     }
     with OneStore(tmp_path, mappedFileSizeConsumeQueue="6000000") as one:
         one.open("gantry")
-        wire.create_topic(one.address, TOPIC, QUEUES)
+        rpc.create_topic(one.address, TOPIC, QUEUES)
         ours = answers(one, asked)
         one.leave(kill=False)
         one.open("apache")

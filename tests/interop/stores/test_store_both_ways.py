@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from gantrymq.message import ids, record
 from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
@@ -79,7 +79,7 @@ def run_case(tmp_path: Path, java: JavaClient, makes: tuple[str, ...], end: str)
             before = one.at_rest()
             start_s = one.open(make)
             if not before:
-                wire.create_topic(one.address, TOPIC, QUEUES)
+                rpc.create_topic(one.address, TOPIC, QUEUES)
             if make == "apache" and kill:
                 story.index_floor = _last_file_start(before)
             _check_queues(one, before)
@@ -172,7 +172,7 @@ def _commit_open_halves(one: OneStore, halves: list[bytes], story: Story) -> Non
             "msgId": unique_id,
             "transactionId": unique_id,
         }
-        wire.ask(one.address, RequestCode.END_TRANSACTION, fields)
+        rpc.ask(one.address, RequestCode.END_TRANSACTION, fields)
         story.sent(number, unique_id)
     story.open_halves.clear()
 
@@ -190,7 +190,7 @@ def _send_back(one: OneStore, story: Story) -> None:
             "unitMode": "false",
             "maxReconsumeTimes": "16",
         }
-        wire.ask(one.address, RequestCode.CONSUMER_SEND_MSG_BACK, fields)
+        rpc.ask(one.address, RequestCode.CONSUMER_SEND_MSG_BACK, fields)
         story.owed[int(message.properties["number"])] += 1
 
 
@@ -204,7 +204,7 @@ def _wait_saved(one: OneStore, offsets: dict[RequestCode, dict[str, object]]) ->
 
 def _last_words(one: OneStore, story: Story) -> None:
     """Messages right before the end; the delayed ones are due when the next broker has the folder."""
-    with wire.connect(one.address) as connection:
+    with rpc.connect(one.address) as connection:
         for place in range(LAST_PLAIN + LAST_DELAYED):
             number, unique_id = story.next_number, ids.create_unique_id()
             story.next_number += 1
@@ -228,7 +228,7 @@ def _last_words(one: OneStore, story: Story) -> None:
                 "reconsumeTimes": "0",
             }
             request = RemotingCommand.request(RequestCode.SEND_MESSAGE, fields, _body(number))
-            answer = wire.call(connection, request)
+            answer = rpc.call(connection, request)
             assert answer.code == ResponseCode.SUCCESS, answer.remark
             story.sent(number, unique_id)
             story.short.add(number)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.frames import send_fields
 from gantrymq.message import record
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -41,7 +41,7 @@ def test_what_waits_outlives_a_time_with_apaches_broker(
 def run_case(tmp_path: Path, java: JavaClient, kill: bool) -> None:
     with OneStore(tmp_path) as one:
         one.open("gantry")
-        wire.create_topic(one.address, TOPIC, 1)
+        rpc.create_topic(one.address, TOPIC, 1)
         due: dict[bytes, int] = {}
         for number in range(SOON + LATER):
             due[b"timed-%d" % number] = send_at(one, number, time.time() + (3 if number < SOON else 30) + number / 50)
@@ -80,8 +80,8 @@ def send_at(one: OneStore, number: int, deliver_at: float) -> int:
 
 def send(one: OneStore, body: bytes, properties: str) -> None:
     fields = send_fields("senders", TOPIC, 0, properties)
-    with wire.connect(one.address) as connection:
-        answer = wire.call(connection, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, body))
+    with rpc.connect(one.address) as connection:
+        answer = rpc.call(connection, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, body))
     assert answer.code == ResponseCode.SUCCESS, answer.remark
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from gantrymq.message import record
 from tests.interop.at_once import at_once as at_once
 from tests.interop.clients import JavaClient
@@ -39,7 +39,7 @@ def run_case(tmp_path: Path, java: JavaClient, makes: tuple[str, str], end: str)
     expected = [number for number in range(COUNT) if number % 5 in SEEN]
     with OneStore(tmp_path, **SETTINGS) as one:
         one.open(first)
-        wire.create_topic(one.address, TOPIC, QUEUES)
+        rpc.create_topic(one.address, TOPIC, QUEUES)
         with java.run("Transactions", one.namesrv_address, TOPIC, "p", 0, COUNT, "silent") as producer:
             producer.wait_done(60)
             producer.wait_for(lambda: producer.count("CHECK") > 40, 60, "a first round of questions")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.apache import ApachePeer
+from appliance.bench.apache_peer import ApachePeer
 from appliance.broker.controller import BrokerController
 from appliance.settings.roles import BrokerConfig
 from gantrymq import AdminClient, Credentials

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from appliance.bench import wire
+from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from gantrymq import ConsumeFrom, Message, MessageExt, MessageQueue, Producer, SyncProducer, SyncPullConsumer
 from gantrymq.client.consume.pull_consumer import PullConsumer
@@ -148,7 +148,7 @@ async def test_the_consumer_is_an_endless_iterator_too(peer: Peer, name: str) ->
 
 
 def test_threads_poll_as_well(peer: Peer, name: str) -> None:
-    wire.create_topic(peer.broker_address, name, 4)
+    rpc.create_topic(peer.broker_address, name, 4)
     with SyncProducer(peer.namesrv_address) as producer:
         for number in range(5):
             producer.send(Message(name, b"%d" % number), queue=MessageQueue(name, peer.broker_name, 0))

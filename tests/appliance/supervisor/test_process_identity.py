@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from appliance.supervisor.identity import children_of, is_same, kill_same, start_ticks
+from appliance.supervisor.process_identity import children_of, is_same, kill_same, start_ticks
 
 
 def test_a_number_that_somebody_else_has_by_now_is_not_the_same_process_and_gets_no_signal() -> None:

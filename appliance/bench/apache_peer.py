@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from appliance.bench import maven
-from appliance.bench.disk_marks import JAVA_DISK_MARKS
+from appliance.bench.disk_watermarks import JAVA_DISK_MARKS
 from appliance.bench.peer import Peer
 
 POM = Path(__file__).with_name("apache.pom.xml")

@@ -7,7 +7,7 @@ from pathlib import Path
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.loader import load_broker_config, load_namesrv_config
 from appliance.settings.properties_file import PropertiesFile
-from appliance.supervisor.roles import FOOTER, HEADER, worker_stages, write_managed_properties
+from appliance.supervisor.worker_specs import FOOTER, HEADER, worker_stages, write_managed_properties
 
 
 def test_the_name_server_comes_before_the_brokers(tmp_path: Path) -> None:

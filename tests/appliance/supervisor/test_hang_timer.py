@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from appliance.supervisor.silence import CoreWait, Silence
+from appliance.supervisor.hang_timer import CoreWait, Silence
 
 
 def test_a_process_that_could_have_spoken_and_did_not_is_silent() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from appliance.supervisor.output import Output
+from appliance.supervisor.child_output import Output
 
 
 def test_a_ready_line_may_come_in_pieces(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from appliance.process import standstill
-from appliance.process.standstill import Reading, StandstillWatch, compare, read_clocks
+from appliance.process import stall_watch
+from appliance.process.stall_watch import Reading, StandstillWatch, compare, read_clocks
 
 START = Reading(1000.0, 1_700_000_000.0, 5.0)
 
@@ -40,8 +40,8 @@ def test_a_clock_that_was_set_is_told(jump: float) -> None:
 async def test_a_loop_that_is_held_up_tells_it_afterwards(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(standstill, "EVERY_S", 0.01)
-    monkeypatch.setattr(standstill, "STOOD_S", 0.1)
+    monkeypatch.setattr(stall_watch, "EVERY_S", 0.01)
+    monkeypatch.setattr(stall_watch, "STOOD_S", 0.1)
     watch = asyncio.create_task(StandstillWatch().run())
     await asyncio.sleep(0.05)
     with caplog.at_level(logging.WARNING):
