@@ -1,0 +1,98 @@
+"""The recipes of CONTRIBUTING.md, followed to the letter in a copy of the checkout: what they promise happens."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+COPIED = ("appliance", "dashboard", "gantrymq", "store", "tests", "docs", "templates", "manage.py", "pyproject.toml")
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "golden", "node_modules", "target", "results")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the code that a recipe may change."""
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=LEFT_OUT)
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def add_line(path: Path, behind: str, line: str) -> None:
+    """Insert a line behind the first one that holds `behind`."""
+    text = path.read_text(encoding="utf-8")
+    place = text.index("\n", text.index(behind)) + 1
+    path.write_text(text[:place] + line + "\n" + text[place:], encoding="utf-8")
+
+
+def run(checkout: Path, *arguments: str, **environment: str) -> str:
+    """What a Python command prints in the copy."""
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=checkout, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_new_command(checkout: Path) -> None:
+    program = '''
+"""Greet somebody."""
+def add_arguments(parser):
+    parser.add_argument("name")
+def run(arguments):
+    print("hello", arguments.name)
+    return 0
+'''
+    (checkout / "appliance/cli/greet_them.py").write_text(program)
+    add_line(checkout / "appliance/__main__.py", "COMMANDS = {", '    "greet-them": "greet somebody",')
+    assert run(checkout, "-m", "appliance", "greet-them", "Ada") == "hello Ada\n"
+    assert "greet somebody" in run(checkout, "-m", "appliance", "--help")
+
+
+def test_a_new_setting_of_a_broker(checkout: Path) -> None:
+    line = '    tea_time_ms: int = setting(7, rocketmq="teaTime", doc="milliseconds until tea")'
+    add_line(checkout / "appliance/settings/roles.py", 'rocketmq="brokerName"', line)
+    (checkout / "broker.properties").write_text("teaTime=12\n")
+    program = (
+        "from pathlib import Path; from appliance.settings.loader import load_broker_config;"
+        "config, store, ignored = load_broker_config(Path('broker.properties')); print(config.tea_time_ms, ignored)"
+    )
+    assert run(checkout, "-c", program) == "12 []\n"
+    run(checkout, "-m", "tests.docs.settings_page")
+    assert "| `teaTime` | `7` |" in (checkout / "docs/settings.md").read_text()
+
+
+def test_a_new_setting_of_the_appliance(checkout: Path) -> None:
+    line = '    tea_pots: int = option(2, "how many pots stand ready")'
+    add_line(checkout / "appliance/settings/appliance_config.py", "    data: Path = option(", line)
+    program = "from appliance.settings.appliance_config import ApplianceConfig as C; print(C.load().tea_pots)"
+    assert run(checkout, "-c", program) == "2\n"
+    assert run(checkout, "-c", program, GANTRY_TEA_POTS="5") == "5\n"
+    (checkout / "gantry.toml").write_text("tea_pots = 3\n")
+    assert run(checkout, "-c", program) == "3\n"
+    run(checkout, "-m", "tests.docs.settings_page")
+    assert "tea_pots" in (checkout / "docs/settings.md").read_text()
+
+
+@pytest.mark.parametrize("module", sorted(set(re.findall(r"python -m ([\w.]+)", CONTRIBUTING))))
+def test_a_module_that_the_recipes_run_is_there(module: str) -> None:
+    path = ROOT.joinpath(*module.split("."))
+    assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    sorted(set(re.findall(r"`([A-Z][A-Z_]{3,})`\s(?:of|in)\s`([\w/]+\.py)`", CONTRIBUTING))),
+)
+def test_a_table_that_the_recipes_name_stands_in_that_file(name: str, path: str) -> None:
+    assert re.search(rf"^{name}\b.*=", (ROOT / path).read_text(encoding="utf-8"), re.M), f"{name} is not in {path}"
