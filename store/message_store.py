@@ -158,7 +158,7 @@ class MessageStore(WritableStore):
             return
         was_serving, self._loaded = self._state.serving, False
         self._state.serve(False)
-        self._mender.tell_left_out(at_end=True)
+        self._repair.log_left_out(at_end=True)
         self._executor.shutdown()  # a flush that outlived run(): two at once would close one descriptor twice
         try:
             if was_serving:
@@ -336,6 +336,6 @@ class MessageStore(WritableStore):
     async def _sample(self) -> None:
         while True:
             self.stats.sample(self._clock())
-            self._mender.tell_left_out()
+            self._repair.log_left_out()
             self._note_slow_disk()
             await asyncio.sleep(1)

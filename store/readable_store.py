@@ -23,7 +23,7 @@ from store.log.commit_log import CommitLog
 from store.queues.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from store.queues.consume_queue_table import ConsumeQueueTable
 from store.queues.content_filter import ContentFilter
-from store.queues.repair import UnitMender
+from store.queues.repair import ConsumeQueueRepair
 from store.queues.tags import TagsCodes
 from store.reader import StoreReader
 from store.startup.dispatch import Dispatcher
@@ -47,8 +47,8 @@ class ReadableStore:
         self._tags_codes = TagsCodes(self.delay_levels)
         self._slots = self._queues.slots
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="store")
-        self._mender = UnitMender(self._log, self._queues, self._tags_codes, self._executor)
-        self._reader = StoreReader(config, self._log, self._queues, self._index, self._mender)
+        self._repair = ConsumeQueueRepair(self._log, self._queues, self._tags_codes, self._executor)
+        self._reader = StoreReader(config, self._log, self._queues, self._index, self._repair)
         self._dispatcher = Dispatcher(
             self._log,
             self._queues,

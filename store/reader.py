@@ -29,7 +29,7 @@ from store.queues.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
 from store.queues.consume_queue_ext import ADDRESS_MAX
 from store.queues.consume_queue_table import ConsumeQueueTable
 from store.queues.content_filter import ContentFilter
-from store.queues.repair import UnitMender, are_messages, are_plausible
+from store.queues.repair import ConsumeQueueRepair, are_messages, are_plausible
 
 FILTER_UNITS_MIN = 800  # RocketMQ reads so many units at once for a filter: 16000 bytes
 UNITS_PER_LOOK = 128
@@ -48,12 +48,12 @@ class StoreReader:
         log: CommitLog,
         queues: ConsumeQueueTable,
         index: IndexService,
-        mender: UnitMender,
+        repair: ConsumeQueueRepair,
     ) -> None:
         self._log = log
         self._queues = queues
         self._index = index
-        self._mender = mender
+        self._repair = repair
         self._query_max = config.query_messages_max
         self._memory_count_max = config.transfer_count_in_memory_max
         self._memory_bytes_max = config.transfer_bytes_in_memory_max
@@ -203,7 +203,7 @@ class StoreReader:
                     physical_offset >= end
                     or (file is not None and not are_messages(file.view, file.base, unit[:1], unit[1:2], index - 1))
                 ):
-                    mended = self._mender.mend(queue, index - 1, UNIT.pack(*unit))
+                    mended = self._repair.repaired_units(queue, index - 1, UNIT.pack(*unit))
                     if mended is None:
                         index -= 1
                         full = is_waiting = True
@@ -261,7 +261,7 @@ class StoreReader:
         """Return units that came from a file, made anew where they can't be right; None while that takes time."""
         if are_plausible(tuple(itertools.chain.from_iterable(UNIT.iter_unpack(data)))):
             return data
-        return self._mender.mend(queue, index, data)
+        return self._repair.repaired_units(queue, index, data)
 
     def _next_file_start(self, physical_offset: int) -> int:
         each = self._log.file_bytes

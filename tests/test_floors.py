@@ -37,7 +37,6 @@ WEB = (
     "plotly",
     "argon2",
 )
-LOG_LIMIT = "appliance.remoting.log_limit"
 REPORTS_WITHOUT_SPARK = ("errors", "install_state", "java", "launcher", "results", "runs")
 
 
@@ -56,7 +55,8 @@ ROOMS = {
     "gantrymq.remoting": Room(("gantrymq.errors", "gantrymq.message", "gantrymq.remoting"), ("orjson",)),
     "gantrymq.client": Room(("gantrymq",), ("orjson",)),
     "gantrymq.home": Room(()),
-    "store": Room(("gantrymq.errors", "gantrymq.home", "gantrymq.message", "store")),
+    "gantrymq.log_limit": Room(()),
+    "store": Room(("gantrymq.errors", "gantrymq.home", "gantrymq.log_limit", "gantrymq.message", "store")),
     "appliance": Room(("gantrymq", *SHARED)),
     "appliance.settings": Room(("gantrymq", "store.base.config", "appliance.errors", "appliance.settings")),
     "appliance.process": Room(("gantrymq", *SHARED), ("orjson",)),
@@ -91,7 +91,7 @@ ROOMS = {
     "appliance.cli.store_output": Room(("gantrymq", "store", "appliance"), ("orjson",)),
     "appliance.__main__": Room(("gantrymq.errors", "appliance")),
     "dashboard": Room(
-        ("gantrymq", "dashboard", LOG_LIMIT, *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
+        ("gantrymq", "dashboard", *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
     "dashboard.cluster.settings_table": Room(

@@ -15,7 +15,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from appliance.remoting.log_limit import LogLimit
+from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 

@@ -17,11 +17,11 @@ from typing import Any
 from appliance.remoting.connection import WRITE_BUFFER_HIGH_BYTES, AccessGate, ServerConnection
 from appliance.remoting.lane import Route
 from appliance.remoting.lanes import Lanes
-from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.plain_listener import PlainListener
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
 from appliance.settings.sockets import SocketSettings
+from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import logging
 
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.log_limit import LogLimit
 from appliance.settings.live import ConfigUpdate, LiveConfig
+from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from typing import cast
 
 from appliance.remoting.acceptor import Acceptor
-from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.tls import ServerTls
 from gantrymq.errors import FrameError
+from gantrymq.log_limit import LogLimit
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol

@@ -28,10 +28,10 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from appliance.remoting.log_limit import LogLimit
 from dashboard.accounts.tokens import find_token
 from dashboard.http.error_pages import error_card
 from dashboard.models.management import ApiToken, Role, User
+from gantrymq.log_limit import LogLimit
 
 SESSION_LIFE_S = 7 * 86400  # a session ends then even if it was never idle
 SESSION_TOUCH_S = 300  # how often the idle limit is pushed on (each push is a write to the database)

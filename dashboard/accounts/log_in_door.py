@@ -11,11 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from appliance.remoting.log_limit import LogLimit
 from dashboard.accounts.in_flight import InFlight, TooManyAtOnce
 from dashboard.accounts.known_browsers import Source, browser_of_cookies, counted_source
 from dashboard.http.client_address import client_address
 from dashboard.http.headers import content_security_policy
+from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,6 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
 
-from appliance.remoting.log_limit import LogLimit
 from dashboard.accounts.access import Permission, Principal, account_of_session
 from dashboard.cluster.failures import GatewayError
 from dashboard.cluster.gateway import gateway
@@ -32,6 +31,7 @@ from dashboard.live import frames
 from dashboard.live.tail import TooManyWatched, render_rows, topic_tail
 from dashboard.status.board import board
 from dashboard.status.metrics import topic_figures
+from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 

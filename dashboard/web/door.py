@@ -14,12 +14,12 @@ from twisted.protocols.policies import ProtocolWrapper
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from zope.interface import directlyProvides, providedBy
 
-from appliance.remoting.log_limit import LogLimit
 from dashboard.http.client_address import client_address, counted_address
 from dashboard.web.certificate import Certificate
 from dashboard.web.connections import ConnectionTable
 from dashboard.web.limits import HEAD_SECONDS_MAX, WebLimits
 from dashboard.web.proxies import TrustedProxies
+from gantrymq.log_limit import LogLimit
 
 if TYPE_CHECKING:
     from dashboard.web.channel import WebFactory

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from appliance.remoting.log_limit import LogLimit
+from gantrymq.log_limit import LogLimit
 
 LOGGERS = ("django.request", "django.security.csrf")
 

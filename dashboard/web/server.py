@@ -17,7 +17,6 @@ from twisted.logger import LogLevel, formatEvent, globalLogBeginner
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.web.http_headers import Headers
 
-from appliance.remoting.log_limit import LogLimit
 from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.web import credentials, limits, peer_lines
 from dashboard.web.certificate import Certificate
@@ -27,6 +26,7 @@ from dashboard.web.hosts import ONLY_FOR_PROGRAMS
 from dashboard.web.limits import BodyRoom, WebLimits
 from dashboard.web.live import LiveFactory
 from dashboard.web.proxies import PROXY_HEADERS, TrustedProxies
+from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 

@@ -1,12 +1,12 @@
-"""Consume-queue units that can't be right, made anew from the log while the store runs.
+"""Repair of consume-queue units that can't be right: they are made anew from the log while the store runs.
 
-A disk may lose or turn bits anywhere, not only at the end of what was written, and a start looks at ends alone. So
+A disk may lose or flip bits anywhere, not only at the end of what was written, and a start checks the ends alone. So
 units that come from a file are compared with each other and with the records they name before anything is sent.
-RocketMQ sends whatever stands there, or takes a zeroed unit for the end of the queue.
+RocketMQ sends the bytes that the unit names, and takes a zeroed unit for the end of the queue.
 
-A unit that is wrong is found again between the records of its sound neighbours, and written back. Where that is a long
-way a thread walks it, and readers wait. A message whose record itself is damaged is lost: that is reported with file
-and position, once, and its reader passes over it.
+The right unit is found by reading the log between the records of the nearest sound neighbours, and is written back.
+A long range is read on a thread, and readers wait meanwhile. A message whose record itself is damaged is lost: that is
+logged once with file and position, and readers skip it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 
+from gantrymq.log_limit import LogLimit
 from gantrymq.message import record
 from store.base import file_bytes
 from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
-from store.base.line_limit import LineLimit
 from store.log.commit_log import CommitLog
 from store.log.scan import next_record, whole_size
 from store.queues.consume_queue import FILLER, FILLER_SIZE, UNIT, ConsumeQueue
@@ -32,24 +32,24 @@ from store.queues.tags import TagsCodes
 logger = logging.getLogger(__name__)
 
 SCAN_NOW_BYTES = 2 << 20  # some thousand records, a few milliseconds
-NEIGHBOURS_MAX = 4096  # so far a sound unit is looked for
-REMEMBERED_MAX = 4096  # lost messages, and walks under way
+NEIGHBOURS_MAX = 4096  # how many units to each side are searched for a sound one
+REMEMBERED_MAX = 4096  # lost messages, and scans under way
 _unpack_head = struct.Struct(">ii4xi4xqq").unpack_from  # size, magic, queue id, queue offset, physical offset
 _unpack_identity = struct.Struct(">ii12xqq").unpack_from  # size, magic, queue offset, physical offset
 
-Found = dict[int, tuple[int, int, int]]  # by queue offset: what the unit should say
+Found = dict[int, tuple[int, int, int]]  # by queue offset: the right unit
 
 
 def are_plausible(values: tuple[int, ...]) -> bool:
-    """Say if units (three numbers each) can be a queue's: every record behind the one before."""
+    """Say whether units (three numbers each) can be one queue's: no record starts before the last one's end."""
     offsets, sizes = values[::3], values[1::3]
     return min(sizes) > 0 and all(map(operator.le, map(operator.add, offsets, sizes), offsets[1:]))
 
 
 def are_messages(view: memoryview, base: int, offsets: Sequence[int], sizes: Sequence[int], queue_offset: int) -> bool:
-    """Say if records of these sizes stand there that say these physical offsets, and queue offsets from one on.
+    """Say whether records stand at these physical offsets that name them, these sizes, and rising queue offsets.
 
-    `base` is the physical offset at which the view starts.
+    The first record's queue offset is `queue_offset`; the view starts at the physical offset `base`.
     """
     positions = map(base.__rsub__, offsets)
     try:
@@ -59,24 +59,24 @@ def are_messages(view: memoryview, base: int, offsets: Sequence[int], sizes: Seq
     return found == list(zip(sizes, itertools.repeat(record.MESSAGE_MAGIC), itertools.count(queue_offset), offsets))
 
 
-class UnitMender:
-    """Called by the reader, on the loop, with units that it does not believe."""
+class ConsumeQueueRepair:
+    """Called by the reader, on the loop, with units that fail its checks."""
 
     def __init__(self, log: CommitLog, queues: ConsumeQueueTable, tags_codes: TagsCodes, executor: Executor) -> None:
         self.repaired = 0  # units, since the start
-        self.lost = 0
+        self.lost = 0  # messages, since the start
         self._log = log
         self._queues = queues
         self._tags_codes = tags_codes
         self._executor = executor
-        self._lines = LineLimit()
+        self._log_limit = LogLimit()
         self._lost: OrderedDict[tuple[ConsumeQueue, int], None] = OrderedDict()
-        self._walks: OrderedDict[tuple[ConsumeQueue, int], Future[Found]] = OrderedDict()
+        self._scans: OrderedDict[tuple[ConsumeQueue, int], Future[Found]] = OrderedDict()
 
-    def mend(self, queue: ConsumeQueue, index: int, data: bytes | bytearray) -> bytes | None:
-        """Return the units of `data`, which start at `index`, as they should be; fillers for lost ones.
+    def repaired_units(self, queue: ConsumeQueue, index: int, data: bytes | bytearray) -> bytes | None:
+        """Return the right units in place of `data`, which starts at queue offset `index`; fillers for lost messages.
 
-        None: that takes a while, ask again.
+        None while a thread reads the log for them: ask again later.
         """
         units = bytearray(data)
         wrong = [
@@ -100,13 +100,23 @@ class UnitMender:
                 units[(each - index) * UNIT_BYTES : (each - index + 1) * UNIT_BYTES] = FILLER
         return bytes(units)
 
-    def tell_left_out(self, *, at_end: bool = False) -> None:
-        """Say how many lines about messages lost and units repaired were not written; ask now and then."""
-        for event, count in self._lines.left_out(at_end=at_end).items():
-            logger.warning(
-                "damage in many places: not every one has its line",
-                extra={"event": "lines_left_out", "of": event, "count": count, "all_since_start": self._total(event)},
-            )
+    def log_left_out(self, *, at_end: bool = False) -> None:
+        """Log how many lines about lost messages and repaired units were left out; called once a second."""
+        for event, count in self._log_limit.end_windows(at_end=at_end).items():
+            self._log_count(event, count)
+
+    def _log_count(self, event: str, count: int) -> None:
+        logger.warning(
+            "damage in many places: not every one has its line",
+            extra={"event": "lines_left_out", "of": event, "count": count, "all_since_start": self._total(event)},
+        )
+
+    def _may_log(self, event: str) -> bool:
+        """Say whether one more line of this kind may be written; first log what was left out since the last one."""
+        left_out = self._log_limit.left_out(event)
+        if left_out:
+            self._log_count(event, left_out)
+        return left_out is not None
 
     def _total(self, event: str) -> int:
         return self.lost if event == "message_lost" else self.repaired
@@ -114,9 +124,9 @@ class UnitMender:
     def _is_sound(self, queue: ConsumeQueue, index: int, unit: tuple[int, int, int]) -> bool:
         physical_offset, size_bytes, _tags_code = unit
         if size_bytes == FILLER_SIZE and physical_offset == 0:
-            return True  # known to be lost
+            return True  # a filler: the message is known to be lost
         if 0 <= physical_offset < self._log.min_offset and size_bytes > 0:
-            before = queue.unit_at(index - 1)  # messages go in order
+            before = queue.unit_at(index - 1)  # the record is gone, but messages go in order
             return before is None or before.physical_offset < physical_offset
         file = self._log.queue.find(physical_offset)
         if file is None or physical_offset + size_bytes > self._log.position:
@@ -130,23 +140,23 @@ class UnitMender:
         return fields.queue_id != queue.queue_id or fields.topic != queue.topic.encode()
 
     def _find(self, queue: ConsumeQueue, wanted: list[int]) -> Found | None:
-        """Look for the messages of these queue offsets in the log; None while a thread is at it."""
-        walk = self._walks.get((queue, wanted[0]))
-        if walk is not None:
-            if not walk.done():
+        """Search the log for the messages of these queue offsets; None while a thread does."""
+        scan = self._scans.get((queue, wanted[0]))
+        if scan is not None:
+            if not scan.done():
                 return None
-            del self._walks[queue, wanted[0]]
-            return walk.result()
+            del self._scans[queue, wanted[0]]
+            return scan.result()
         start, end = self._bounds(queue, wanted)
         if end - start <= SCAN_NOW_BYTES:
-            return self._walk(queue, set(wanted), start, end)
-        while len(self._walks) >= REMEMBERED_MAX:
-            self._walks.popitem(last=False)
-        self._walks[queue, wanted[0]] = self._executor.submit(self._walk, queue, set(wanted), start, end)
+            return self._scan(queue, set(wanted), start, end)
+        while len(self._scans) >= REMEMBERED_MAX:
+            self._scans.popitem(last=False)
+        self._scans[queue, wanted[0]] = self._executor.submit(self._scan, queue, set(wanted), start, end)
         return None
 
     def _bounds(self, queue: ConsumeQueue, wanted: list[int]) -> tuple[int, int]:
-        """Return between which physical offsets the messages lie: those of the nearest sound units."""
+        """Return the physical offsets between which the messages lie: the ends of the nearest sound neighbours."""
         start, end = max(self._log.min_offset, 0), self._log.position
         for index in range(wanted[0] - 1, max(queue.min_index - 1, wanted[0] - NEIGHBOURS_MAX), -1):
             unit = queue.unit_at(index)
@@ -160,8 +170,8 @@ class UnitMender:
                 break
         return start, end
 
-    def _walk(self, queue: ConsumeQueue, wanted: set[int], start: int, end: int) -> Found:
-        """Read the log between the offsets. May run on a thread: it changes nothing."""
+    def _scan(self, queue: ConsumeQueue, wanted: set[int], start: int, end: int) -> Found:
+        """Return the right units, found by reading the log between the offsets. Changes nothing: safe on a thread."""
         found: Found = {}
         topic = queue.topic.encode()
         slot = self._queues.slots[queue.topic]
@@ -176,7 +186,7 @@ class UnitMender:
         return found
 
     def _records(self, start: int, end: int) -> Iterator[tuple[memoryview, int, int]]:
-        """Yield (file's view, position in it, physical offset) of whole records; damaged ones are passed over."""
+        """Yield (file's view, position in it, physical offset) of whole records; skip damaged ones."""
         while start < end:
             file = self._log.queue.find(start)
             if file is None:
@@ -198,7 +208,7 @@ class UnitMender:
         with path.open("r+b") as file:
             file_bytes.write_all(file.fileno(), unit, position)
         self.repaired += 1
-        if not self._lines.allows("unit_repaired"):
+        if not self._may_log("unit_repaired"):
             return
         logger.warning(
             "consume queue unit made anew from the log",
@@ -213,12 +223,12 @@ class UnitMender:
         )
 
     def _note_lost(self, queue: ConsumeQueue, index: int) -> None:
-        """Say where the record should be, as far as its unit tells."""
+        """Remember the message as lost; log where its record should be, as far as its unit tells."""
         while len(self._lost) >= REMEMBERED_MAX:
             self._lost.popitem(last=False)
         self._lost[queue, index] = None
         self.lost += 1
-        if not self._lines.allows("message_lost"):
+        if not self._may_log("message_lost"):
             return
         unit = queue.unit_at(index)
         file = self._log.queue.find(unit.physical_offset) if unit is not None and unit.size_bytes > 0 else None

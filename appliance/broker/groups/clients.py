@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from appliance.acl.access import account_name
 from appliance.broker.groups.subscription_agreement import Wish
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.log_limit import LogLimit
+from gantrymq.log_limit import LogLimit
 from gantrymq.remoting.bodies import Connection
 
 logger = logging.getLogger(__name__)

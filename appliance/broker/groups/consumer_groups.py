@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from appliance.broker.groups.clients import Channels, ClientChannel, Memberships, expired
 from appliance.broker.groups.subscription_agreement import SubscriptionAgreement, WishCounter, wish_of
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.log_limit import LogLimit
 from gantrymq.errors import MessageRejected
+from gantrymq.log_limit import LogLimit
 from gantrymq.remoting.bodies import ConsumerData, ConsumerIdList, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand

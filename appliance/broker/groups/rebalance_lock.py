@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from appliance.process.cooperative import Slices
-from appliance.remoting.log_limit import LogLimit
+from gantrymq.log_limit import LogLimit
 from gantrymq.message.model import MessageQueue
 
 logger = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from appliance.broker.transaction import half as halves
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import FieldError, int_field, long_field, quoted
 from appliance.remoting.lane import Route
-from appliance.remoting.log_limit import LogLimit
 from appliance.remoting.send_request import SendFields
 from gantrymq.errors import RecordError
+from gantrymq.log_limit import LogLimit
 from gantrymq.message import properties as keys
 from gantrymq.message import sysflag
 from gantrymq.message import topics as names

@@ -21,9 +21,9 @@ from appliance.process.json_file import (
     document_body,
     member_text,
 )
-from appliance.remoting.log_limit import LogLimit
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
+from gantrymq.log_limit import LogLimit
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import (
     PERM_INHERIT,

@@ -9,13 +9,12 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from appliance.remoting import server as limits
 from appliance.remoting.connection import REQUEST_HEADER_BYTES_MAX
-from appliance.remoting.log_limit import LINES_MAX, WINDOW_S, LogLimit
+from gantrymq.log_limit import LINES_MAX
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.peer import Peer, connected
@@ -194,21 +193,3 @@ async def test_bad_frames_are_logged_a_few_times_and_then_counted(
     lines = [record for record in caplog.records if getattr(record, "event", "") == "bad_frame"]
     assert 1 <= len(lines) <= 2 * LINES_MAX
     assert vars(lines[0])["peer"].startswith("127.0.0.1:")
-
-
-def test_what_was_left_out_is_told_with_the_next_line() -> None:
-    now: list[Any] = [100.0]
-    limit = LogLimit(clock=lambda: now[0])
-    told = [limit.left_out("e", "a") for _ in range(LINES_MAX + 7)]
-    assert told == [0] * LINES_MAX + [None] * 7
-    assert limit.allows("e", "b")
-    assert limit.allows("other", "a")
-    now[0] += WINDOW_S
-    assert limit.left_out("e", "a") == 7
-
-
-def test_the_limit_itself_is_bounded() -> None:
-    limit = LogLimit()
-    for number in range(20_000):
-        assert limit.allows("e", str(number))
-    assert len(limit._counts) <= 4096

@@ -21,11 +21,11 @@ from appliance.remoting import tls as tls_module
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import LaneLimits, Route
 from appliance.remoting.lanes import Lanes
-from appliance.remoting.log_limit import LINES_MAX
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import ServerTls
 from appliance.settings.tls import TlsSettings
 from gantrymq.errors import ConnectError, GantryError
+from gantrymq.log_limit import LINES_MAX
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand

@@ -10,13 +10,13 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.web import http
 
-from appliance.remoting.log_limit import LogLimit
 from dashboard.web import limits
 from dashboard.web.channel import WebChannel
 from dashboard.web.door import DoorFactory
 from dashboard.web.limits import BodyRoom, WebLimits
 from dashboard.web.proxies import TrustedProxies
 from dashboard.web.request import WebRequest
+from gantrymq.log_limit import LogLimit
 
 
 class Visit:

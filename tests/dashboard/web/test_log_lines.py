@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from django.test import RequestFactory
 
-from appliance.remoting.log_limit import LINES_MAX, WINDOW_S, LogLimit
 from dashboard.web.limits import TARGET_BYTES_MAX
 from dashboard.web.peer_lines import PeerLines
+from gantrymq.log_limit import LINES_MAX, WINDOW_S, LogLimit
 from tests.appliance_process import RunningAppliance
 from tests.visitor import Visitor, talk
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gantrymq.log_limit import LINES_MAX
 from gantrymq.message import properties as names
 from gantrymq.message import record
 from store import GetMessageStatus, MessageStore, MessageStoreConfig
-from store.base.line_limit import LINES_MAX, WINDOW_S, LineLimit
-from store.queues import repair as unit_mender
+from store.queues import repair
 from store.queues.consume_queue_table import write_jobs
 from store.queues.scan import UNIT
 from tests.store.conftest import OpenStore, crash, message, small_config
@@ -145,7 +145,7 @@ def test_a_message_whose_record_is_damaged_is_reported_with_file_and_position_an
 def test_where_the_log_has_to_be_walked_far_a_thread_does_it_and_readers_wait(
     tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit_mender, "SCAN_NOW_BYTES", 0)
+    monkeypatch.setattr(repair, "SCAN_NOW_BYTES", 0)
     config = written(tmp_path / "store")
     spoil_unit(config, 150, DAMAGES["low bit of the offset"])
     store = open_store(config)
@@ -176,19 +176,3 @@ def test_a_file_with_much_damage_fills_no_log(tmp_path: Path, caplog: pytest.Log
     (rest,) = [record for record in caplog.records if getattr(record, "event", "") == "lines_left_out"]
     assert (rest.__dict__["of"], rest.__dict__["count"]) == ("message_lost", lost - LINES_MAX)
     assert rest.__dict__["all_since_start"] == lost
-
-
-def test_lines_are_counted_by_kind_and_window() -> None:
-    now = [100.0]
-    lines = LineLimit(clock=lambda: now[0])
-    assert [lines.allows("a") for _ in range(LINES_MAX + 2)] == [True] * LINES_MAX + [False] * 2
-    assert lines.allows("b")
-    now[0] += WINDOW_S - 0.1
-    assert lines.left_out() == {}
-    now[0] += 0.1
-    assert lines.left_out() == {"a": 2}
-    assert lines.left_out() == {}
-    assert lines.allows("a")
-    assert [lines.allows("a") for _ in range(LINES_MAX)].count(False) == 1
-    assert lines.left_out() == {}
-    assert lines.left_out(at_end=True) == {"a": 1}

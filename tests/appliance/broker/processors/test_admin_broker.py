@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.remoting import settings_request
-from appliance.remoting.log_limit import LogLimit
+from gantrymq.log_limit import LogLimit
 from gantrymq.remoting.bodies import BrokerStatsData, DelayOffsetTable, KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.processors.tool import tool_at

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance.remoting.log_limit import LogLimit
+from gantrymq.log_limit import LogLimit
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.remoting.codes import RequestCode
