@@ -99,7 +99,7 @@ class ClusterCalls:
         if known is not None and known.why is None and now - known.at < max_age_s:
             return known
         try:
-            info = await self.call(lambda admin: admin.cluster_info(), timeout_s)
+            info = await self.call(lambda admin: admin.cluster.info(), timeout_s)
         except Failure as exc:
             why = f"name server {self.namesrv}: {explain(exc)}"
             if known is None or not known.brokers:
@@ -117,7 +117,7 @@ class ClusterCalls:
     async def runtime_info(self, broker: BrokerRef, *, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, str]:
         """The broker's own table of facts. Raises BrokerUnreachable."""
         try:
-            return await self.call_broker(broker, lambda admin: admin.broker_runtime_info(broker.address), timeout_s)
+            return await self.call_broker(broker, lambda admin: admin.brokers.runtime_info(broker.address), timeout_s)
         except Failure as exc:
             raise BrokerUnreachable(explain(exc)) from exc
 

@@ -22,7 +22,7 @@ class ConfigCalls(ClusterCalls):
     async def broker_settings(self, broker: BrokerRef) -> list[SettingRow]:
         """Everything it runs with, secrets masked. Raises Refused, BrokerUnreachable."""
         try:
-            values = await self.call_broker(broker, lambda admin: admin.broker_config(broker.address))
+            values = await self.call_broker(broker, lambda admin: admin.brokers.config(broker.address))
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
         except Failure as exc:
@@ -33,7 +33,7 @@ class ConfigCalls(ClusterCalls):
         """Put the changes in force, all or none; returns what the broker remarks. Raises Refused, BrokerUnreachable."""
         values = {change.key: change.after for change in changes}
         try:
-            return await self.call(lambda admin: admin.update_broker_config(broker.address, values))
+            return await self.call(lambda admin: admin.brokers.update_config(broker.address, values))
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
         except Failure as exc:

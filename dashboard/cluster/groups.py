@@ -41,7 +41,7 @@ class GroupCalls(TopicCalls):
         """Every group's settings by broker, sorted by name."""
         cluster = await self.cluster()
         answers, troubles = await self.ask_brokers(
-            cluster.brokers, lambda admin, broker: admin.subscription_groups(broker.address)
+            cluster.brokers, lambda admin, broker: admin.groups.configs_at(broker.address)
         )
         found: dict[str, list[GroupSettings]] = {}
         for broker, table in answers:
@@ -58,7 +58,7 @@ class GroupCalls(TopicCalls):
         """The consumer groups that have offsets of this topic or read it now, the furthest behind first."""
         brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
         answers, troubles = await self.ask_brokers(
-            brokers, lambda admin, broker: admin.topic_groups(broker.address, detail.name)
+            brokers, lambda admin, broker: admin.topics.groups_at(broker.address, detail.name)
         )
         names = sorted({name for _, groups in answers for name in groups})[:GROUPS_SHOWN_MAX]
         settings, _ = await self.group_names() if names else ({}, [])
@@ -99,8 +99,8 @@ class GroupCalls(TopicCalls):
     async def plan_reset(self, group: str, topic: str, timestamp_ms: int, offset: int | None) -> ResetPlan:
         """What a reset would do; nothing is changed. Raises TopicNotFound, Refused, BrokerUnreachable."""
         try:
-            moves = await self.call(lambda admin: admin.plan_reset(group, topic, timestamp_ms, offset=offset))
-            members = await self.call(lambda admin: admin.members(group))
+            moves = await self.call(lambda admin: admin.offsets.plan_reset(group, topic, timestamp_ms, offset=offset))
+            members = await self.call(lambda admin: admin.groups.members(group))
         except RouteNotFound as exc:
             raise TopicNotFound(f"There is no topic {topic}.") from exc
         except ResponseError as exc:
@@ -113,7 +113,7 @@ class GroupCalls(TopicCalls):
         """Do it; True when running consumers were told, False when the offsets were written. Raises Refused."""
         try:
             return await self.call(
-                lambda admin: admin.reset_everywhere(
+                lambda admin: admin.offsets.reset(
                     plan.group, plan.topic, plan.timestamp_ms, plan.moves, by_offset=plan.by_offset
                 ),
                 RESET_TIMEOUT_S,
@@ -144,7 +144,7 @@ class GroupCalls(TopicCalls):
         self, group: str, topic: str | None, brokers: Sequence[BrokerRef], settings: Sequence[GroupSettings]
     ) -> GroupRow:
         (stats, troubles), (members, silent) = await asyncio.gather(
-            self.ask_brokers(brokers, lambda admin, broker: admin.consume_stats(broker.address, group, topic)),
+            self.ask_brokers(brokers, lambda admin, broker: admin.offsets.stats_at(broker.address, group, topic)),
             self.ask_brokers(brokers, lambda admin, broker: _members(admin, broker, group)),
         )
         member_count = None if silent else len({one.client_id for _, c in members for one in c.connection_set})
@@ -176,7 +176,7 @@ class GroupCalls(TopicCalls):
         async def ask(client_id: str, broker: BrokerRef) -> dict[str, Any]:
             try:
                 return await self.call(
-                    lambda admin: admin.running_info(broker.address, group, client_id), OWNER_TIMEOUT_S
+                    lambda admin: admin.clients.running_info_at(broker.address, group, client_id), OWNER_TIMEOUT_S
                 )
             except Failure:  # not a trouble of the page: its owner column says "—"
                 return {}
@@ -192,13 +192,13 @@ class GroupCalls(TopicCalls):
 
 
 async def _place(admin: AdminClient, broker: BrokerRef, group: str) -> Place:
-    return await asyncio.gather(admin.consume_stats(broker.address, group), admin.all_consumer_offsets(broker.address))  # type: ignore[return-value]
+    return await asyncio.gather(admin.offsets.stats_at(broker.address, group), admin.offsets.all_at(broker.address))  # type: ignore[return-value]
 
 
 async def _members(admin: AdminClient, broker: BrokerRef, group: str) -> ConsumerConnection:
     """Who consumes at this broker; nobody is no failure."""
     try:
-        return await admin.consumer_connections(broker.address, group)
+        return await admin.clients.consumers_at(broker.address, group)
     except ResponseError as exc:
         if exc.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return ConsumerConnection()

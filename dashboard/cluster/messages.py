@@ -43,7 +43,7 @@ class MessageCalls(TopicCalls):
         address = detail.addresses[target.broker_name]
         try:
             return await self.call(
-                lambda admin: admin.send_message(address, message, queue, broker_name=target.broker_name)
+                lambda admin: admin.messages.send_at(address, message, queue, broker_name=target.broker_name)
             )
         except (ResponseError, MessageRejected) as exc:
             raise Refused(explain(exc)) from exc
@@ -86,7 +86,7 @@ class MessageCalls(TopicCalls):
         end_ms = int(self._clock() * 1000) + 60_000
         brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
         answers, troubles = await self.ask_brokers(
-            brokers, lambda admin, broker: admin.query_message(broker.address, detail.name, key, limit, 0, end_ms)
+            brokers, lambda admin, broker: admin.messages.query_at(broker.address, detail.name, key, limit, 0, end_ms)
         )
         found = [_named(message, broker.name) for broker, messages in answers for message in messages]
         found.sort(key=browse.newest_first)
@@ -103,7 +103,7 @@ class MessageCalls(TopicCalls):
             raise TopicNotFound(f"There is no broker {broker_name}.")
         try:
             messages, *_ = await self.call(
-                lambda admin: admin.pull_messages(broker.address, topic, queue_id, queue_offset, 1)
+                lambda admin: admin.messages.pull_at(broker.address, topic, queue_id, queue_offset, 1)
             )
         except ResponseError as exc:
             raise TopicNotFound(explain(exc)) from exc
@@ -121,7 +121,7 @@ class MessageCalls(TopicCalls):
         if broker is None:
             return []
         messages, *_ = await self.call(
-            lambda admin: admin.pull_messages(broker.address, topic, queue.queue_id, since, limit), timeout_s
+            lambda admin: admin.messages.pull_at(broker.address, topic, queue.queue_id, since, limit), timeout_s
         )
         return [_named(message, broker.name) for message in messages]
 
@@ -132,16 +132,22 @@ class MessageCalls(TopicCalls):
         for _ in range(browse.ROUNDS_MAX):
             if position >= span.end:
                 break
-            address = detail.addresses[span.broker_name]
-            wanted = span.end - position
-            pulled, next_offset, *_ = await self.call(
-                lambda admin, a=address, p=position, w=wanted: admin.pull_messages(a, detail.name, span.queue_id, p, w)  # type: ignore[misc]
-            )
+            address, wanted = detail.addresses[span.broker_name], span.end - position
+            pulled, next_offset = await self._pull(address, detail.name, span.queue_id, position, wanted)
             messages += [_named(message, span.broker_name) for message in pulled if message.queue_offset < span.end]
             if next_offset <= position:
                 break
             position = next_offset
         return messages
+
+    async def _pull(
+        self, address: str, topic: str, queue_id: int, offset: int, max_messages: int
+    ) -> tuple[list[MessageExt], int]:
+        """(messages, next offset)."""
+        messages, next_offset, *_ = await self.call(
+            lambda admin: admin.messages.pull_at(address, topic, queue_id, offset, max_messages)
+        )
+        return messages, next_offset
 
 
 def _named(message: MessageExt, broker_name: str) -> MessageExt:

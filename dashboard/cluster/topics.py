@@ -90,7 +90,7 @@ class TopicCalls(ClusterCalls):
                 raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
             raise TopicNotFound(f"There is no topic {name}.")
         stats, more_troubles = await self.ask_brokers(
-            [broker for broker, _ in holders], lambda admin, broker: admin.topic_stats(broker.address, name)
+            [broker for broker, _ in holders], lambda admin, broker: admin.topics.stats_at(broker.address, name)
         )
         queues = [row for broker, table in stats for row in _queue_rows(broker.name, table)]
         return TopicDetail(
@@ -107,7 +107,7 @@ class TopicCalls(ClusterCalls):
         """Only the queues' extents, for the live tail. Raises BrokerUnreachable: half of the queues would be wrong."""
         cluster = await self.cluster(timeout_s=timeout_s, max_age_s=5.0)
         stats, troubles = await self.ask_brokers(
-            cluster.brokers, lambda admin, broker: admin.topic_stats(broker.address, name), timeout_s
+            cluster.brokers, lambda admin, broker: admin.topics.stats_at(broker.address, name), timeout_s
         )
         if troubles:
             raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
@@ -137,7 +137,7 @@ class TopicCalls(ClusterCalls):
             order=order,
             attributes={key: str(value) for key, value in kept.items() if value} or None,
         )
-        await self.tell_brokers(targets, lambda admin, broker: admin.create_topic(broker.address, config))
+        await self.tell_brokers(targets, lambda admin, broker: admin.topics.create_at(broker.address, config))
 
     async def update_topic(self, name: str, *, read_queues: int | None = None, write_queues: int | None = None,
                            perm: int | None = None, order: bool | None = None, retention_ms: int | None = None,
@@ -161,7 +161,9 @@ class TopicCalls(ClusterCalls):
             )
 
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
-        await self.tell_brokers(targets, lambda admin, broker: admin.create_topic(broker.address, config_for(broker)))
+        await self.tell_brokers(
+            targets, lambda admin, broker: admin.topics.create_at(broker.address, config_for(broker))
+        )
 
     async def delete_topic(self, name: str) -> None:
         """Delete on every broker, then from the name server. Raises TopicNotFound, NotAllowed."""
@@ -170,10 +172,10 @@ class TopicCalls(ClusterCalls):
             raise NotAllowed(f"{name} is a topic of the cluster itself.")
         cluster = await self.cluster()
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
-        await self.tell_brokers(targets, lambda admin, broker: admin.delete_topic(broker.address, name))
+        await self.tell_brokers(targets, lambda admin, broker: admin.topics.delete_at(broker.address, name))
         self._figures.pop(name, None)
         try:
-            await self.call(lambda admin: admin.delete_topic_in_namesrv(name))
+            await self.call(lambda admin: admin.name_servers.delete_topic(name))
         except Failure as exc:
             raise Refused(f"Deleted on the brokers, but not from the name server: {explain(exc)}") from exc
 
@@ -184,7 +186,7 @@ class TopicCalls(ClusterCalls):
     ) -> tuple[list[tuple[BrokerRef, dict[str, TopicConfig]]], list[Trouble]]:
         """Every broker's topics; of a silent broker the last known ones, and a trouble that says how old they are."""
         answers, troubles = await self.ask_brokers(
-            cluster.brokers, lambda admin, broker: admin.topic_configs(broker.address)
+            cluster.brokers, lambda admin, broker: admin.topics.configs_at(broker.address)
         )
         now = self._clock()
         tables = [(broker, wrapper.topic_config_table) for broker, wrapper in answers]
@@ -202,7 +204,7 @@ class TopicCalls(ClusterCalls):
     async def _read_figures(self, row: TopicRow, cluster: ClusterView) -> Reading[TopicFigures]:
         brokers = [broker for broker in cluster.brokers if broker.name in row.brokers]
         stats, troubles = await self.ask_brokers(
-            brokers, lambda admin, broker: admin.topic_stats(broker.address, row.name)
+            brokers, lambda admin, broker: admin.topics.stats_at(broker.address, row.name)
         )
         now = self._clock()
         before = self._figures.get(row.name)

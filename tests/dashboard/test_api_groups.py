@@ -59,10 +59,10 @@ async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
     status, planned = await api.call("post", "/groups/rest-reset/reset", body | {"dry_run": True})
     assert (status, planned["is_done"], planned["skipped"], planned["repeated"]) == (200, False, 3, 0)
     assert planned["queues"][0]["before"] == 2 and planned["queues"][0]["after"] == 5
-    assert await admin.consumer_offset(cluster.broker_address, "rest-reset", topic, 0) == 2
+    assert await admin.offsets.get_at(cluster.broker_address, "rest-reset", topic, 0) == 2
     status, done = await api.call("post", "/groups/rest-reset/reset", body)
     assert (status, done["is_done"], done["consumers_told"]) == (200, True, False)
-    assert await admin.consumer_offset(cluster.broker_address, "rest-reset", topic, 0) == 5
+    assert await admin.offsets.get_at(cluster.broker_address, "rest-reset", topic, 0) == 5
     moment = {"topic": topic, "to": "time", "at": "2020-01-01T00:00:00Z", "dry_run": True}
     assert (await api.call("post", "/groups/rest-reset/reset", moment))[1]["repeated"] == 5
 

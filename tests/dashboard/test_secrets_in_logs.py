@@ -102,13 +102,13 @@ def rest(visitor: Visitor) -> str:
 async def messages(gantry: RunningAppliance, credentials: Credentials, tls: TlsConfig) -> None:
     """Clients with the right account, and with a wrong one."""
     async with AdminClient(gantry.namesrv, credentials=credentials, tls=tls) as admin:
-        assert await admin.broker_runtime_info(gantry.broker)
+        assert await admin.brokers.runtime_info(gantry.broker)
     async with Producer(gantry.namesrv, group="pg", credentials=credentials, tls=tls) as producer:
         await producer.send(Message("orders", b"body"))
     stranger = Credentials(credentials.access_key, "guessed-secret-of-a-stranger")
     async with AdminClient(gantry.namesrv, credentials=stranger, tls=tls) as admin:
         with pytest.raises(GantryError):
-            await admin.broker_runtime_info(gantry.broker)
+            await admin.brokers.runtime_info(gantry.broker)
 
 
 async def test_no_secret_of_a_whole_run_stands_in_a_log(tmp_path: Path) -> None:

@@ -51,10 +51,10 @@ async def test_a_clock_set_ahead_by_days_and_back_loses_nothing(cluster: Clocked
             await books.send(200, 20_000)
             cluster.set_clock("+4d")  # every file is older than the 72 hours it is kept
             await until(lambda: bool(logged(cluster, "clock_set")), "the broker notices its clock")
-            await books.admin.delete_expired_commit_log(cluster.broker_address)
+            await books.admin.brokers.delete_expired_commit_log(cluster.broker_address)
             await until(lambda: bool(logged(cluster, "clock_ahead")), "the cleaner looks at the clock")
             await books.send(100, 20_000)
-            await books.admin.delete_expired_commit_log(cluster.broker_address)
+            await books.admin.brokers.delete_expired_commit_log(cluster.broker_address)
             cluster.set_clock("-1h")
             await until(lambda: len(logged(cluster, "clock_set")) > 1, "the broker notices its clock again")
             await books.send(100, 20_000)

@@ -170,7 +170,7 @@ async def settle(cluster: LocalCluster) -> int:
         AdminClient(cluster.namesrv_address) as admin,
         asyncio.timeout(SETTLED_WITHIN_S),
     ):
-        while (await admin.broker_runtime_info(cluster.broker_address))["transactionPending"] != "0":
+        while (await admin.brokers.runtime_info(cluster.broker_address))["transactionPending"] != "0":
             await asyncio.sleep(0.1)
     return fates.asked
 

@@ -53,7 +53,7 @@ async def test_queues_of_a_killed_member_go_on_within_seconds(tmp_path: Path) ->
         )
         heir.subscribe("orders")
         async with AdminClient(cluster.namesrv_address) as admin, Producer(cluster.namesrv_address) as producer:
-            await admin.create_topic(cluster.broker_address, TopicConfig("orders", 4, 4))
+            await admin.topics.create_at(cluster.broker_address, TopicConfig("orders", 4, 4))
             await producer.send(Message("orders", b"hello"), sharding_key="k")
             with member(cluster) as killed:
                 assert await asyncio.to_thread(killed.stdout.readline)
@@ -81,5 +81,5 @@ def member(cluster: LocalCluster) -> Iterator[Any]:
 
 async def until_members(admin: AdminClient, cluster: LocalCluster, count: int) -> None:
     async with asyncio.timeout(60):
-        while len((await admin.consumer_connections(cluster.broker_address, GROUP)).connection_set) != count:
+        while len((await admin.clients.consumers_at(cluster.broker_address, GROUP)).connection_set) != count:
             await asyncio.sleep(0.05)

@@ -66,7 +66,7 @@ async def test_a_name_that_does_not_resolve_is_told_and_asked_for_again(cluster:
         await until(lambda: NAME in log_of(cluster) and "READY" in log_of(cluster), "the log names what fails")
         assert not cluster.is_registered()
         async with AdminClient(cluster.namesrv_address) as admin:
-            info = await admin.broker_runtime_info(cluster.broker_address)
+            info = await admin.brokers.runtime_info(cluster.broker_address)
             assert info["nameServersRegistered"].startswith("0"), info["nameServersRegistered"]
         cluster.resolve(True)
         await until(cluster.is_registered, "it registers once the name resolves")
@@ -88,4 +88,4 @@ async def test_a_name_that_does_not_resolve_is_told_and_asked_for_again(cluster:
 async def test_a_client_whose_name_server_does_not_resolve_is_told(tmp_path: Path) -> None:
     async with AdminClient(f"{NAME}:9876") as admin:
         with pytest.raises(GantryError, match=NAME):
-            await admin.cluster_info()
+            await admin.cluster.info()

@@ -222,7 +222,7 @@ async def test_a_producer_is_told_whose_bytes_they_are(disk: SmallDisk) -> None:
         await until(lambda: not cluster.broker.store.is_writeable)
         with pytest.raises(GantryError, match=r"others filled it: \d MiB are this store's, \d\d MiB are others'"):
             await producer.send(Message("T", BODY))
-        info = await admin.broker_runtime_info(cluster.broker_address)
+        info = await admin.brokers.runtime_info(cluster.broker_address)
         assert info["diskFilledByOthers"] == "true"
         assert int(info["diskOthersBytes"]) > 20 << 20 > int(info["diskStoreBytes"]) > 100 * len(BODY)
         disk.empty()

@@ -106,7 +106,7 @@ class BrokerCluster:
         async def create() -> None:
             async with self.admin() as admin:
                 for topic in topics:
-                    await admin.create_topic_everywhere(TopicConfig(topic, queues, queues))
+                    await admin.topics.create(TopicConfig(topic, queues, queues))
 
         asyncio.run(create())
 
@@ -142,10 +142,10 @@ class BrokerCluster:
         async def ask() -> object:
             async with self.admin() as admin:
                 try:
-                    known = (await admin.cluster_info()).broker_addr_table
+                    known = (await admin.cluster.info()).broker_addr_table
                     for name in names:  # a broker that answers this has made its own topics
                         if name in known:
-                            await admin.topic_configs(self.addresses[name])
+                            await admin.topics.configs_at(self.addresses[name])
                     return set(known)
                 except GantryError as exc:
                     return exc

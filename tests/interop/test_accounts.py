@@ -77,7 +77,7 @@ def wait_serving(peer: Peer) -> None:
     async def ask() -> bool:
         async with AdminClient(peer.namesrv_address) as admin:
             try:
-                return peer.broker_name in (await admin.cluster_info()).broker_addr_table
+                return peer.broker_name in (await admin.cluster.info()).broker_addr_table
             except GantryError:
                 return False
 
@@ -211,10 +211,10 @@ async def test_our_client_signs_as_both_brokers_want_it(make: str, request: pyte
         got.update(message.body for message in messages)
 
     async with AdminClient(namesrv, credentials=ADMIN) as admin:
-        assert b"aclEnable=true" in (await admin.call(peer.broker_address, RequestCode.GET_BROKER_CONFIG)).body
+        assert b"aclEnable=true" in (await admin.calls.call(peer.broker_address, RequestCode.GET_BROKER_CONFIG)).body
         with pytest.raises(GantryError, match="Need admin permission"):
             async with AdminClient(namesrv, credentials=RIGHT) as low:
-                await low.call(peer.broker_address, RequestCode.UPDATE_BROKER_CONFIG, {}, b"a=b")
+                await low.calls.call(peer.broker_address, RequestCode.UPDATE_BROKER_CONFIG, {}, b"a=b")
     async with Producer(namesrv, group="pg", credentials=RIGHT) as producer:
         for body in wanted:
             await producer.send(Message("TopicX", body))

@@ -21,7 +21,7 @@ async def until_registered(name_server: str, broker: str, tls: TlsConfig) -> Non
     async with asyncio.timeout(90), AdminClient(name_server, tls=tls) as admin:
         while True:
             try:
-                if broker in (await admin.cluster_info()).broker_addr_table:
+                if broker in (await admin.cluster.info()).broker_addr_table:
                     return
             except GantryError:
                 pass  # not up yet: that is what we wait for

@@ -74,7 +74,7 @@ async def show_account(admin: AdminClient, arguments: argparse.Namespace) -> Sho
 
 async def show_version(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     masters = await masters_of(admin, arguments)
-    versions, failures = await ask_each(masters, lambda name: admin.accounts_version(masters[name]))
+    versions, failures = await ask_each(masters, lambda name: admin.accounts.version_at(masters[name]))
     if not versions:
         raise next(iter(failures.values()))
     rows = [
@@ -139,9 +139,7 @@ async def set_account(admin: AdminClient, arguments: argparse.Namespace) -> Show
     secret, is_made_up = secret_for(arguments.key, arguments.secret, is_new=is_new)
     troubles: list[str] = []
     try:
-        done = await admin.set_account_everywhere(
-            {name: after for name, (_, after) in plan.items()}, masters, secret_key=secret
-        )
+        done = await admin.accounts.set({name: after for name, (_, after) in plan.items()}, masters, secret_key=secret)
     except PartlyDone as exc:  # some brokers have the secret now: whoever asked for it must see it
         if not exc.done:
             raise
@@ -172,7 +170,7 @@ async def plan_delete(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def delete_account(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    done = await admin.delete_account_everywhere(arguments.key, await masters_of(admin, arguments))
+    done = await admin.accounts.delete(arguments.key, await masters_of(admin, arguments))
     return Shown({"accessKey": arguments.key, "brokers": done}, [f"{arguments.key} deleted at {', '.join(done)}"])
 
 

@@ -17,7 +17,7 @@ Masters = dict[str, str]  # broker name to address
 async def masters_of(admin: AdminClient, arguments: argparse.Namespace) -> Masters:
     if arguments.broker:
         return {each.name: each.address for each in await choose_brokers(admin, arguments.broker)}
-    masters = await admin.masters(arguments.cluster)
+    masters = await admin.cluster.masters(arguments.cluster)
     if not masters:
         raise NotThere("no broker is registered at the name server")
     return masters
@@ -25,7 +25,7 @@ async def masters_of(admin: AdminClient, arguments: argparse.Namespace) -> Maste
 
 async def known_at(admin: AdminClient, masters: Masters) -> tuple[dict[str, AccountList], dict[str, GantryError]]:
     """What each broker knows. Raises what the first one raised when none answers."""
-    lists, failures = await ask_each(masters, lambda name: admin.accounts(masters[name]))
+    lists, failures = await ask_each(masters, lambda name: admin.accounts.all_at(masters[name]))
     if not lists:
         raise next(iter(failures.values()))
     return lists, failures

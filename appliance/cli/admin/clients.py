@@ -14,17 +14,19 @@ from gantrymq.message.model import MessageQueue
 
 async def show_consumers(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """What every member of a group says of itself."""
-    members = await admin.members(arguments.group)
-    masters = await admin.masters()
+    members = await admin.groups.members(arguments.group)
+    masters = await admin.cluster.masters()
     asked = {one.client_id: masters[name] for name, each in members.by_broker.items() for one in each.connection_set}
     wanted = [one for one in sorted(asked) if arguments.client is None or one == arguments.client]
     infos, failures = await ask_each(
         wanted,
-        lambda client: admin.running_info(asked[client], arguments.group, client, with_stacks=arguments.stacks),
+        lambda client: admin.clients.running_info_at(
+            asked[client], arguments.group, client, with_stacks=arguments.stacks
+        ),
     )
     if arguments.client is not None and not wanted:
         raise NotThere(f"{arguments.client} is no member of {arguments.group}")
-    if not members.is_online and arguments.group not in await admin.groups():
+    if not members.is_online and arguments.group not in await admin.groups.configs():
         raise NotThere(f"there is no consumer group {arguments.group}")
     lines: list[str] = []
     for client, info in infos.items():
@@ -71,8 +73,8 @@ def _consumer_lines(client: str, info: dict[str, Any]) -> list[str]:
 
 
 async def show_producers(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    masters = await admin.masters()
-    found, failures = await ask_each(masters, lambda name: admin.producers(masters[name]))
+    masters = await admin.cluster.masters()
+    found, failures = await ask_each(masters, lambda name: admin.clients.producers_at(masters[name]))
     if failures and not found:
         raise next(iter(failures.values()))
     rows = sorted(

@@ -33,7 +33,7 @@ class BrokerAddress:
 
 async def brokers_of(admin: AdminClient, cluster: str | None = None) -> list[BrokerAddress]:
     """Masters and slaves. ConfigError when there is no such cluster."""
-    info = await admin.cluster_info()
+    info = await admin.cluster.info()
     if cluster is not None and cluster not in info.cluster_addr_table:
         raise NotThere(f"there is no cluster {cluster}; known: {', '.join(sorted(info.cluster_addr_table)) or 'none'}")
     return sorted(
@@ -66,7 +66,7 @@ async def choose_brokers(admin: AdminClient, names: list[str] | None) -> list[Br
 async def show_cluster(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     brokers = await brokers_of(admin, arguments.cluster)
     by_address = {each.address: each for each in brokers}
-    infos, failures = await ask_each(by_address, admin.broker_runtime_info)
+    infos, failures = await ask_each(by_address, admin.brokers.runtime_info)
     rows: list[list[Cell]] = []
     for each in brokers:
         info = infos.get(each.address)
@@ -130,7 +130,7 @@ async def list_brokers(admin: AdminClient, arguments: argparse.Namespace) -> Sho
 
 async def show_broker(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     (broker,) = await choose_brokers(admin, [arguments.broker])
-    info = await admin.broker_runtime_info(broker.address)
+    info = await admin.brokers.runtime_info(broker.address)
     first = [name for name in FIRST_FACTS if name in info]
     shown = sorted(info) if arguments.all else first
     lines = facts([("broker", broker.name), ("address", broker.address), *((name, info[name]) for name in shown)])
@@ -177,24 +177,24 @@ async def plan_config(admin: AdminClient, arguments: argparse.Namespace) -> Show
 async def _settings(admin: AdminClient, arguments: argparse.Namespace) -> dict[str, dict[str, str]]:
     """Settings by broker name, or by address of a name server."""
     if arguments.namesrv_settings:
-        return {address: await admin.name_server_config(address) for address in admin.name_servers}
+        return {address: await admin.name_servers.config(address) for address in admin.name_servers.addresses}
     brokers = await choose_brokers(admin, arguments.broker)
-    return {broker.name: await admin.broker_config(broker.address) for broker in brokers}
+    return {broker.name: await admin.brokers.config(broker.address) for broker in brokers}
 
 
 async def set_config(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     plan = await plan_config(admin, arguments)
     changes = dict(arguments.setting)
     if arguments.namesrv_settings:
-        servers = {address: address for address in admin.name_servers}
+        servers = {address: address for address in admin.name_servers.addresses}
     else:
         servers = {broker.name: broker.address for broker in await choose_brokers(admin, arguments.broker)}
 
     async def change(name: str) -> str | None:
         if arguments.namesrv_settings:
-            await admin.update_name_server_config(servers[name], changes)
+            await admin.name_servers.update_config(servers[name], changes)
             return None
-        return await admin.update_broker_config(servers[name], changes)
+        return await admin.brokers.update_config(servers[name], changes)
 
     remarks, failures = await ask_each(servers, change)
     if failures:

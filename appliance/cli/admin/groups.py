@@ -21,10 +21,10 @@ def is_system_group(group: str) -> bool:
 
 async def list_groups(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """Groups with their members and lag."""
-    known = await admin.groups(arguments.cluster)
+    known = await admin.groups.configs(arguments.cluster)
     groups = [group for group in known if arguments.all or not is_system_group(group)]
-    members, _ = await ask_each(groups, lambda group: admin.members(group, arguments.cluster))
-    progress, failures = await ask_each(groups, lambda group: admin.progress(group, cluster=arguments.cluster))
+    members, _ = await ask_each(groups, lambda group: admin.groups.members(group, arguments.cluster))
+    progress, failures = await ask_each(groups, lambda group: admin.offsets.progress(group, cluster=arguments.cluster))
     rows: list[list[Cell]] = []
     documents = []
     for group in groups:
@@ -42,10 +42,10 @@ async def list_groups(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def show_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    known = (await admin.groups()).get(arguments.group)
+    known = (await admin.groups.configs()).get(arguments.group)
     if known is None:
         raise NotThere(f"there is no consumer group {arguments.group}")
-    members = await admin.members(arguments.group)
+    members = await admin.groups.members(arguments.group)
     settings = [
         (name, config.consume_enable, config.retry_max_times, config.retry_queue_nums, config.consume_broadcast_enable)
         for name, config in known.items()
@@ -72,7 +72,7 @@ async def show_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 
 async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    progress = await admin.progress(arguments.group, arguments.topic, with_clients=arguments.clients)
+    progress = await admin.offsets.progress(arguments.group, arguments.topic, with_clients=arguments.clients)
     columns = ["topic", "broker", "queue", "end", "consumed", "lag", "waits", "last consumed"]
     rows: list[list[Cell]] = []
     for each in progress.queues:
@@ -99,7 +99,7 @@ async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
             for each in progress.queues
         ],
     }  # fmt: skip
-    is_unknown = not rows and arguments.group not in await admin.groups()
+    is_unknown = not rows and arguments.group not in await admin.groups.configs()
     if is_unknown:
         lines = [f"there is no consumer group {arguments.group}"]
     return Shown(document, lines, troubles_of(progress.failures), is_failure=is_unknown)
@@ -119,8 +119,8 @@ def _sum(progress: GroupProgress) -> str:
 
 async def plan_create(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     check_group(arguments.group)
-    masters = await admin.masters(arguments.cluster)
-    known = (await admin.groups(arguments.cluster)).get(arguments.group, {})
+    masters = await admin.cluster.masters(arguments.cluster)
+    known = (await admin.groups.configs(arguments.cluster)).get(arguments.group, {})
     config = _config(arguments)
     rows = [(name, "change" if name in known else "create", config.consume_enable, config.retry_max_times)
             for name in masters]  # fmt: skip
@@ -139,17 +139,17 @@ def _config(arguments: argparse.Namespace) -> SubscriptionGroupConfig:
 
 async def create_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     check_group(arguments.group)
-    done = await admin.create_group_everywhere(_config(arguments), arguments.cluster)
+    done = await admin.groups.create(_config(arguments), arguments.cluster)
     return Shown({"group": arguments.group, "brokers": done}, [f"{arguments.group} set at {', '.join(done)}"])
 
 
 async def plan_delete(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    known = (await admin.groups(arguments.cluster)).get(arguments.group)
-    progress = await admin.progress(arguments.group)
+    known = (await admin.groups.configs(arguments.cluster)).get(arguments.group)
+    progress = await admin.offsets.progress(arguments.group)
     if known is None and not progress.queues:
         raise NotThere(f"there is no consumer group {arguments.group}")
     known = known or {}  # offsets may be all there is of it
-    members = await admin.members(arguments.group)
+    members = await admin.groups.members(arguments.group)
     lines = [f"delete {arguments.group} with its offsets, retry and dead-letter topics"]
     if arguments.keep:
         lines = [f"delete the settings of {arguments.group}; offsets and topics stay"]
@@ -162,7 +162,7 @@ async def plan_delete(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def delete_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    done = await admin.delete_group_everywhere(
+    done = await admin.groups.delete(
         arguments.group, arguments.cluster, remove_offsets=not arguments.keep, remove_topics=not arguments.keep
     )
     return Shown({"group": arguments.group, "brokers": done}, [f"{arguments.group} deleted at {', '.join(done)}"])

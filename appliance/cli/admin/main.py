@@ -142,7 +142,7 @@ async def _execute(arguments: argparse.Namespace) -> int:
 
 async def _check_cluster(admin: AdminClient, cluster: str | None) -> None:
     """NotThere when the cluster that the command names is unknown: the same words and code whatever the verb."""
-    if cluster is not None and cluster not in (known := (await admin.cluster_info()).cluster_addr_table):
+    if cluster is not None and cluster not in (known := (await admin.cluster.info()).cluster_addr_table):
         raise NotThere(f"there is no cluster {cluster}; known: {', '.join(sorted(known)) or 'none'}")
 
 

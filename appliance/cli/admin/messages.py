@@ -12,7 +12,8 @@ from appliance.cli.admin import send as admin_send
 from appliance.cli.admin.command import Command, NotThere, Shown, not_negative, parse_time, positive
 from appliance.cli.admin.output import Cell, body_text, message_json, message_lines, print_json_line, table, when
 from appliance.cli.admin.send import add_topic_and_id, message_by_id
-from gantrymq.client.admin.client import LONG_MAX, AdminClient
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.messages import LONG_MAX
 from gantrymq.client.produce.trace_records import TraceKind
 from gantrymq.errors import ConfigError, RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
@@ -38,14 +39,14 @@ COLUMNS = ("stored", "broker", "queue", "offset", "id", "tag", "keys", "body")
 
 async def show_message(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     message = await message_by_id(admin, arguments)
-    deliveries = await admin.deliveries(message)
+    deliveries = await admin.messages.deliveries(message)
     rows = [(each.group, each.state, "online" if each.is_online else "offline") for each in deliveries]
     lines = [*message_lines(message), "", *table(("group", "consumed", "members"), rows, empty="no group consumes it")]
     return Shown({"message": message, "deliveries": deliveries}, lines)
 
 
 async def query_messages(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    found = await admin.find_by_key(
+    found = await admin.messages.find_by_key(
         arguments.topic,
         arguments.key,
         max_messages=arguments.limit,
@@ -57,13 +58,13 @@ async def query_messages(admin: AdminClient, arguments: argparse.Namespace) -> S
 
 
 async def message_at(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    masters = await admin.topic_masters(arguments.topic)
+    masters = await admin.topics.masters(arguments.topic)
     if arguments.broker is None and len(masters) > 1:
         raise ConfigError(f"{arguments.topic} has queues at {', '.join(masters)}: say which with --broker")
     name = arguments.broker or next(iter(masters))
     if name not in masters:
         raise NotThere(f"{arguments.topic} has no queue at {name}; it is at {', '.join(masters)}")
-    messages, _, least, most = await admin.pull_messages(
+    messages, _, least, most = await admin.messages.pull_at(
         masters[name], arguments.topic, arguments.queue, arguments.offset, 1
     )
     if not messages or messages[0].queue_offset != arguments.offset:
@@ -74,7 +75,7 @@ async def message_at(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 async def show_trace(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     try:
-        trace = await admin.message_trace(arguments.id, topic=arguments.trace_topic)
+        trace = await admin.messages.trace(arguments.id, topic=arguments.trace_topic)
     except RouteNotFound as exc:
         raise NotThere(
             f"no client has told {exc.topic} of anything yet: clients do so with tracing on: Producer(trace=True)"
@@ -99,9 +100,9 @@ async def show_trace(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 async def _ranges(admin: AdminClient, arguments: argparse.Namespace) -> dict[MessageQueue, tuple[str, int, int]]:
     """What to read of each queue: its broker's address, first offset, and the offset to stop before."""
-    masters = await admin.topic_masters(arguments.topic)
+    masters = await admin.topics.masters(arguments.topic)
     found: dict[MessageQueue, tuple[str, int, int]] = {}
-    for queue, at in (await admin.topic_offsets(arguments.topic)).items():
+    for queue, at in (await admin.topics.offsets(arguments.topic)).items():
         if arguments.queue is not None and queue.queue_id != arguments.queue:
             continue
         address = masters[queue.broker_name]
@@ -109,7 +110,7 @@ async def _ranges(admin: AdminClient, arguments: argparse.Namespace) -> dict[Mes
         if arguments.begin == -1:
             begin = at.max_offset
         elif arguments.begin:
-            begin = await admin.search_offset(address, queue.topic, queue.queue_id, arguments.begin)
+            begin = await admin.offsets.search_at(address, queue.topic, queue.queue_id, arguments.begin)
         found[queue] = address, begin, at.max_offset
     return found
 
@@ -118,7 +119,9 @@ async def print_messages(admin: AdminClient, arguments: argparse.Namespace) -> S
     """Queue after queue, as they are read."""
     left = arguments.limit
     for queue, (address, begin, end) in (await _ranges(admin, arguments)).items():
-        reading = admin.read_queue(address, queue.topic, queue.queue_id, begin, end, broker_name=queue.broker_name)
+        reading = admin.messages.read_queue_at(
+            address, queue.topic, queue.queue_id, begin, end, broker_name=queue.broker_name
+        )
         async for message in reading:
             if arguments.end not in (None, -1) and message.store_timestamp > arguments.end:
                 break  # store times rise with offsets
@@ -170,7 +173,7 @@ async def tail(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 def _new(admin: AdminClient, queue: MessageQueue, address: str, offset: int) -> AsyncIterator[MessageExt]:
-    return admin.read_queue(address, queue.topic, queue.queue_id, offset, broker_name=queue.broker_name)
+    return admin.messages.read_queue_at(address, queue.topic, queue.queue_id, offset, broker_name=queue.broker_name)
 
 
 # -- options ----------------------------------------------------------------------------------------------------------

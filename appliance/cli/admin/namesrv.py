@@ -17,19 +17,19 @@ CLEANINGS = {
 
 
 async def list_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    entries = await admin.kv_list(arguments.namespace)
+    entries = await admin.name_servers.list_kv(arguments.namespace)
     return Shown(entries, table(("key", "value"), sorted(entries.items()), empty="no entries"))
 
 
 async def get_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    value = await admin.kv_config(arguments.namespace, arguments.key)
+    value = await admin.name_servers.get_kv(arguments.namespace, arguments.key)
     if value is None:
         raise NotThere(f"there is no {arguments.key} in {arguments.namespace}")
     return Shown(value, [value])
 
 
 async def plan_set_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    before = await admin.kv_config(arguments.namespace, arguments.key)
+    before = await admin.name_servers.get_kv(arguments.namespace, arguments.key)
     after = getattr(arguments, "value", None)
     row = (arguments.namespace, arguments.key, before, after)
     document = {"namespace": row[0], "key": row[1], "before": before, "after": after}
@@ -38,39 +38,39 @@ async def plan_set_kv(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 async def set_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     plan = await plan_set_kv(admin, arguments)
-    await admin.put_kv(arguments.namespace, arguments.key, arguments.value)
+    await admin.name_servers.put_kv(arguments.namespace, arguments.key, arguments.value)
     return plan
 
 
 async def plan_delete_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    if await admin.kv_config(arguments.namespace, arguments.key) is None:
+    if await admin.name_servers.get_kv(arguments.namespace, arguments.key) is None:
         raise NotThere(f"there is no {arguments.key} in {arguments.namespace}")
     return await plan_set_kv(admin, arguments)
 
 
 async def delete_kv(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     plan = await plan_delete_kv(admin, arguments)
-    await admin.delete_kv(arguments.namespace, arguments.key)
+    await admin.name_servers.delete_kv(arguments.namespace, arguments.key)
     return plan
 
 
 async def plan_perm(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     (broker,) = await choose_brokers(admin, [arguments.broker])
-    topics = (await admin.topic_configs(broker.address)).topic_config_table
-    text = f"{broker.name}: {len(topics)} topics at {len(admin.name_servers)} name server(s) would change"
+    topics = (await admin.topics.configs_at(broker.address)).topic_config_table
+    text = f"{broker.name}: {len(topics)} topics at {len(admin.name_servers.addresses)} name server(s) would change"
     return Shown({"broker": broker.name, "topics": len(topics)}, [text])
 
 
 async def wipe_perm(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     (broker,) = await choose_brokers(admin, [arguments.broker])
-    counts = await admin.wipe_write_perm(broker.name)
+    counts = await admin.name_servers.wipe_write_perm(broker.name)
     lines = table(("name server", "topics without write permission"), counts.items())
     return Shown(counts, [*lines, f"producers leave {broker.name} within 30 s; `gantry admin perm restore` undoes it"])
 
 
 async def restore_perm(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     (broker,) = await choose_brokers(admin, [arguments.broker])
-    counts = await admin.add_write_perm(broker.name)
+    counts = await admin.name_servers.add_write_perm(broker.name)
     return Shown(counts, table(("name server", "topics with write permission"), counts.items()))
 
 
@@ -84,9 +84,9 @@ async def plan_clean(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 async def clean(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     calls = {
-        "queues": admin.clean_expired_queues,
-        "topics": admin.clean_unused_topics,
-        "log": admin.delete_expired_commit_log,
+        "queues": admin.brokers.clean_expired_queues,
+        "topics": admin.brokers.clean_unused_topics,
+        "log": admin.brokers.delete_expired_commit_log,
     }
     brokers = await choose_brokers(admin, arguments.broker)
     for broker in brokers:

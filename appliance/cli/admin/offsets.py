@@ -19,7 +19,7 @@ async def plan_reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 async def reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     moves = await _moves(admin, arguments)
-    is_online = await admin.reset_everywhere(
+    is_online = await admin.offsets.reset(
         arguments.group,
         arguments.topic,
         TO_END if arguments.to is None else arguments.to,
@@ -32,13 +32,13 @@ async def reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 async def _moves(admin: AdminClient, arguments: argparse.Namespace) -> list[QueueMove]:
     if (arguments.to is None) == (arguments.offset is None):
         raise ConfigError("say where to, in one way: --to TIME (such as 2h, begin or end), or --offset N")
-    return await admin.plan_reset(
+    return await admin.offsets.plan_reset(
         arguments.group, arguments.topic, arguments.to if arguments.to is not None else TO_END, offset=arguments.offset
     )
 
 
 async def plan_clone(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    moves = await admin.plan_clone(arguments.source, arguments.group, arguments.topic)
+    moves = await admin.offsets.plan_clone(arguments.source, arguments.group, arguments.topic)
     if not moves:
         raise NotThere(f"{arguments.source} has no offsets on {arguments.topic}")
     return _shown(arguments.group, moves, is_online=None)
@@ -46,7 +46,7 @@ async def plan_clone(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 async def clone(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     await plan_clone(admin, arguments)
-    moves = await admin.clone_offsets(arguments.source, arguments.group, arguments.topic)
+    moves = await admin.offsets.clone(arguments.source, arguments.group, arguments.topic)
     return _shown(arguments.group, moves, is_online=False)
 
 

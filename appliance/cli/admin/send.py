@@ -21,7 +21,7 @@ DELAY_LEVELS = 18
 
 async def message_by_id(admin: AdminClient, arguments: argparse.Namespace) -> MessageExt:
     """The message that topic and id of the command name. NotThere when there is none."""
-    message = await admin.find_by_id(arguments.topic, arguments.id)
+    message = await admin.messages.find_by_id(arguments.topic, arguments.id)
     if message is None:
         raise NotThere(f"{arguments.topic} has no message {arguments.id} (any more)")
     return message
@@ -38,7 +38,7 @@ async def plan_resend(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def resend(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    result = await admin.resend(await message_by_id(admin, arguments), topic=arguments.to)
+    result = await admin.messages.resend(await message_by_id(admin, arguments), topic=arguments.to)
     return Shown(result, [f"sent to {result.queue.topic} as {result.msg_id}"])
 
 
@@ -51,7 +51,7 @@ async def plan_deliver(admin: AdminClient, arguments: argparse.Namespace) -> Sho
 async def deliver(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     message = await message_by_id(admin, arguments)
     address, client = await _member(admin, arguments)
-    result = await admin.consume_directly(address, arguments.group, client, message)
+    result = await admin.messages.consume_directly_at(address, arguments.group, client, message)
     lines = facts([("client", client), ("result", result.outcome), ("took", f"{result.took_ms} ms"),
                    ("remark", result.remark)])  # fmt: skip
     return Shown(result, lines, is_failure=result.outcome != "CR_SUCCESS")
@@ -59,8 +59,8 @@ async def deliver(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 async def _member(admin: AdminClient, arguments: argparse.Namespace) -> tuple[str, str]:
     """The address of a broker and a member of the group that is connected to it."""
-    masters = await admin.masters()
-    for name, each in (await admin.members(arguments.group)).by_broker.items():
+    masters = await admin.cluster.masters()
+    for name, each in (await admin.groups.members(arguments.group)).by_broker.items():
         for one in each.connection_set:
             if arguments.client in (None, one.client_id):
                 return masters[name], one.client_id
@@ -80,7 +80,7 @@ async def plan_send(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 async def _target(admin: AdminClient, arguments: argparse.Namespace) -> tuple[str, str, int]:
     """Name and address of the broker, and the queue. NotThere when the topic has no such place."""
-    route = await admin.topic_route(arguments.topic)
+    route = await admin.topics.route(arguments.topic)
     masters = {each.broker_name: each.master_address for each in route.broker_datas}
     writable = {each.broker_name: each.write_queue_nums for each in route.queue_datas if each.perm & PERM_WRITE}
     places = {name: address for name, address in sorted(masters.items()) if address and name in writable}
@@ -98,7 +98,7 @@ async def _target(admin: AdminClient, arguments: argparse.Namespace) -> tuple[st
 async def send(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     message = _message(arguments)
     name, address, queue_id = await _target(admin, arguments)
-    result = await admin.send_message(address, message, queue_id, broker_name=name)
+    result = await admin.messages.send_at(address, message, queue_id, broker_name=name)
     lines = facts(
         [
             ("status", result.status.name),

@@ -16,7 +16,7 @@ from gantrymq.errors import RouteNotFound
 async def show_stats(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """Traffic of one topic, or of all that have any."""
     topics = [arguments.topic] if arguments.topic else await _topics_worth_a_look(admin, arguments.all)
-    found, failures = await ask_each(topics, admin.traffic)
+    found, failures = await ask_each(topics, admin.topics.traffic)
     if arguments.topic and failures:
         raise next(iter(failures.values()))
     rows = [
@@ -31,7 +31,7 @@ async def show_stats(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 
 async def _topics_worth_a_look(admin: AdminClient, with_all: bool) -> list[str]:
-    topics = sorted(await admin.topic_list())
+    topics = sorted(await admin.topics.names())
     return topics if with_all else [topic for topic in topics if kind_of(topic, set()) != "system"]
 
 
@@ -41,7 +41,7 @@ def _is_busy(row: TopicTraffic) -> bool:
 
 async def _add_lag(admin: AdminClient, rows: list[TopicTraffic]) -> None:
     with_group = [(row.topic, row.group) for row in rows if row.group is not None]
-    found, _ = await ask_each(with_group, lambda pair: admin.progress(pair[1], pair[0]))
+    found, _ = await ask_each(with_group, lambda pair: admin.offsets.progress(pair[1], pair[0]))
     for row in rows:
         if row.group is not None and (row.topic, row.group) in found:
             row.lag = found[row.topic, row.group].lag

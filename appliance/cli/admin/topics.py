@@ -26,11 +26,11 @@ from gantrymq.remoting.bodies import TopicConfig
 
 async def list_topics(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """Topics with their queues and permission, taken from each broker's own table: one request a broker."""
-    info = await admin.cluster_info()
-    masters = await admin.masters(arguments.cluster)
+    info = await admin.cluster.info()
+    masters = await admin.cluster.masters(arguments.cluster)
     system = {*info.cluster_addr_table, *info.broker_addr_table}
     system |= {f"{cluster}_REPLY_TOPIC" for cluster in info.cluster_addr_table}
-    tables, failures = await ask_each(masters, lambda name: admin.topic_configs(masters[name]))
+    tables, failures = await ask_each(masters, lambda name: admin.topics.configs_at(masters[name]))
     if failures and not tables:
         raise next(iter(failures.values()))
     found: dict[str, dict[str, TopicConfig]] = {}
@@ -54,9 +54,9 @@ async def list_topics(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def show_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    offsets = await admin.topic_offsets(arguments.topic)
-    configs = await admin.plan_topic_change(arguments.topic)
-    consumers = await admin.topic_consumers(arguments.topic)
+    offsets = await admin.topics.offsets(arguments.topic)
+    configs = await admin.topics.plan_change(arguments.topic)
+    consumers = await admin.topics.groups(arguments.topic)
     total = sum(at.max_offset - at.min_offset for at in offsets.values())
     last = max((at.last_update_timestamp for at in offsets.values()), default=0)
     lines = facts(
@@ -90,7 +90,7 @@ async def show_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 
 async def route_of(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    route = await admin.topic_route(arguments.topic)
+    route = await admin.topics.route(arguments.topic)
     addresses = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
     rows = [
         (data.broker_name, data.write_queue_nums, data.read_queue_nums, perm_text(data.perm),
@@ -108,10 +108,10 @@ async def plan_create(admin: AdminClient, arguments: argparse.Namespace) -> Show
         check_topic(arguments.topic)
     except MessageRejected as exc:
         raise ConfigError(f"topic {arguments.topic!r}: {exc}; a good name is orders-paid") from exc
-    masters = await admin.masters(arguments.cluster)
+    masters = await admin.cluster.masters(arguments.cluster)
     existing = []
     for name, address in masters.items():
-        if await admin.topic_config(address, arguments.topic) is not None:
+        if await admin.topics.config_at(address, arguments.topic) is not None:
             existing.append(name)
     if existing:
         raise ConfigError(f"{arguments.topic} exists already at {', '.join(existing)}: `topics set` changes it")
@@ -137,18 +137,18 @@ def _config(arguments: argparse.Namespace) -> TopicConfig:
 async def create_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     await plan_create(admin, arguments)  # which refuses to replace a topic
     config = _config(arguments)
-    done = await admin.create_topic_everywhere(config, arguments.cluster)
+    done = await admin.topics.create(config, arguments.cluster)
     lines = [f"{arguments.topic} created at {', '.join(done)}", *without_effect_line([config])]
     troubles = await _without_attributes(admin, dict.fromkeys(done, config))
     return Shown({"topic": arguments.topic, "brokers": done}, lines, troubles)
 
 
 async def plan_set(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    return _changes(await admin.plan_topic_change(arguments.topic, **_wanted(arguments)))
+    return _changes(await admin.topics.plan_change(arguments.topic, **_wanted(arguments)))
 
 
 async def set_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    plan = await admin.change_topic_everywhere(arguments.topic, **_wanted(arguments))
+    plan = await admin.topics.change(arguments.topic, **_wanted(arguments))
     shown = _changes(plan)
     shown.troubles = await _without_attributes(admin, {name: after for name, (_, after) in plan.items()})
     return shown
@@ -170,10 +170,10 @@ async def _without_attributes(admin: AdminClient, wanted: dict[str, TopicConfig]
     """A sentence for each broker that did not keep a topic's attributes: RocketMQ 4.9 passes over them silently."""
     if not any(config.attributes for config in wanted.values()):
         return []
-    masters = await admin.masters()
+    masters = await admin.cluster.masters()
     troubles = []
     for name, config in wanted.items():
-        kept = await admin.topic_config(masters[name], config.topic_name)
+        kept = await admin.topics.config_at(masters[name], config.topic_name)
         if kept is None or kept.attributes != config.attributes:
             troubles.append(f"broker {name} does not keep attributes of topics (RocketMQ 4.9 has none)")
     return troubles
@@ -194,9 +194,9 @@ def _changes(plan: dict[str, tuple[TopicConfig, TopicConfig]]) -> Shown:
 
 
 async def plan_delete(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    offsets = await admin.topic_offsets(arguments.topic)
-    consumers = await admin.topic_consumers(arguments.topic)
-    brokers = sorted(await admin.topic_masters(arguments.topic))
+    offsets = await admin.topics.offsets(arguments.topic)
+    consumers = await admin.topics.groups(arguments.topic)
+    brokers = sorted(await admin.topics.masters(arguments.topic))
     kept = sum(at.max_offset - at.min_offset for at in offsets.values())
     lines = [f"delete {arguments.topic} with {kept:,} messages at {', '.join(brokers)}"]
     if consumers:
@@ -206,7 +206,7 @@ async def plan_delete(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def delete_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    done = await admin.delete_topic_everywhere(arguments.topic, arguments.cluster)
+    done = await admin.topics.delete(arguments.topic, arguments.cluster)
     return Shown({"topic": arguments.topic, "brokers": done}, [f"{arguments.topic} deleted at {', '.join(done)}"])
 
 

@@ -51,7 +51,7 @@ async def set_white_list(admin: AdminClient, arguments: argparse.Namespace) -> S
     masters = await masters_of(admin, arguments)
     lists = await known_everywhere(admin, masters)
     wanted = {name: _white_after(known, arguments) for name, known in lists.items()}
-    await admin.set_white_addresses_everywhere(wanted, masters, file=arguments.file)
+    await admin.accounts.set_white_addresses(wanted, masters, file=arguments.file)
     after, failures = await known_at(admin, masters)
     troubles = troubles_of(failures)
     for name, known in after.items():

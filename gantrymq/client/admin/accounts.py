@@ -60,18 +60,21 @@ class AccountsVersion:
     files: dict[str, DataVersion]
 
 
-class AccountAdmin(AdminCalls):
-    """Accounts."""
+class AccountAdmin:
+    """`admin.accounts`. Calls that end in _at speak to one broker, the others to several, one after the other."""
 
-    async def accounts(self, address: str) -> AccountList:
+    def __init__(self, calls: AdminCalls) -> None:
+        self._calls = calls
+
+    async def all_at(self, address: str) -> AccountList:
         """The accounts this broker knows."""
-        found = AccountList.from_json((await self.call(address, RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG)).body)
+        found = AccountList.from_json((await self._calls.call(address, RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG)).body)
         found.white_addresses = [each for each in found.white_addresses if each]  # RocketMQ's empty list holds a ""
         return found
 
-    async def accounts_version(self, address: str) -> AccountsVersion:
+    async def version_at(self, address: str) -> AccountsVersion:
         """Which state of its accounts this broker has."""
-        fields = (await self.call(address, RequestCode.GET_BROKER_CLUSTER_ACL_INFO)).ext_fields
+        fields = (await self._calls.call(address, RequestCode.GET_BROKER_CLUSTER_ACL_INFO)).ext_fields
         files = fastjson.loads(fields["allAclFileVersion"].encode()) if fields.get("allAclFileVersion") else {}
         return AccountsVersion(
             fields.get("brokerName", ""),
@@ -81,7 +84,7 @@ class AccountAdmin(AdminCalls):
             {path: DataVersion.from_dict(version) for path, version in files.items()},
         )
 
-    async def set_account(self, address: str, account: Account, *, secret_key: str | None = None) -> None:
+    async def set_at(self, address: str, account: Account, *, secret_key: str | None = None) -> None:
         """Make the account at this broker, or change it: what is None stays as it is there; `admin` and lists of
         permissions are replaced. A new account needs a secret key; both keys take 7 characters.
         RocketMQ's own brokers want the secret with each change.
@@ -99,47 +102,47 @@ class AccountAdmin(AdminCalls):
         }
         fields |= {name: value for name, value in optional.items() if value is not None}
         try:
-            await self.call(address, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)
+            await self._calls.call(address, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)
         except ResponseError as exc:  # RocketMQ's brokers quote what they refuse
             if secret_key is None and "secretKey=null" in (exc.remark or ""):
                 raise ResponseError(exc.code, SECRET_WANTED, address=exc.address) from None
             remark = exc.remark.replace(secret_key, HIDDEN) if exc.remark and secret_key else exc.remark
             raise ResponseError(exc.code, remark, address=exc.address) from None
 
-    async def delete_account(self, address: str, access_key: str) -> None:
+    async def delete_at(self, address: str, access_key: str) -> None:
         """Delete the account at this broker. Nothing happens when it is not there (any more)."""
         try:
-            await self.call(address, RequestCode.DELETE_ACL_CONFIG, {"accessKey": access_key})
+            await self._calls.call(address, RequestCode.DELETE_ACL_CONFIG, {"accessKey": access_key})
         except ResponseError as exc:
             if exc.code != ResponseCode.DELETE_ACL_CONFIG_FAILED:
                 raise
-            if any(account.access_key == access_key for account in (await self.accounts(address)).accounts):
+            if any(account.access_key == access_key for account in (await self.all_at(address)).accounts):
                 raise
 
-    async def set_white_addresses(self, address: str, patterns: Sequence[str], *, file: str = "") -> None:
+    async def set_white_addresses_at(self, address: str, patterns: Sequence[str], *, file: str = "") -> None:
         """Replace the addresses that need no account, in one of the broker's files (default: plain_acl.yml)."""
         fields = {"globalWhiteAddrs": ",".join(patterns), "aclFileFullPath": file}
-        await self.call(address, RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, fields)
+        await self._calls.call(address, RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, fields)
 
     # -- at several brokers, one after the other; masters: addresses by broker name -----------------------------------
 
-    async def set_account_everywhere(
+    async def set(
         self, accounts: Mapping[str, Account], masters: Mapping[str, str], *, secret_key: str | None = None
     ) -> list[str]:
-        """set_account with what each broker (by name) is to have. PartlyDone when some could not."""
-        return await _in_turn(
-            accounts, lambda name: self.set_account(masters[name], accounts[name], secret_key=secret_key)
-        )
+        """set_at with what each broker (by name) is to have. PartlyDone when some could not."""
+        return await _in_turn(accounts, lambda name: self.set_at(masters[name], accounts[name], secret_key=secret_key))
 
-    async def delete_account_everywhere(self, access_key: str, masters: Mapping[str, str]) -> list[str]:
-        """delete_account at each broker. PartlyDone when some could not."""
-        return await _in_turn(masters, lambda name: self.delete_account(masters[name], access_key))
+    async def delete(self, access_key: str, masters: Mapping[str, str]) -> list[str]:
+        """delete_at at each broker. PartlyDone when some could not."""
+        return await _in_turn(masters, lambda name: self.delete_at(masters[name], access_key))
 
-    async def set_white_addresses_everywhere(
+    async def set_white_addresses(
         self, patterns: Mapping[str, Sequence[str]], masters: Mapping[str, str], *, file: str = ""
     ) -> list[str]:
-        """set_white_addresses with what each broker (by name) is to have. PartlyDone when some could not."""
-        return await _in_turn(patterns, lambda name: self.set_white_addresses(masters[name], patterns[name], file=file))
+        """set_white_addresses_at with what each broker (by name) is to have. PartlyDone when some could not."""
+        return await _in_turn(
+            patterns, lambda name: self.set_white_addresses_at(masters[name], patterns[name], file=file)
+        )
 
 
 async def _in_turn(names: Iterable[str], act: Callable[[str], Awaitable[None]]) -> list[str]:

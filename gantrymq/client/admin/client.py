@@ -1,22 +1,72 @@
 """AdminClient: what operators and the dashboard ask of name servers and brokers.
 
-Calls to the name server ask whichever answers; changes go to all of them. Calls to one broker take its address first,
-as cluster_info or topic_route gave it; calls that end in _everywhere, and those without an address, speak to every
-broker that matters. All raise ConnectError, RequestTimeout or ResponseError (code and remark of the peer); PartlyDone
-when some of several did not.
+One part for each resource: `admin.topics.create(config)`. A call whose name ends in _at takes the address of one
+broker first, as cluster.info or topics.route gave it, and speaks to that broker alone; so do the calls of `brokers`.
+The others find the brokers themselves and speak to every one that matters. Questions to the name server go to whichever
+answers, changes to all of them. All raise ConnectError, RequestTimeout or ResponseError (code and remark of the peer);
+PartlyDone when some of several did not do it.
 
-Parts: admin_calls (connections), admin_cluster, admin_topics, admin_groups, admin_offsets, admin_messages,
-admin_accounts; what calls over several brokers return stands in admin_results.
+Each part stands in the module of its name; what calls over several brokers return stands in results.py.
 """
 
 from __future__ import annotations
 
+import ssl
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
 from gantrymq.client.admin.accounts import AccountAdmin
-from gantrymq.client.admin.calls import accepted, read_properties
-from gantrymq.client.admin.messages import ADMIN_PRODUCER_GROUP, LONG_MAX, TOOLS_GROUP, MessageAdmin
+from gantrymq.client.admin.brokers import BrokerAdmin
+from gantrymq.client.admin.calls import AdminCalls
+from gantrymq.client.admin.clients import ClientAdmin
+from gantrymq.client.admin.cluster import ClusterAdmin
+from gantrymq.client.admin.groups import GroupAdmin
+from gantrymq.client.admin.messages import MessageAdmin
+from gantrymq.client.admin.name_servers import NameServerAdmin
+from gantrymq.client.admin.offsets import OffsetAdmin
+from gantrymq.client.admin.topics import TopicAdmin
+from gantrymq.remoting.command import JSON
+from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
 
-__all__ = ["ADMIN_PRODUCER_GROUP", "LONG_MAX", "TOOLS_GROUP", "AdminClient", "accepted", "read_properties"]
 
+class AdminClient:
+    """Administers a cluster: `async with AdminClient("host:port;host:port") as admin`.
 
-class AdminClient(MessageAdmin, AccountAdmin):
-    """Administers a cluster: `async with AdminClient("host:port;host:port") as admin`."""
+    calls: single requests, for what the parts have no method for.
+    """
+
+    def __init__(
+        self,
+        name_servers: str | Sequence[str],
+        *,
+        timeout_s: float = 5.0,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | TlsConfig | None = None,
+        serialize_type: int = JSON,
+    ) -> None:
+        self.calls = AdminCalls(
+            name_servers, timeout_s=timeout_s, credentials=credentials, tls=tls, serialize_type=serialize_type
+        )
+        self.cluster = ClusterAdmin(self.calls)
+        self.brokers = BrokerAdmin(self.calls)
+        self.name_servers = NameServerAdmin(self.calls)
+        self.clients = ClientAdmin(self.calls)
+        self.topics = TopicAdmin(self.calls, self.cluster, self.brokers, self.name_servers)
+        self.groups = GroupAdmin(self.calls, self.cluster, self.topics, self.clients)
+        self.offsets = OffsetAdmin(self.calls, self.cluster, self.topics, self.groups, self.clients)
+        self.messages = MessageAdmin(self.calls, self.cluster, self.topics, self.groups, self.offsets)
+        self.accounts = AccountAdmin(self.calls)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.calls.remoting.close()

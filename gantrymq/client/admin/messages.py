@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.calls import AdminCalls, ask_each
+from gantrymq.client.admin.cluster import ClusterAdmin
+from gantrymq.client.admin.groups import GroupAdmin
 from gantrymq.client.admin.offsets import OffsetAdmin
 from gantrymq.client.admin.results import Delivery, DirectResult, MessageTrace
+from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.client.connection.broker_calls import int_field
 from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import pack
@@ -33,18 +36,27 @@ NOT_RESENT = frozenset(
 )  # fmt: skip
 
 
-class MessageAdmin(OffsetAdmin):
-    """Messages."""
+class MessageAdmin:
+    """`admin.messages`. Calls that end in _at speak to one broker, the others find it."""
 
-    async def view_message(self, address: str, offset: int) -> MessageExt:
+    def __init__(
+        self, calls: AdminCalls, cluster: ClusterAdmin, topics: TopicAdmin, groups: GroupAdmin, offsets: OffsetAdmin
+    ) -> None:
+        self._calls = calls
+        self._cluster = cluster
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+
+    async def view_at(self, address: str, offset: int) -> MessageExt:
         """The message at a commit log offset (the second half of an offset message id)."""
-        answer = await self.call(address, RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(offset)})
+        answer = await self._calls.call(address, RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(offset)})
         messages = read_messages(answer.body)
         if len(messages) != 1:
             raise RecordError(f"{address} answered with {len(messages)} messages for offset {offset}")
         return messages[0]
 
-    async def query_message(
+    async def query_at(
         self,
         address: str,
         topic: str,
@@ -64,7 +76,7 @@ class MessageAdmin(OffsetAdmin):
             "endTimestamp": str(end_ms),
             "_UNIQUE_KEY_QUERY": "true" if unique else "false",
         }
-        answer = await self.call(
+        answer = await self._calls.call(
             address,
             RequestCode.QUERY_MESSAGE,
             ext_fields,
@@ -75,11 +87,11 @@ class MessageAdmin(OffsetAdmin):
         found = [message for message in read_messages(answer.body) if message.topic == topic]  # the index knows hashes
         return [message for message in found if (message.msg_id == key if unique else key in message.keys)]
 
-    async def pull_messages(
+    async def pull_at(
         self, address: str, topic: str, queue_id: int, offset: int, max_messages: int = 32
     ) -> tuple[list[MessageExt], int, int, int]:
         """Read a queue without being a consumer of it: messages, next offset, the queue's min and max offset."""
-        result = await self.pull(
+        result = await self._calls.pull(
             address,
             TOOLS_GROUP,
             topic,
@@ -87,20 +99,18 @@ class MessageAdmin(OffsetAdmin):
             offset,
             max_messages=max_messages,
             subscription="*",
-            timeout_s=self.timeout_s,
+            timeout_s=self._calls.timeout_s,
         )
         return result.messages, result.next_offset, result.min_offset, result.max_offset
 
-    async def send_message(
-        self, address: str, message: Message, queue_id: int = 0, *, broker_name: str = ""
-    ) -> SendResult:
+    async def send_at(self, address: str, message: Message, queue_id: int = 0, *, broker_name: str = "") -> SendResult:
         """Store one message in a queue of this broker. The result names the queue's broker as `broker_name` says."""
-        return await self.send(address, broker_name, pack(message), ADMIN_PRODUCER_GROUP, queue_id)
+        return await self._calls.send(address, broker_name, pack(message), ADMIN_PRODUCER_GROUP, queue_id)
 
-    async def earliest_store_time(self, address: str, topic: str, queue_id: int) -> int:
+    async def earliest_store_time_at(self, address: str, topic: str, queue_id: int) -> int:
         """Store time (ms) of the oldest message of the queue, -1 when it is empty."""
         ext_fields = {"topic": topic, "queueId": str(queue_id)}
-        answer = await self.call(address, RequestCode.GET_EARLIEST_MSG_STORETIME, ext_fields)
+        answer = await self._calls.call(address, RequestCode.GET_EARLIEST_MSG_STORETIME, ext_fields)
         return int_field(answer, "timestamp", address)
 
     # -- finding, wherever it is --------------------------------------------------------------------------------------
@@ -119,13 +129,13 @@ class MessageAdmin(OffsetAdmin):
         try:
             ip, port, offset = decode_offset_message_id(message_id)
         except ValueError:
-            pass  # the unique id of some other client
+            pass  # another client's unique id
         else:
             address = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
-            names_by_address = {there: name for name, there in (await self.masters()).items()}
+            names_by_address = {there: name for name, there in (await self._cluster.masters()).items()}
             if address in names_by_address:
                 try:
-                    message = await self.view_message(address, offset)
+                    message = await self.view_at(address, offset)
                 except ResponseError:
                     return None
                 message.broker_name = names_by_address[address]
@@ -136,7 +146,7 @@ class MessageAdmin(OffsetAdmin):
     async def _find(
         self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int, *, unique: bool
     ) -> list[MessageExt]:
-        route = await self.topic_route(topic)
+        route = await self._topics.route(topic)
         addresses = {
             broker.broker_name: address
             for broker in route.broker_datas
@@ -144,7 +154,7 @@ class MessageAdmin(OffsetAdmin):
         }
 
         async def ask(name: str) -> list[MessageExt]:
-            found = await self.query_message(addresses[name], topic, key, max_messages, begin_ms, end_ms, unique=unique)
+            found = await self.query_at(addresses[name], topic, key, max_messages, begin_ms, end_ms, unique=unique)
             for message in found:
                 message.broker_name = name
             return found
@@ -155,13 +165,13 @@ class MessageAdmin(OffsetAdmin):
         found = [message for messages in answers.values() for message in messages]
         return sorted(found, key=lambda message: message.store_timestamp)[:max_messages]
 
-    async def read_queue(
+    async def read_queue_at(
         self, address: str, topic: str, queue_id: int, begin: int, end: int | None = None, *, broker_name: str = ""
     ) -> AsyncIterator[MessageExt]:
         """The messages of a queue from offset `begin` on, up to before `end` (None: to where it ends now)."""
         offset = begin
         while end is None or offset < end:
-            messages, next_offset, least, most = await self.pull_messages(address, topic, queue_id, offset)
+            messages, next_offset, least, most = await self.pull_at(address, topic, queue_id, offset)
             end = most if end is None else end
             for message in messages:
                 if message.queue_offset < end:
@@ -173,7 +183,7 @@ class MessageAdmin(OffsetAdmin):
 
     # -- what became of it --------------------------------------------------------------------------------------------
 
-    async def message_trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> MessageTrace:
+    async def trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> MessageTrace:
         """What clients with tracing on told about the message (its unique id). RouteNotFound: no trace topic."""
         traces = await self._find(topic, message_id, 64, 0, LONG_MAX, unique=False)
         records = []
@@ -186,14 +196,14 @@ class MessageAdmin(OffsetAdmin):
 
     async def deliveries(self, message: MessageExt) -> list[Delivery]:
         """For each group of the message's topic whether it has consumed it, as far as offsets tell."""
-        masters = await self.topic_masters(message.topic)
+        masters = await self._topics.masters(message.topic)
         address = masters.get(message.broker_name) or next(iter(masters.values()))
-        offsets = await self.all_consumer_offsets(address)
+        offsets = await self._offsets.all_at(address)
         found: list[Delivery] = []
-        for group in await self.topic_groups(address, message.topic):
+        for group in await self._topics.groups_at(address, message.topic):
             written = offsets.get(f"{message.topic}@{group}", {}).get(message.queue_id)
             state = "unknown" if written is None else "consumed" if written > message.queue_offset else "not yet"
-            found.append(Delivery(group, state, (await self.members(group)).is_online))
+            found.append(Delivery(group, state, (await self._groups.members(group)).is_online))
         return found
 
     # -- again --------------------------------------------------------------------------------------------------------
@@ -210,19 +220,19 @@ class MessageAdmin(OffsetAdmin):
                 topic = message.properties.get(names.RETRY_TOPIC, "")
             if not topic:
                 raise ConfigError(f"message {message.msg_id} does not say where it came from: give a topic")
-        masters = await self.topic_masters(topic)
+        masters = await self._topics.masters(topic)
         properties = {name: value for name, value in message.properties.items() if name not in NOT_RESENT}
         copy = Message(topic, message.body, properties=properties, flag=message.flag)
         name = message.broker_name if message.broker_name in masters else next(iter(masters))
-        return await self.send_message(masters[name], copy, broker_name=name)
+        return await self.send_at(masters[name], copy, broker_name=name)
 
-    async def consume_directly(self, address: str, group: str, client_id: str, message: MessageExt) -> DirectResult:
+    async def consume_directly_at(self, address: str, group: str, client_id: str, message: MessageExt) -> DirectResult:
         """Have a running consumer's listener called with this message now; the group's offset stays as it is.
 
         `address`: the broker that stored it. ResponseError when the client is not there.
         """
         fields = {"consumerGroup": group, "clientId": client_id, "msgId": message.offset_msg_id}
-        answer = await self.call(address, RequestCode.CONSUME_MESSAGE_DIRECTLY, fields, timeout_s=11.0)
+        answer = await self._calls.call(address, RequestCode.CONSUME_MESSAGE_DIRECTLY, fields, timeout_s=11.0)
         result = fastjson.loads(answer.body)
         return DirectResult(
             str(result.get("consumeResult")), int(result.get("spentTimeMills") or 0), result.get("remark")

@@ -55,13 +55,13 @@ async def test_strangers_get_nothing_and_the_own_account_everything(gantry: Runn
     for stranger in (None, Credentials("gantry-appliance", "guessed-secret")):
         async with AdminClient(gantry.namesrv, credentials=stranger) as admin:
             with pytest.raises(ResponseError) as refused:
-                await admin.broker_runtime_info(gantry.broker)
+                await admin.brokers.runtime_info(gantry.broker)
             assert refused.value.code == 16
     async with AdminClient(gantry.namesrv, credentials=own_account(gantry)) as admin:
-        brokers = (await admin.cluster_info()).broker_addr_table
+        brokers = (await admin.cluster.info()).broker_addr_table
         assert set(brokers) == {"broker-a", "broker-b"}
         for data in brokers.values():
-            assert (await admin.broker_runtime_info(data.broker_addrs[0]))["brokerVersionDesc"]
+            assert (await admin.brokers.runtime_info(data.broker_addrs[0]))["brokerVersionDesc"]
 
 
 def attack(code: int) -> tuple[dict[str, str], bytes]:
@@ -104,12 +104,16 @@ async def shown_by(gantry: RunningAppliance) -> tuple[dict[str, object], bytes, 
 async def test_the_own_account_changes_routes(gantry: RunningAppliance) -> None:
     async with AdminClient(gantry.namesrv, credentials=own_account(gantry)) as admin:
         fields = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:1"}
-        await admin.call(gantry.namesrv, RequestCode.PUT_KV_CONFIG, fields)
-        assert (await admin.call(gantry.namesrv, RequestCode.GET_KV_CONFIG, fields)).ext_fields["value"] == "broker-a:1"
-        await admin.call(gantry.namesrv, RequestCode.DELETE_KV_CONFIG, fields)
-        wiped = await admin.call(gantry.namesrv, RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-b"})
+        await admin.calls.call(gantry.namesrv, RequestCode.PUT_KV_CONFIG, fields)
+        assert (await admin.calls.call(gantry.namesrv, RequestCode.GET_KV_CONFIG, fields)).ext_fields[
+            "value"
+        ] == "broker-a:1"
+        await admin.calls.call(gantry.namesrv, RequestCode.DELETE_KV_CONFIG, fields)
+        wiped = await admin.calls.call(
+            gantry.namesrv, RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-b"}
+        )
         assert int(wiped.ext_fields["wipeTopicCount"])
-        added = await admin.call(gantry.namesrv, RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-b"})
+        added = await admin.calls.call(gantry.namesrv, RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-b"})
         assert int(added.ext_fields["addTopicCount"]) == int(wiped.ext_fields["wipeTopicCount"])
 
 
@@ -121,9 +125,9 @@ async def test_an_account_made_at_one_broker_holds_at_all_and_sends_and_consumes
             "topicPerms": "orders=PUB|SUB",
             "groupPerms": "printers=SUB",
         }
-        await admin.call(gantry.broker, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)
-        for data in (await admin.cluster_info()).broker_addr_table.values():
-            await admin.create_topic(data.broker_addrs[0], TopicConfig("orders", 2, 2))
+        await admin.calls.call(gantry.broker, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)
+        for data in (await admin.cluster.info()).broker_addr_table.values():
+            await admin.topics.create_at(data.broker_addrs[0], TopicConfig("orders", 2, 2))
     await asyncio.sleep(1.5)  # the other broker looks once a second
     got: set[bytes] = set()
 

@@ -40,9 +40,9 @@ async def test_only_what_can_stamp_goes_on(tmp_path: Path) -> None:
         async with Producer(gantry.namesrv, group="pg", credentials=sdk) as producer:
             await producer.send(Message("Orders", b"stamped"))
         async with AdminClient(gantry.namesrv, credentials=sdk) as admin:
-            assert (await admin.call(gantry.namesrv, RequestCode.PUT_KV_CONFIG, dict(KEY))).code == 0
-            assert set((await admin.cluster_info()).broker_addr_table) == {"broker-a"}, "brokers sign with stamps"
-            figures = await admin.broker_runtime_info(gantry.broker)
+            assert (await admin.calls.call(gantry.namesrv, RequestCode.PUT_KV_CONFIG, dict(KEY))).code == 0
+            assert set((await admin.cluster.info()).broker_addr_table) == {"broker-a"}, "brokers sign with stamps"
+            figures = await admin.brokers.runtime_info(gantry.broker)
             assert figures["aclUnstampedRequests"] == "0"
         for address, code, fields in (
             (gantry.broker, RequestCode.SEND_MESSAGE_V2, send_fields("Orders")),

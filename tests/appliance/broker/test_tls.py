@@ -50,8 +50,8 @@ async def test_everything_works_over_tls(tmp_path: Path, mode: str) -> None:
     async with serving(tmp_path, broker={**fields, **outgoing()}, namesrv=fields) as cluster:
         await send_and_consume(cluster.namesrv_address, trusting())
         async with AdminClient(cluster.namesrv_address, tls=trusting().context()) as admin:
-            assert (await admin.cluster_info()).broker_addr_table
-            assert (await admin.broker_runtime_info(cluster.broker_address))["msgPutTotalTodayNow"] == "1"
+            assert (await admin.cluster.info()).broker_addr_table
+            assert (await admin.brokers.runtime_info(cluster.broker_address))["msgPutTotalTodayNow"] == "1"
 
 
 async def test_a_permissive_cluster_serves_plain_clients_as_ever(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ async def test_an_enforcing_cluster_refuses_plain_clients_in_words(tmp_path: Pat
         AdminClient(cluster.namesrv_address) as admin,
     ):
         with pytest.raises(GantryError, match="TLS"):
-            await admin.cluster_info()
+            await admin.cluster.info()
 
 
 async def test_with_mutual_tls_the_broker_shows_its_certificate_to_the_name_server(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ async def test_with_mutual_tls_the_broker_shows_its_certificate_to_the_name_serv
         await send_and_consume(cluster.namesrv_address, trusting(with_certificate=True))
         async with AdminClient(cluster.namesrv_address, tls=trusting()) as admin:
             with pytest.raises(GantryError):
-                await admin.cluster_info()
+                await admin.cluster.info()
 
 
 async def test_a_broker_does_not_register_with_a_stranger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -95,7 +95,7 @@ async def test_the_vip_port_speaks_tls_too(tmp_path: Path, unused_tcp_port_facto
     store = MessageStoreConfig(root=tmp_path / "store", **SMALL_STORE)
     async with BrokerController(config, store), AdminClient("127.0.0.1:1", tls=trusting()) as admin:
         for address in (f"127.0.0.1:{port}", f"127.0.0.1:{port - 2}"):
-            assert "brokerVersion" in await admin.broker_runtime_info(address)
+            assert "brokerVersion" in await admin.brokers.runtime_info(address)
 
 
 async def test_a_certificate_that_can_not_be_used_stops_the_start(tmp_path: Path) -> None:

@@ -44,16 +44,16 @@ async def test_what_was_changed_and_answered_outlives_a_kill(tmp_path: Path) -> 
     try:
         assert "sendMessageThreadPoolNums (one event loop serves all requests" in logged
         async with AdminClient("127.0.0.1:1") as admin:
-            info = await admin.broker_runtime_info(address)
+            info = await admin.brokers.runtime_info(address)
             assert info["settingsIgnored"].startswith("sendMessageThreadPoolNums (one event loop")
-            await admin.call(address, RequestCode.UPDATE_BROKER_CONFIG, None, b"fileReservedTime=49")
+            await admin.calls.call(address, RequestCode.UPDATE_BROKER_CONFIG, None, b"fileReservedTime=49")
     finally:
         await killed(process)
     assert properties.read_text() == text + "fileReservedTime=49\n"
     process, address, _ = await started("broker", properties)
     try:
         async with AdminClient("127.0.0.1:1") as admin:
-            answer = await admin.call(address, RequestCode.GET_BROKER_CONFIG)
+            answer = await admin.calls.call(address, RequestCode.GET_BROKER_CONFIG)
             assert "fileReservedTime=49" in answer.body.decode().splitlines()
     finally:
         await killed(process)
@@ -66,7 +66,7 @@ async def test_the_same_holds_for_a_name_server(tmp_path: Path) -> None:
     try:
         assert "serverWorkerThreads (one event loop" in logged
         async with AdminClient(address) as admin:
-            await admin.call(address, RequestCode.UPDATE_NAMESRV_CONFIG, None, b"orderMessageEnable=true")
+            await admin.calls.call(address, RequestCode.UPDATE_NAMESRV_CONFIG, None, b"orderMessageEnable=true")
     finally:
         await killed(process)
     assert properties.read_text().endswith("serverWorkerThreads=8\norderMessageEnable=true\n")

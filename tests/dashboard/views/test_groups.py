@@ -53,9 +53,9 @@ async def consuming(
 async def placed(gateway: Gateway, cluster: ServingCluster, group: str, topic: str, offsets: dict[int, int]) -> None:
     """A group that nobody is in, with a place in the topic."""
     admin = await gateway.admin()
-    await admin.create_subscription_group(cluster.broker_address, SubscriptionGroupConfig(group_name=group))
+    await admin.groups.create_at(cluster.broker_address, SubscriptionGroupConfig(group_name=group))
     for queue_id, offset in offsets.items():
-        await admin.update_consumer_offset(cluster.broker_address, group, topic, queue_id, offset)
+        await admin.offsets.set_at(cluster.broker_address, group, topic, queue_id, offset)
 
 
 def cells(page: str) -> list[str]:
@@ -139,7 +139,7 @@ async def test_members_that_disagree_are_flagged_on_every_page(
 
 async def test_a_group_that_gets_nothing_says_so(log_in: Client, gateway: Gateway, cluster: ServingCluster) -> None:
     config = SubscriptionGroupConfig(group_name="g-off", consume_enable=False)
-    await (await gateway.admin()).create_subscription_group(cluster.broker_address, config)
+    await (await gateway.admin()).groups.create_at(cluster.broker_address, config)
     client = await log_in("reader")
     assert "held back" in (await client.get("/groups?q=g-off")).content.decode()
     assert "The group gets nothing" in (await client.get("/group/g-off")).content.decode()
@@ -182,7 +182,7 @@ async def test_a_preview_says_what_is_skipped_and_changes_nothing(
     page = (await client.get(f"/group/g-preview/reset?topic={topic}&to=begin")).content.decode()
     assert cells(page)[1:5] == ["2", "0", "0", "2"]
     admin = await gateway.admin()
-    assert await admin.consumer_offset(cluster.broker_address, "g-preview", topic, 0) == 2
+    assert await admin.offsets.get_at(cluster.broker_address, "g-preview", topic, 0) == 2
 
 
 async def test_the_typed_name_moves_it(
@@ -194,10 +194,10 @@ async def test_the_typed_name_moves_it(
     form = {"topic": topic, "to": "offset", "offset": "1"}
     wrong = await client.post("/group/g-move/reset", form | {"typed_name": "g-mov"})
     assert wrong.status_code == 422 and "Nothing was changed." in wrong.content.decode()
-    assert await admin.consumer_offset(cluster.broker_address, "g-move", topic, 0) == 4
+    assert await admin.offsets.get_at(cluster.broker_address, "g-move", topic, 0) == 4
     done = await client.post("/group/g-move/reset", form | {"typed_name": "g-move"})
     assert (done.status_code, done.headers["Location"]) == (302, "/group/g-move")
-    assert await admin.consumer_offset(cluster.broker_address, "g-move", topic, 0) == 1
+    assert await admin.offsets.get_at(cluster.broker_address, "g-move", topic, 0) == 1
 
 
 async def test_a_running_group_is_told_and_does_not_take_an_offset(

@@ -41,7 +41,7 @@ class Books:
     async def __aenter__(self) -> Self:
         await self._producer.__aenter__()
         self.admin = await AdminClient(self._peer.namesrv_address).__aenter__()
-        await self.admin.create_topic(self._peer.broker_address, TopicConfig(TOPIC, 1, 1))
+        await self.admin.topics.create_at(self._peer.broker_address, TopicConfig(TOPIC, 1, 1))
         self._queue = MessageQueue(TOPIC, self._peer.broker_name, 0)
         return self
 
@@ -82,7 +82,7 @@ class Books:
 
     async def trouble(self) -> str:
         """What the broker says of its disk; the Overview shows it."""
-        info = await self.admin.broker_runtime_info(self._peer.broker_address)
+        info = await self.admin.brokers.runtime_info(self._peer.broker_address)
         return info.get("storeTrouble", "")
 
     async def read(self, timeout_s: float) -> set[int]:
@@ -91,7 +91,9 @@ class Books:
         async with asyncio.timeout(timeout_s):
             offset, end = 0, 1
             while offset < end:
-                messages, offset, _, end = await self.admin.pull_messages(self._peer.broker_address, TOPIC, 0, offset)
+                messages, offset, _, end = await self.admin.messages.pull_at(
+                    self._peer.broker_address, TOPIC, 0, offset
+                )
                 found |= {int(message.body[:8]) for message in messages}
         return found
 

@@ -40,5 +40,5 @@ def running_peer(make: str, home: Path, **settings: str) -> Iterator[Peer]:
 async def topic_at(peer: Peer, name: str, *, queues: int = 4) -> AsyncIterator[AdminClient]:
     """An AdminClient of the peer, with the topic made and known to the name server."""
     async with AdminClient(peer.namesrv_address) as admin:
-        await admin.create_topic(peer.broker_address, TopicConfig(name, queues, queues))
+        await admin.topics.create_at(peer.broker_address, TopicConfig(name, queues, queues))
         yield admin

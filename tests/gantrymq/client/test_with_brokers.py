@@ -44,7 +44,7 @@ def name() -> str:
 
 
 async def offsets_written(admin: AdminClient, peer: Peer, group: str, topic: str) -> dict[int, tuple[int, int]]:
-    stats = await admin.consume_stats(peer.broker_address, group, topic)
+    stats = await admin.offsets.stats_at(peer.broker_address, group, topic)
     return {queue.queue_id: (at.consumer_offset, at.broker_offset) for queue, at in stats.offset_table.items()}
 
 
@@ -73,7 +73,7 @@ async def test_every_way_to_send_stores_what_was_sent(peer: Peer, name: str) -> 
         found: list[MessageExt] = []
         async with asyncio.timeout(30):
             while len(found) < 6:
-                found, *_ = await admin.pull_messages(peer.broker_address, name, 3, 0, 32)
+                found, *_ = await admin.messages.pull_at(peer.broker_address, name, 3, 0, 32)
         assert [message.body for message in found] == [b"explicit", b"selected", large, b"b0", b"b1", b"oneway"]
         assert [message.msg_id for message in found[:3]] == [result.msg_id for result in sent]
         assert [message.offset_msg_id for message in found[:3]] == [result.offset_msg_id for result in sent]
@@ -88,7 +88,7 @@ async def test_many_messages_are_answered_in_order_and_spread_over_the_queues(pe
         results = await producer.send_many((Message(name, b"%d" % n) for n in range(2000)), in_flight=100)
         assert len({result.offset_msg_id for result in results}) == 2000
         assert Counter(result.queue.queue_id for result in results) == dict.fromkeys(range(4), 500)
-        last = await admin.view_message(peer.broker_address, int(results[1234].offset_msg_id[16:], 16))
+        last = await admin.messages.view_at(peer.broker_address, int(results[1234].offset_msg_id[16:], 16))
         assert (last.body, last.msg_id) == (b"1234", results[1234].msg_id)
 
 
@@ -132,7 +132,7 @@ async def test_two_consumers_share_a_group_and_the_next_one_goes_on_where_they_w
             }
             await producer.send_many(Message(name, b"%d" % n, tags="ABC"[n % 3]) for n in range(900))
             await until(lambda: len(one.messages) + len(two.messages) >= 600)
-            connections = await admin.consumer_connections(peer.broker_address, name)
+            connections = await admin.clients.consumers_at(peer.broker_address, name)
             assert {c.client_id for c in connections.connection_set} == {c.client_id for c in consumers}
         assert sorted(map(int, one.bodies + two.bodies)) == [n for n in range(900) if n % 3 != 2]
         assert one.messages
@@ -187,7 +187,7 @@ async def test_a_failed_message_comes_again_and_rests_in_the_dead_letters_at_las
                 while len(found) < 2:
                     await asyncio.sleep(0.1)
                     try:
-                        found, *_ = await admin.pull_messages(peer.broker_address, f"%DLQ%{name}", 0, 0)
+                        found, *_ = await admin.messages.pull_at(peer.broker_address, f"%DLQ%{name}", 0, 0)
                     except GantryError:
                         continue  # the topic is made when the first dead letter comes
         assert sorted(message.body for message in found) == [b"later", b"raise"]
@@ -200,7 +200,7 @@ async def test_broadcasting_gives_everyone_everything_and_keeps_offsets_on_disk(
     async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
         queue = (await producer.send(Message(name, b"before"))).queue
         async with asyncio.timeout(15):  # Apache's broker acknowledges a message before its queue has it
-            while not await admin.max_offset(peer.broker_address, name, queue.queue_id):
+            while not await admin.offsets.max_at(peer.broker_address, name, queue.queue_id):
                 await asyncio.sleep(0.02)
 
         def member(number: int, seen: Seen) -> PushConsumer:
@@ -237,13 +237,15 @@ async def test_an_operator_resets_the_group_and_asks_a_consumer_how_it_is(peer: 
         async with consumer:
             await producer.send_many(Message(name, b"%d" % n) for n in range(40))
             await until(lambda: len(seen.messages) == 40)
-            info = fastjson.loads(await admin.consumer_running_info(peer.broker_address, name, consumer.client_id))
+            info = fastjson.loads(
+                await admin.clients.running_info_json_at(peer.broker_address, name, consumer.client_id)
+            )
             assert info["mqTable"][MessageQueue(name, peer.broker_name, 0)]["commitOffset"] == 10
             assert info["statusTable"][name]["consumeFailedMsgs"] == 0
             async with asyncio.timeout(15):  # the broker wants an offset of every queue first
                 while len(await offsets_written(admin, peer, name, name)) < 4:
                     await asyncio.sleep(0.1)
-            reset = await admin.reset_offset(peer.broker_address, name, name, started_ms - 60_000)
+            reset = await admin.offsets.reset_at(peer.broker_address, name, name, started_ms - 60_000)
             assert set(reset.offset_table.values()) == {0}
             await until(lambda: len(seen.messages) == 80)
             assert Counter(seen.bodies) == {b"%d" % n: 2 for n in range(40)}
@@ -326,13 +328,13 @@ async def test_offsets_of_unfinished_messages_are_not_written(peer: Peer, name: 
 async def test_an_offset_outside_the_queue_is_corrected(peer: Peer, name: str) -> None:
     async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
         await producer.send(Message(name, b"old"))
-        await admin.update_consumer_offset(peer.broker_address, name, name, 0, 999)
+        await admin.offsets.set_at(peer.broker_address, name, name, 0, 999)
         seen = Seen()
         consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen)
         consumer.subscribe(name)
         async with consumer:
             async with asyncio.timeout(10):
-                while await admin.consumer_offset(peer.broker_address, name, name, 0) != 1:
+                while await admin.offsets.get_at(peer.broker_address, name, name, 0) != 1:
                     await asyncio.sleep(0.05)
             await producer.send(Message(name, b"new"))
             await until(lambda: seen.bodies == [b"new"])
@@ -369,10 +371,10 @@ async def test_a_tool_hands_a_message_to_a_consumer_and_asks_for_its_offsets(pee
             sent = await producer.send(Message(name, b"x"))
             await until(lambda: seen.bodies == [b"x"])
             fields = {"consumerGroup": name, "clientId": consumer.client_id, "msgId": sent.offset_msg_id}
-            answer = await admin.call(peer.broker_address, RequestCode.CONSUME_MESSAGE_DIRECTLY, fields)
+            answer = await admin.calls.call(peer.broker_address, RequestCode.CONSUME_MESSAGE_DIRECTLY, fields)
             assert fastjson.loads(answer.body)["consumeResult"] == "CR_SUCCESS"
             assert seen.bodies == [b"x", b"x"]
-            answer = await admin.call(
+            answer = await admin.calls.call(
                 peer.broker_address, RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, {"topic": name, "group": name}
             )
             queue = MessageQueue(name, peer.broker_name, 0)

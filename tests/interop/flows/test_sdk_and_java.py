@@ -82,7 +82,7 @@ async def test_traces_of_either_client_are_read_by_the_other(cluster: Peer, java
 
 async def _traced(cluster: Peer, message_id: str, count: int) -> MessageTrace:
     async with AdminClient(cluster.namesrv_address) as admin, asyncio.timeout(20):
-        while len((found := await admin.message_trace(message_id)).records) < count:
+        while len((found := await admin.messages.trace(message_id)).records) < count:
             await asyncio.sleep(0.2)
         return found
 

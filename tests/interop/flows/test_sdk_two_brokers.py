@@ -194,12 +194,12 @@ async def test_what_was_sent_is_found_and_its_trace_too(pair: BrokerCluster, top
         await until(lambda: len(seen.messages) >= 2 * QUEUES, within_s=WAIT_S)
     async with pair.admin() as admin, asyncio.timeout(WAIT_S):
         for number, result in enumerate(results):
-            while not (found := await admin.find_by_key(topic, f"key-{number}")):
+            while not (found := await admin.messages.find_by_key(topic, f"key-{number}")):
                 await asyncio.sleep(0.1)
             assert [message.body for message in found] == [b"body-%d" % number]
-            by_id = await admin.find_by_id(topic, result.msg_id)
+            by_id = await admin.messages.find_by_id(topic, result.msg_id)
             assert by_id is not None and by_id.queue_offset == result.queue_offset
-            while len(records := (await admin.message_trace(result.msg_id)).records) < 3:
+            while len(records := (await admin.messages.trace(result.msg_id)).records) < 3:
                 await asyncio.sleep(0.1)
             assert {record.kind for record in records} == set(TraceKind) - {TraceKind.END_TRANSACTION}
 

@@ -54,16 +54,16 @@ def _brokers(cluster: BrokerCluster, sent: list[Sent]) -> list[str]:
 
 async def test_a_topic_is_made_and_deleted_at_both(pair: BrokerCluster, topic: str) -> None:
     async with pair.admin() as admin:
-        assert set(await admin.create_topic_everywhere(TopicConfig(topic, QUEUES, QUEUES))) == BOTH
-        assert _queues(await admin.topic_route(topic)) == {"a": QUEUES, "b": QUEUES}
+        assert set(await admin.topics.create(TopicConfig(topic, QUEUES, QUEUES))) == BOTH
+        assert _queues(await admin.topics.route(topic)) == {"a": QUEUES, "b": QUEUES}
         async with Producer(pair.namesrv_address) as producer:
             results = [await producer.send(Message(topic, b"-")) for _ in range(4 * QUEUES)]
         assert Counter(result.queue.broker_name for result in results) == {"a": 2 * QUEUES, "b": 2 * QUEUES}
-        assert set(await admin.delete_topic_everywhere(topic)) == BOTH
+        assert set(await admin.topics.delete(topic)) == BOTH
         with pytest.raises(RouteNotFound):
-            await admin.topic_route(topic)
+            await admin.topics.route(topic)
         for address in pair.addresses.values():
-            assert await admin.topic_config(address, topic) is None
+            assert await admin.topics.config_at(address, topic) is None
 
 
 @pytest.mark.skipif(PEER == "apache", reason="Apache's brokers create a topic each on its own")
@@ -80,7 +80,7 @@ async def test_a_topic_that_a_send_creates_appears_at_both(
     async with pair.admin() as admin, asyncio.timeout(10):
         while True:
             with contextlib.suppress(RouteNotFound):
-                if set(route := _queues(await admin.topic_route(topic))) == BOTH:
+                if set(route := _queues(await admin.topics.route(topic))) == BOTH:
                     break
             await asyncio.sleep(0.1)
     assert len(set(route.values())) == 1
@@ -92,8 +92,8 @@ def test_an_ordered_topic_keeps_its_layout_and_its_order_at_both(
 ) -> None:
     async def create() -> TopicRouteData:
         async with pair.admin() as admin:
-            await admin.create_topic_everywhere(TopicConfig(topic, QUEUES, QUEUES, order=True))
-            return await admin.topic_route(topic)
+            await admin.topics.create(TopicConfig(topic, QUEUES, QUEUES, order=True))
+            return await admin.topics.route(topic)
 
     assert asyncio.run(create()).order_topic_conf == f"a:{QUEUES};b:{QUEUES}"
     count = 400

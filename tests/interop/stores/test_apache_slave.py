@@ -64,7 +64,7 @@ def expected(first: int, end: int) -> list[bytes]:
 def behind(master: Peer) -> str:
     async def ask() -> str:
         async with AdminClient(master.namesrv_address) as admin:
-            return (await admin.broker_runtime_info(master.broker_address))["slaveBehindBytes"]
+            return (await admin.brokers.runtime_info(master.broker_address))["slaveBehindBytes"]
 
     return asyncio.run(ask())
 
@@ -76,9 +76,9 @@ def bodies(slave: Peer) -> list[bytes]:
         found: list[bytes] = []
         async with AdminClient(slave.namesrv_address) as admin:
             for queue_id in range(4):
-                offset, end = 0, await admin.max_offset(slave.broker_address, TOPIC, queue_id)
+                offset, end = 0, await admin.offsets.max_at(slave.broker_address, TOPIC, queue_id)
                 while offset < end:
-                    messages, offset, _, _ = await admin.pull_messages(slave.broker_address, TOPIC, queue_id, offset)
+                    messages, offset, _, _ = await admin.messages.pull_at(slave.broker_address, TOPIC, queue_id, offset)
                     assert messages
                     found += [message.body for message in messages]
         return found

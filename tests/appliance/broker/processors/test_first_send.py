@@ -92,7 +92,7 @@ async def test_the_route_of_processes_is_there_at_once(tmp_path: Path) -> None:
         async with AdminClient(cluster.namesrv_address) as admin, Producer(cluster.namesrv_address) as producer:
             for number in range(ROUNDS):
                 await producer.send(Message(f"T{number}", b"x"))
-                assert (await admin.topic_route(f"T{number}")).queue_datas
+                assert (await admin.topics.route(f"T{number}")).queue_datas
 
 
 class Forwarder:

@@ -18,14 +18,14 @@ async def test_each_of_rocketmqs_settings_is_told(tmp_path: Path) -> None:
         expected = {row["key"] for row in csv.DictReader(file) if row["component"] in OBJECTS}
     assert len(expected) > 180
     async with serving(tmp_path) as cluster, AdminClient(cluster.namesrv_address) as admin:
-        told = await admin.broker_config(cluster.broker_address)
+        told = await admin.brokers.config(cluster.broker_address)
     assert expected - told.keys() == set()
 
 
 async def test_what_follows_from_others_is_told_as_what_it_came_out_as(tmp_path: Path) -> None:
     store = {"commit_interval_ms": 333}
     async with serving(tmp_path, store=store) as cluster, AdminClient(cluster.namesrv_address) as admin:
-        told = await admin.broker_config(cluster.broker_address)
+        told = await admin.brokers.config(cluster.broker_address)
         async with Producer(cluster.namesrv_address) as producer:
             await producer.send(Message("orders", b"x"))
         log = Path(told["storePathCommitLog"])
@@ -40,9 +40,9 @@ async def test_what_follows_from_others_is_told_as_what_it_came_out_as(tmp_path:
 async def test_all_of_it_sent_back_changes_nothing_and_what_does_nothing_is_named(tmp_path: Path) -> None:
     async with serving(tmp_path) as cluster, AdminClient(cluster.namesrv_address) as admin:
         address, before = cluster.broker_address, cluster.broker.config
-        told = await admin.broker_config(address)
-        assert await admin.update_broker_config(address, told) is None
-        assert await admin.broker_config(address) == told and cluster.broker.config == before
-        remark = await admin.update_broker_config(address, {"sendMessageThreadPoolNums": "8"})
+        told = await admin.brokers.config(address)
+        assert await admin.brokers.update_config(address, told) is None
+        assert await admin.brokers.config(address) == told and cluster.broker.config == before
+        remark = await admin.brokers.update_config(address, {"sendMessageThreadPoolNums": "8"})
         assert remark is not None and "sendMessageThreadPoolNums (one event loop serves all requests" in remark
-        assert (await admin.broker_config(address))["sendMessageThreadPoolNums"] == "1"
+        assert (await admin.brokers.config(address))["sendMessageThreadPoolNums"] == "1"

@@ -58,7 +58,7 @@ async def test_a_message_is_seen_at_its_time_and_counted_then(tmp_path: Path, me
         assert (arrived.tags, arrived.keys, arrived.body) == ("t", ["k"], b"m")
         assert "REAL_TOPIC" not in arrived.properties
         async with AdminClient(cluster.namesrv_address) as admin:
-            info = await admin.broker_runtime_info(cluster.broker_address)
+            info = await admin.brokers.runtime_info(cluster.broker_address)
         assert (info["timerPending"], info["timerDelivered"]) == ("0", "1")
 
 
@@ -140,7 +140,7 @@ async def test_a_killed_broker_delivers_what_it_acknowledged(tmp_path: Path) -> 
             await until(all_there, 60)
             for name, stored_ms in (await arrived(cluster)).items():
                 assert stored_ms >= acknowledged[name], "came early"
-            info = await admin.broker_runtime_info(cluster.broker_address)
+            info = await admin.brokers.runtime_info(cluster.broker_address)
             assert info["timerPending"] == "0"
 
 
@@ -148,7 +148,7 @@ async def arrived(cluster: LocalCluster) -> dict[str, int]:
     """Body to the time it was stored in its topic, the first copy of each."""
     found: dict[str, int] = {}
     async with AdminClient(cluster.namesrv_address) as admin:
-        route = await admin.topic_route("orders")
+        route = await admin.topics.route("orders")
         for data in route.queue_datas:
             for queue_id in range(data.read_queue_nums):
                 queue = MessageQueue("orders", data.broker_name, queue_id)
@@ -161,4 +161,6 @@ async def arrived(cluster: LocalCluster) -> dict[str, int]:
 
 
 async def pulled(admin: AdminClient, address: str, queue: MessageQueue, offset: int) -> list[MessageExt]:
-    return (await admin.pull(address, "TOOLS_CONSUMER", queue.topic, queue.queue_id, offset, subscription="*")).messages
+    return (
+        await admin.calls.pull(address, "TOOLS_CONSUMER", queue.topic, queue.queue_id, offset, subscription="*")
+    ).messages

@@ -75,13 +75,13 @@ async def test_a_topic_made_and_changed_by_a_5x_tool_keeps_what_that_says_of_it(
             "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
         }  # fmt: skip
         for attributes in ("+message.type=NORMAL,+queue.type=SimpleCQ", "+message.type=NORMAL", "+reserve.time=7"):
-            await admin.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields | {"attributes": attributes})
+            await admin.calls.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields | {"attributes": attributes})
         expected = {"message.type": "NORMAL", "queue.type": "SimpleCQ", "reserve.time": "7"}
-        answer = await admin.call(address, RequestCode.GET_TOPIC_CONFIG, {"topic": "orders"})
+        answer = await admin.calls.call(address, RequestCode.GET_TOPIC_CONFIG, {"topic": "orders"})
         assert TopicConfig.from_json(answer.body).attributes == expected
         for refused in ("+message.type=ODD", "+colour=red", "+queue.type=BatchCQ"):
             with pytest.raises(ResponseError) as raised:
-                await admin.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields | {"attributes": refused})
+                await admin.calls.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields | {"attributes": refused})
             assert raised.value.code == 29
     async with serving(tmp_path) as cluster:
         again = cluster.broker.topics.get("orders")

@@ -177,9 +177,9 @@ async def test_tools_set_it_see_it_and_take_it_back(tmp_path: Path) -> None:
     settings = {"topic_retention_interval_ms": 100}
     async with serving(tmp_path, broker=settings) as cluster, AdminClient(cluster.namesrv_address) as admin:
         address = cluster.broker_address
-        await admin.create_topic(address, TopicConfig("orders", 1, 1, attributes={"retention.messages": "2"}))
-        await admin.create_topic(address, TopicConfig("orders", 1, 1, attributes={"retention.ms": "3600000"}))
-        config = (await admin.topic_configs(address)).topic_config_table["orders"]
+        await admin.topics.create_at(address, TopicConfig("orders", 1, 1, attributes={"retention.messages": "2"}))
+        await admin.topics.create_at(address, TopicConfig("orders", 1, 1, attributes={"retention.ms": "3600000"}))
+        config = (await admin.topics.configs_at(address)).topic_config_table["orders"]
         assert config.attributes == {"retention.messages": "2", "retention.ms": "3600000"}
         async with Producer(cluster.namesrv_address) as producer:
             for _ in range(5):
@@ -189,13 +189,13 @@ async def test_tools_set_it_see_it_and_take_it_back(tmp_path: Path) -> None:
             assert time.monotonic() < deadline
             await cluster.broker.topics.saved()
             await cluster.broker.topic_retention.apply()
-        (extent,) = (await admin.topic_stats(address, "orders")).offset_table.values()
+        (extent,) = (await admin.topics.stats_at(address, "orders")).offset_table.values()
         assert (extent.min_offset, extent.max_offset) == (3, 5)
-        await admin.create_topic(address, TopicConfig("orders", 1, 1, attributes={"-retention.messages": ""}))
-        config = (await admin.topic_configs(address)).topic_config_table["orders"]
+        await admin.topics.create_at(address, TopicConfig("orders", 1, 1, attributes={"-retention.messages": ""}))
+        config = (await admin.topics.configs_at(address)).topic_config_table["orders"]
         assert config.attributes == {"retention.ms": "3600000"}
         with pytest.raises(ResponseError, match="use a whole number"):
-            await admin.create_topic(address, TopicConfig("orders", 1, 1, attributes={"retention.ms": "a day"}))
+            await admin.topics.create_at(address, TopicConfig("orders", 1, 1, attributes={"retention.ms": "a day"}))
     async with serving(tmp_path) as cluster:
         again = cluster.broker.topics.get("orders")
         assert again is not None

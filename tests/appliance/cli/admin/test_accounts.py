@@ -63,7 +63,7 @@ def accounts(
 async def _is_let_in(cluster: ServingCluster, credentials: Credentials) -> bool:
     async with AdminClient(cluster.namesrv_address, credentials=credentials) as admin:
         with contextlib.suppress(ResponseError):
-            await admin.topic_configs(cluster.broker_address)
+            await admin.topics.configs_at(cluster.broker_address)
             return True
     return False
 
@@ -182,13 +182,13 @@ async def test_what_is_refused_is_said_in_a_sentence(accounts: Accounts, monkeyp
 
 async def test_a_broker_that_is_away_does_not_hide_what_the_others_did(cluster: ServingCluster) -> None:
     async with AdminClient(cluster.namesrv_address, credentials=ADMIN, timeout_s=2) as admin:
-        masters = await admin.masters() | {"zaway": closed_port()}
+        masters = await admin.cluster.masters() | {"zaway": closed_port()}
         account = Account("shop-app", topic_perms=["orders=PUB"])
         with pytest.raises(PartlyDone) as caught:
-            await admin.set_account_everywhere(dict.fromkeys(masters, account), masters, secret_key="long-enough-1")
+            await admin.accounts.set(dict.fromkeys(masters, account), masters, secret_key="long-enough-1")
         assert (caught.value.done, list(caught.value.failures)) == (["first", "second"], ["zaway"])
         with pytest.raises(ResponseError) as refused:
-            await admin.set_account(masters["first"], Account("short"), secret_key="very-secret-1")
+            await admin.accounts.set_at(masters["first"], Account("short"), secret_key="very-secret-1")
         assert "very-secret-1" not in str(refused.value)
 
 

@@ -69,9 +69,9 @@ def produce(peer: Peer, topic: str, count: int) -> list[str]:
                 for n in range(count)
             ]
         async with AdminClient(peer.namesrv_address) as admin, asyncio.timeout(15):  # until queues and index have them
-            while sum(at.max_offset for at in (await admin.topic_offsets(topic)).values()) < count:
+            while sum(at.max_offset for at in (await admin.topics.offsets(topic)).values()) < count:
                 await asyncio.sleep(0.05)
-            while await admin.find_by_id(topic, sent[-1].msg_id) is None:
+            while await admin.messages.find_by_id(topic, sent[-1].msg_id) is None:
                 await asyncio.sleep(0.05)
         return [result.msg_id for result in sent]
 
@@ -219,7 +219,7 @@ def test_lag_is_known_where_a_group_has_been_and_unknown_elsewhere(peer: Peer, g
 
     async def write_one() -> None:
         async with AdminClient(peer.namesrv_address) as admin:
-            await admin.update_consumer_offset(peer.broker_address, other, topic, 0, 1)
+            await admin.offsets.set_at(peer.broker_address, other, topic, 0, 1)
 
     asyncio.run(write_one())
     places = gantry("groups", "lag", other, "--json").json["queues"]
@@ -300,7 +300,7 @@ def test_a_message_is_sent_resent_and_followed(peer: Peer, gantry: Gantry, topic
 
     async def traced() -> int:
         async with AdminClient(peer.namesrv_address) as admin, asyncio.timeout(15):
-            while len((await admin.message_trace(message_id)).records) < 3:
+            while len((await admin.messages.trace(message_id)).records) < 3:
                 await asyncio.sleep(0.1)
             return 3
 

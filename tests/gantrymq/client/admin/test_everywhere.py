@@ -26,24 +26,24 @@ async def test_acts_on_all_brokers_say_where_they_failed(
     peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with AdminClient(peer.namesrv_address, timeout_s=2.0) as admin:
-        masters = await admin.masters()
+        masters = await admin.cluster.masters()
         assert masters == {peer.broker_name: peer.broker_address}
 
         async def one_more(cluster: str | None = None) -> dict[str, str]:
             return masters | {"away": closed_port()}
 
-        monkeypatch.setattr(admin, "masters", one_more)
+        monkeypatch.setattr(admin.cluster, "masters", one_more)
         for act in (
-            admin.create_topic_everywhere(TopicConfig(name, 1, 1)),
-            admin.create_group_everywhere(SubscriptionGroupConfig(name)),
-            admin.delete_group_everywhere(name),
-            admin.delete_topic_everywhere(name),
+            admin.topics.create(TopicConfig(name, 1, 1)),
+            admin.groups.create(SubscriptionGroupConfig(name)),
+            admin.groups.delete(name),
+            admin.topics.delete(name),
         ):
             with pytest.raises(PartlyDone) as caught:
                 await act
             assert caught.value.done == [peer.broker_name]
             assert isinstance(caught.value.failures["away"], ConnectError)
-        progress = await admin.progress(name)
+        progress = await admin.offsets.progress(name)
         assert set(progress.failures) == {"away"}
         assert (progress.queues, progress.lag) == ([], None)
 
@@ -51,12 +51,16 @@ async def test_acts_on_all_brokers_say_where_they_failed(
 async def test_what_does_not_exist_is_said_so(peer: Peer, name: str) -> None:
     async with AdminClient(peer.namesrv_address) as admin:
         with pytest.raises(ConfigError):
-            await admin.masters("no such cluster")
-        for call in (admin.topic_masters(name), admin.plan_reset(name, name), admin.find_by_key(name, "k")):
+            await admin.cluster.masters("no such cluster")
+        for call in (
+            admin.topics.masters(name),
+            admin.offsets.plan_reset(name, name),
+            admin.messages.find_by_key(name, "k"),
+        ):
             with pytest.raises(RouteNotFound):
                 await call
-        assert not (await admin.members(name)).is_online
-        assert await admin.kv_list(name) == {}
+        assert not (await admin.groups.members(name)).is_online
+        assert await admin.name_servers.list_kv(name) == {}
 
 
 async def test_a_reset_to_a_time_and_a_clone_move_what_they_said(peer: Peer, name: str) -> None:
@@ -67,22 +71,22 @@ async def test_a_reset_to_a_time_and_a_clone_move_what_they_said(peer: Peer, nam
         await asyncio.sleep(0.05)
         await producer.send(Message(name, b"new"))
         async with asyncio.timeout(15):
-            while await admin.max_offset(peer.broker_address, name, 0) < 2:
+            while await admin.offsets.max_at(peer.broker_address, name, 0) < 2:
                 await asyncio.sleep(0.02)
-        await admin.update_consumer_offset(peer.broker_address, name, name, 0, 2)
+        await admin.offsets.set_at(peer.broker_address, name, name, 0, 2)
         for timestamp_ms, target in ((0, 0), (-1, 2), (middle_ms, await _search(admin, peer, name, middle_ms))):
-            (move,) = await admin.plan_reset(name, name, timestamp_ms)
+            (move,) = await admin.offsets.plan_reset(name, name, timestamp_ms)
             assert (move.queue, move.before, move.after) == (MessageQueue(name, peer.broker_name, 0), 2, target)
             assert (move.skipped, move.repeated) == (0, 2 - target)
-        assert [move.after for move in await admin.plan_reset(name, name, offset=99)] == [2]
-        assert not await admin.reset_everywhere(name, name, 0, await admin.plan_reset(name, name, 0))
-        (moved,) = await admin.clone_offsets(name, f"{name}_2", name)
+        assert [move.after for move in await admin.offsets.plan_reset(name, name, offset=99)] == [2]
+        assert not await admin.offsets.reset(name, name, 0, await admin.offsets.plan_reset(name, name, 0))
+        (moved,) = await admin.offsets.clone(name, f"{name}_2", name)
         assert (moved.before, moved.after) == (None, 0)
-        assert await admin.consumer_offsets(peer.broker_address, f"{name}_2", name, [0]) == {0: 0}
+        assert await admin.offsets.of_queues_at(peer.broker_address, f"{name}_2", name, [0]) == {0: 0}
 
 
 async def _search(admin: AdminClient, peer: Peer, topic: str, timestamp_ms: int) -> int:
-    return await admin.search_offset(peer.broker_address, topic, 0, timestamp_ms)
+    return await admin.offsets.search_at(peer.broker_address, topic, 0, timestamp_ms)
 
 
 async def test_a_running_group_is_not_moved_behind_its_back(peer: Peer, name: str) -> None:
@@ -94,9 +98,9 @@ async def test_a_running_group_is_not_moved_behind_its_back(peer: Peer, name: st
             await producer.send(Message(name, b"x"))
             await until(lambda: seen.bodies == [b"x"])
             with pytest.raises(ConfigError):
-                await admin.clone_offsets(f"{name}_2", name, name)
+                await admin.offsets.clone(f"{name}_2", name, name)
             with pytest.raises(ConfigError):
-                await admin.reset_everywhere(name, name, -1, [], by_offset=True)
+                await admin.offsets.reset(name, name, -1, [], by_offset=True)
 
 
 async def test_a_dead_letter_goes_back_to_where_it_came_from(peer: Peer, name: str) -> None:
@@ -120,14 +124,14 @@ async def test_a_dead_letter_goes_back_to_where_it_came_from(peer: Peer, name: s
                 while dead is None:
                     await asyncio.sleep(0.1)
                     try:
-                        dead = await admin.find_by_id(f"%DLQ%{name}", sent.msg_id)
+                        dead = await admin.messages.find_by_id(f"%DLQ%{name}", sent.msg_id)
                     except GantryError:
                         continue  # the topic is made when the first dead letter comes
             fails = False
-            result = await admin.resend(dead)
+            result = await admin.messages.resend(dead)
             assert result.queue.topic == name
             await until(lambda: got == [b"again"])
-        again = await admin.view_message(peer.broker_address, int(result.offset_msg_id[16:], 16))
+        again = await admin.messages.view_at(peer.broker_address, int(result.offset_msg_id[16:], 16))
         assert (again.tags, again.keys, again.properties["own"]) == ("T", ["k"], "kept")
         assert "RETRY_TOPIC" not in again.properties
 

@@ -26,7 +26,7 @@ async def test_consumers_whose_group_disagrees_are_warned_once_each_and_an_admin
         return [record.remark for record in caplog.records if getattr(record, "event", "") == "broker_remark"]  # type: ignore[attr-defined]
 
     async with serving(tmp_path) as cluster, AdminClient(cluster.namesrv_address) as admin:
-        await admin.create_topic(cluster.broker_address, TopicConfig("T", 2, 2))
+        await admin.topics.create_at(cluster.broker_address, TopicConfig("T", 2, 2))
         await cluster.broker.outer_api.register_all()
         one = PushConsumer(cluster.namesrv_address, group="G", listener=listener)
         other = PushConsumer(cluster.namesrv_address, group="G", listener=listener)
@@ -40,11 +40,11 @@ async def test_consumers_whose_group_disagrees_are_warned_once_each_and_an_admin
                 await other._session.send_heartbeats()
             assert len(warnings()) == 2
             assert all("consumer group G subscribe differently" in remark for remark in warnings())
-            found = (await admin.consumer_connections(cluster.broker_address, "G")).disagreement
+            found = (await admin.clients.consumers_at(cluster.broker_address, "G")).disagreement
             assert found is not None
             assert sorted(party.subscriptions["T"] for party in found) == ["A", "B"]
             other.subscribe("T", "A")
             while cluster.broker.consumers.agreement.disagreeing_groups:
                 await asyncio.sleep(0.05)
-            found = (await admin.consumer_connections(cluster.broker_address, "G")).disagreement
+            found = (await admin.clients.consumers_at(cluster.broker_address, "G")).disagreement
             assert found is None

@@ -97,7 +97,7 @@ async def test_a_message_that_failed_often_enough_rests_in_the_dead_letters(peer
                 while not found:
                     await asyncio.sleep(0.1)
                     try:
-                        found, *_ = await admin.pull_messages(peer.broker_address, f"%DLQ%{name}", 0, 0)
+                        found, *_ = await admin.messages.pull_at(peer.broker_address, f"%DLQ%{name}", 0, 0)
                     except GantryError:
                         continue  # the topic is made when the first dead letter comes
     assert tries == [(b"bad", 0), (b"bad", 1), (b"bad", 2), (b"good", 0)]

@@ -54,7 +54,7 @@ async def test_members_of_a_group_share_a_topic_and_go_on_where_it_was(peer: Pee
             while len(found) < 50:
                 found += await one.poll(0.2) + await two.poll(0.2)
             assert max(len(await one.poll(0.05)), len(await two.poll(0.05))) == 0
-            connections = await admin.consumer_connections(peer.broker_address, name)
+            connections = await admin.clients.consumers_at(peer.broker_address, name)
             assert connections.consume_type == "CONSUME_ACTIVELY"
         assert {int(message.body) for message in found} == set(range(0, 100, 2))
         async with consumer_of(peer, name) as later:
@@ -81,7 +81,7 @@ async def test_queues_of_ones_own_choice_are_read_without_a_group_sharing_them(p
                 await consumer.seek(second, 0)
             await consumer.assign([second])
             assert {message.body for message in await poll_until(consumer, 25)} == {b"other"}
-        assert await admin.consumer_offset(peer.broker_address, name, name, 0) == 25
+        assert await admin.offsets.get_at(peer.broker_address, name, name, 0) == 25
     with pytest.raises(ClientClosed):
         await consumer.poll()
 

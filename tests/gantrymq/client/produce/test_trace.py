@@ -92,7 +92,7 @@ async def traced(admin: AdminClient, msg_id: str, count: int) -> MessageTrace:
     async with asyncio.timeout(20):
         while True:
             try:
-                found = await admin.message_trace(msg_id)
+                found = await admin.messages.trace(msg_id)
             except GantryError:
                 found = None  # the topic is made by the first trace
             if found is not None and len(found.records) >= count:
@@ -133,7 +133,7 @@ async def test_where_no_trace_topic_is_the_log_says_so_once_and_sends_go_on(
     monkeypatch.setattr(trace, "BATCH_WAIT_S", 0.01)
     async with serving(tmp_path, broker={"auto_create_topic_enable": False}) as cluster:
         async with AdminClient(cluster.namesrv_address) as admin:
-            await admin.create_topic(cluster.broker_address, TopicConfig("orders", 1, 1))
+            await admin.topics.create_at(cluster.broker_address, TopicConfig("orders", 1, 1))
         async with Producer(cluster.namesrv_address, group="traced", trace=True) as producer:
             assert producer._traces is not None
             for _ in range(3):
