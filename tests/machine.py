@@ -20,13 +20,21 @@ from pathlib import Path
 OURS = re.compile(r"GANTRY_(INTEROP|CRASH|WRITE|SHRINK|TEST|BENCH)(_|$)")
 FOREIGN = re.compile(r"GANTRY(MQ)?_|ROCKETMQ_|NAMESRV_ADDR$|MQ_|DJANGO_|SPARK_|PYSPARK_")
 RUN_VARIABLE = "GANTRY_TEST_RUN"
+WORKER_VARIABLE = "PYTEST_XDIST_WORKER"  # set in the processes that share a parallel run
 PREFIX = "gantry-tests-"
 LEFT_BEHIND_S = 6 * 3600.0  # no run takes so long, not even one in another container that shares the folder
 
 
 def isolate() -> None:
-    """Once in a process that runs tests; one that it starts belongs to it, even if it reads the tests' settings."""
+    """Once in a process that runs tests; one that it starts belongs to it, even if it reads the tests' settings.
+
+    A worker of a parallel run gets a folder inside the run's folder, so that workers share no files.
+    """
+    worker = os.environ.get(WORKER_VARIABLE, "")
     if RUN_VARIABLE in os.environ:
+        run = Path(os.environ[RUN_VARIABLE])
+        if worker and run.name != worker:
+            _take(run / worker)
         return
     for name in [name for name in os.environ if FOREIGN.match(name) and not OURS.match(name)]:
         if name != "DJANGO_SETTINGS_MODULE":  # pytest-django has just put it there
@@ -37,6 +45,12 @@ def isolate() -> None:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     # pytest's own folder stays where it was, because what a failed test left there is worth a look.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(parent))
+    _take(folder)
+
+
+def _take(folder: Path) -> None:
+    """Make `folder` the place of this process and its children for everything temporary."""
+    folder.mkdir(mode=0o700, exist_ok=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     os.environ[RUN_VARIABLE] = str(folder)
     os.environ["GANTRY_DATA"] = str(folder / "data")
