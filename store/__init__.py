@@ -21,10 +21,10 @@ from store.base.results import (
     QueryMessageResult,
     StoreBatch,
     StoreMessage,
-    TagFilter,
 )
 from store.base.running_state import RunningFlags
 from store.message_store import MessageStore
+from store.queues.filter import TagFilter
 
 __all__ = [
     "ConsumeQueueUnit",

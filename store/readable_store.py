@@ -15,14 +15,14 @@ from gantrymq.message.topics import SCHEDULE_TOPIC
 from store.base.config import MessageStoreConfig
 from store.base.delay import DelayLevels
 from store.base.errors import StoreNotRunning
-from store.base.results import ConsumeQueueUnit, GetMessageResult, QueryMessageResult, TagFilter
+from store.base.results import ConsumeQueueUnit, GetMessageResult, QueryMessageResult
 from store.base.running_state import RunningFlags, RunningState
 from store.base.stats import StoreStatsService
 from store.index.service import IndexService
 from store.log.commit_log import CommitLog
 from store.queues.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from store.queues.consume_queue_table import ConsumeQueueTable
-from store.queues.content_filter import ContentFilter
+from store.queues.filter import Filter
 from store.queues.repair import ConsumeQueueRepair
 from store.queues.tags import TagsCodes
 from store.reader import StoreReader
@@ -75,14 +75,13 @@ class ReadableStore:
         queue_id: int,
         offset: int,
         max_messages: int,
-        tag_filter: TagFilter | None = None,
-        content_filter: ContentFilter | None = None,
+        wanted: Filter | None = None,
     ) -> GetMessageResult:
         """Return messages of a queue from an offset on. `group` is for statistics only. StoreNotRunning."""
         if not self._state.is_readable:
             raise StoreNotRunning("the store is closed or not readable")
         started = self._monotonic()
-        result = self._reader.get_message(topic, queue_id, offset, max_messages, tag_filter, content_filter)
+        result = self._reader.get_message(topic, queue_id, offset, max_messages, wanted)
         stats = self.stats
         elapsed = self._monotonic() - started
         if elapsed >= 0.001:

@@ -7,6 +7,7 @@ records lie side by side, else a view each. Everything rarer goes unit by unit.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import struct
@@ -21,15 +22,14 @@ from store.base.results import (
     GetMessageResult,
     GetMessageStatus,
     QueryMessageResult,
-    TagFilter,
 )
 from store.index.service import IndexService
 from store.log.commit_log import CommitLog
-from store.queues.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
-from store.queues.consume_queue_ext import ADDRESS_MAX
+from store.queues.consume_queue import UNIT, ConsumeQueue
 from store.queues.consume_queue_table import ConsumeQueueTable
-from store.queues.content_filter import ContentFilter
+from store.queues.filter import Filter
 from store.queues.repair import ConsumeQueueRepair, are_messages, are_plausible
+from store.unit_scan import Limits, Stop, Unit, UnitScan
 
 FILTER_UNITS_MIN = 800  # RocketMQ reads so many units at once for a filter: 16000 bytes
 UNITS_PER_LOOK = 128
@@ -55,11 +55,13 @@ class StoreReader:
         self._index = index
         self._repair = repair
         self._query_max = config.query_messages_max
-        self._memory_count_max = config.transfer_count_in_memory_max
-        self._memory_bytes_max = config.transfer_bytes_in_memory_max
-        self._disk_count_max = config.transfer_count_in_disk_max
-        self._disk_bytes_max = config.transfer_bytes_in_disk_max
-        self._hot_bytes = total_memory_bytes() * config.in_memory_ratio_max // 100
+        self.limits = Limits(
+            hot_bytes(config),
+            config.transfer_count_in_memory_max,
+            config.transfer_bytes_in_memory_max,
+            config.transfer_count_in_disk_max,
+            config.transfer_bytes_in_disk_max,
+        )
 
     def get_message(
         self,
@@ -67,8 +69,7 @@ class StoreReader:
         queue_id: int,
         offset: int,
         max_messages: int,
-        tag_filter: TagFilter | None,
-        content_filter: ContentFilter | None = None,
+        wanted: Filter | None,
     ) -> GetMessageResult:
         """Return up to `max_messages` records from a queue offset on, or the status that says why there are none."""
         slot = self._queues.slots.get(topic)
@@ -84,19 +85,20 @@ class StoreReader:
             return GetMessageResult(GetMessageStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
         if max_messages < 1:
             max_messages = 1  # RocketMQ always takes the first
-        if tag_filter is None and content_filter is None:
+        if wanted is None:
             result = self._get_recent(queue, offset, max_messages)
             if result is not None:
                 return result
-        return self._get_one_by_one(queue, offset, max_messages, tag_filter, content_filter)
+        return self._get_one_by_one(queue, offset, max_messages, wanted)
 
     def _get_recent(self, queue: ConsumeQueue, offset: int, max_messages: int) -> GetMessageResult | None:
         """The usual case: hot records in one file, within all limits. None when it is another case."""
         count = queue.next_index - offset
         if count > max_messages:
             count = max_messages
-        if count > self._memory_count_max:
-            count = self._memory_count_max
+        limits = self.limits
+        if count > limits.memory_count_max:
+            count = limits.memory_count_max
         if count > UNITS_PER_LOOK:
             return None
         is_doubtful = offset < queue.doubted_below
@@ -114,7 +116,7 @@ class StoreReader:
         first, last_end = values[0], values[-3] + values[-2]
         sizes = values[1::3]
         size_bytes: int = sum(sizes)
-        if size_bytes > self._memory_bytes_max or log.position - first > self._hot_bytes:
+        if size_bytes > limits.memory_bytes_max or log.position - first > limits.hot_bytes:
             return None
         file = log.queue.find(first)
         if file is None or last_end > file.end or last_end > log.readable_end:
@@ -134,128 +136,43 @@ class StoreReader:
             if is_doubtful and not are_messages(view, base, values[::3], sizes, offset):
                 return None
             buffers = [view[at - base : at - base + size] for at, size in zip(values[::3], sizes, strict=True)]
-        return GetMessageResult(
-            _FOUND, offset + count, queue.min_index, queue.next_index, buffers, count, size_bytes, False
-        )
+        return GetMessageResult(_FOUND, offset + count, queue.min_index, queue.next_index, buffers, count, size_bytes)
 
     def _get_one_by_one(
-        self,
-        queue: ConsumeQueue,
-        offset: int,
-        max_messages: int,
-        tag_filter: TagFilter | None,
-        content_filter: ContentFilter | None,
+        self, queue: ConsumeQueue, offset: int, max_messages: int, wanted: Filter | None
     ) -> GetMessageResult:
-        """Every rule of RocketMQ's getMessage, unit by unit."""
+        """Every case: bring the queue's units to a scan, until that stops, the queue ends, or enough were looked at.
+
+        All units in [offset, index) are decided, and no other one.
+        """
         log = self._log
-        end = log.readable_end
-        result = GetMessageResult(GetMessageStatus.NO_MATCHED_MESSAGE, offset, queue.min_index, queue.next_index)
-        units_left = max(FILTER_UNITS_MIN, max_messages)
-        looks_left = content_filter.records_max if content_filter is not None else 0
-        runs: list[tuple[int, int]] = []  # start and end of adjacent records
-        count = size_sum = 0
-        removed_below = 0
-        last_pulled = -1
+        scan = UnitScan(log.queue, log.readable_end, self.limits, max_messages, wanted, queue.ext)
+        take, stop = scan.take, None
         index = offset
-        full = is_waiting = is_at_end = False
-        while units_left > 0 and not full:
-            data = queue.read(index, min(units_left, UNITS_PER_LOOK))
+        units_left = max(FILTER_UNITS_MIN, max_messages)
+        while units_left > 0 and stop is None:
+            data: bytes | bytearray | None = queue.read(index, min(units_left, UNITS_PER_LOOK))
             if not data:
                 break
-            is_doubtful = index < queue.doubted_below
-            if is_doubtful:
-                mended = self._believable(queue, index, data)
-                if mended is None:
-                    is_waiting = True
+            scan.prove = None
+            if index < queue.doubted_below:  # units of another run: none is believed before its record was seen
+                scan.prove = functools.partial(self._prove, queue)
+                data = self._believable(queue, index, data)
+                if data is None:
+                    stop = Stop.REPAIR
                     break
-                data = mended
             units_left -= len(data) // UNIT_BYTES
             for unit in UNIT.iter_unpack(data):
-                physical_offset, size_bytes, tags_code = unit
-                if size_bytes == FILLER_SIZE:
-                    index += 1
-                    continue
-                last_pulled = physical_offset
-                if physical_offset < removed_below:
-                    index += 1
-                    continue
-                cold = end - physical_offset > self._hot_bytes
-                if count and (
-                    count >= max_messages
-                    or size_sum + size_bytes > (self._disk_bytes_max if cold else self._memory_bytes_max)
-                    or count >= (self._disk_count_max if cold else self._memory_count_max)
-                ):
-                    full = True
-                    break
-                if content_filter is not None and looks_left <= 0:
-                    full = True
-                    break
-                if physical_offset >= end and not is_doubtful:  # not committed yet: for readers the queue ends here
-                    full = is_at_end = True
+                stop = take(unit, index)
+                if stop is not None:
                     break
                 index += 1
-                if tag_filter is not None and tags_code not in tag_filter and _is_known(queue, tags_code, tag_filter):
-                    if not count:
-                        result.status = GetMessageStatus.NO_MATCHED_MESSAGE
-                    continue
-                file = log.queue.find(physical_offset)
-                if is_doubtful and (
-                    physical_offset >= end
-                    or (file is not None and not are_messages(file.view, file.base, unit[:1], unit[1:2], index - 1))
-                ):
-                    mended = self._repair.repaired_units(queue, index - 1, UNIT.pack(*unit))
-                    if mended is None:
-                        index -= 1
-                        full = is_waiting = True
-                        break
-                    physical_offset, size_bytes, _code = UNIT.unpack(mended)
-                    if size_bytes == FILLER_SIZE:
-                        continue
-                    file = log.queue.find(physical_offset)
-                if file is None or physical_offset + size_bytes > min(end, file.end):
-                    if not count:
-                        result.status = GetMessageStatus.MESSAGE_WAS_REMOVING
-                    removed_below = self._next_file_start(physical_offset)
-                    continue
-                if content_filter is not None:
-                    extended = queue.ext.unit(tags_code) if queue.ext is not None else None
-                    if extended is not None and not content_filter.may_match(extended):
-                        is_match = False
-                    else:
-                        looks_left -= 1
-                        is_match = _matches(content_filter, file.view, physical_offset - file.base, size_bytes)
-                    if not is_match:
-                        if not count:
-                            result.status = GetMessageStatus.NO_MATCHED_MESSAGE
-                        continue
-                removed_below = 0
-                if runs and runs[-1][1] == physical_offset and physical_offset != file.base:
-                    runs[-1] = (runs[-1][0], physical_offset + size_bytes)
-                else:
-                    runs.append((physical_offset, physical_offset + size_bytes))
-                count += 1
-                size_sum += size_bytes
-        if is_waiting and index == offset:  # until the unit is found again
-            result.status = GetMessageStatus.OFFSET_FOUND_NULL
-            return result
-        if is_at_end and index == offset:
-            result.status = GetMessageStatus.OFFSET_OVERFLOW_ONE
-            return result
-        if index == offset and not count and last_pulled < 0:
-            result.status = GetMessageStatus.OFFSET_FOUND_NULL
-            result.next_begin_offset = offset - offset % queue.file_units + queue.file_units
-            return result
-        for start, stop in runs:
-            view = log.read(start, stop - start)
-            assert view is not None  # each record was seen to be there, and nothing ran in between
-            result.buffers.append(view)
-        if count:
-            result.status = _FOUND
-        result.next_begin_offset = index
-        result.message_count = count
-        result.size_bytes = size_sum
-        result.suggest_slave = last_pulled >= 0 and end - last_pulled > self._hot_bytes
-        return result
+        if index == offset:
+            return _nothing_decided(queue, offset, stop)
+        status = _FOUND if scan.count else scan.why_empty
+        return GetMessageResult(
+            status, index, queue.min_index, queue.next_index, scan.close(), scan.count, scan.size_bytes
+        )
 
     def _believable(self, queue: ConsumeQueue, index: int, data: bytes | bytearray) -> bytes | bytearray | None:
         """Return units that came from a file, made anew where they can't be right; None while that takes time."""
@@ -263,9 +180,15 @@ class StoreReader:
             return data
         return self._repair.repaired_units(queue, index, data)
 
-    def _next_file_start(self, physical_offset: int) -> int:
-        each = self._log.file_bytes
-        return max(physical_offset - physical_offset % each + each, self._log.min_offset)
+    def _prove(self, queue: ConsumeQueue, unit: Unit, index: int) -> Unit | None:
+        """Return a unit whose record says this queue offset: the one given, or as the log says; see UnitScan.take."""
+        physical_offset = unit[0]
+        if physical_offset < self._log.readable_end:
+            file = self._log.queue.find(physical_offset)
+            if file is None or are_messages(file.view, file.base, unit[:1], unit[1:2], index):
+                return unit
+        repaired = self._repair.repaired_units(queue, index, UNIT.pack(*unit))
+        return UNIT.unpack(repaired) if repaired is not None else None
 
     def properties_of(self, topic: str, queue_id: int, offset: int, count: int) -> list[bytes]:
         """Return the encoded properties of the messages at these queue offsets; of fewer where some are not there."""
@@ -364,23 +287,21 @@ class StoreReader:
         return self._log.store_timestamp_at(unit.physical_offset) if unit is not None else -1
 
 
-def _is_known(queue: ConsumeQueue, tags_code: int, tag_filter: TagFilter) -> bool:
-    """Say if a unit's third field, which is no wanted code, surely stands for an unwanted one."""
-    if tags_code > ADDRESS_MAX:
-        return True
-    unit = queue.ext.unit(tags_code) if queue.ext is not None else None
-    return unit is not None and unit.tags_code not in tag_filter
+def _nothing_decided(queue: ConsumeQueue, offset: int, stop: Stop | None) -> GetMessageResult:
+    """The answer when the unit at the asked offset is undecided: stay there, unless that would be for ever."""
+    status, next_offset = GetMessageStatus.OFFSET_FOUND_NULL, offset
+    if stop is Stop.LOG_END:
+        status = GetMessageStatus.OFFSET_OVERFLOW_ONE
+    elif stop is None:  # no unit could be read: go on with the queue's next file
+        next_offset = offset - offset % queue.file_units + queue.file_units
+    return GetMessageResult(status, next_offset, queue.min_index, queue.next_index)
 
 
-def _matches(content_filter: ContentFilter, view: memoryview, position: int, size_bytes: int) -> bool:
-    """Ask the filter about one record; one that is damaged goes to the client, who can tell."""
-    try:
-        properties = record.properties_of(view, position, size_bytes)
-    except RecordError:
-        return True
-    return content_filter.matches(properties)
+def hot_bytes(config: MessageStoreConfig) -> int:
+    """Return how far behind the log's end a record counts as in memory (RocketMQ: accessMessageInMemoryMaxRatio)."""
+    return total_memory_bytes() * config.in_memory_ratio_max // 100
 
 
 def total_memory_bytes() -> int:
-    """Return the machine's memory: RocketMQ calls data hot that lies within 40 % of it behind the log's end."""
+    """Return the machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -17,7 +17,6 @@ LONGER = {
     "gantrymq/client/produce/producer.py": {"send_many": 71},
     "store/batch.py": {"build_batch": 73},
     "store/log/scan.py": {"scan_file": 59},
-    "store/reader.py": {"_get_one_by_one": 118},
     "store/startup/recovery.py": {"recover": 79},
     "store/writable_store.py": {"put_batch": 67, "put_message": 86},
 }

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from store.queues.topic_slot import TopicSlot
 
-TagFilter = frozenset[int]
-"""Signed 32-bit hash codes of the wanted tags."""
-
 
 class PutMessageStatus(enum.IntEnum):
     """RocketMQ's statuses of a put, with the meaning they have here."""
@@ -108,7 +105,6 @@ class GetMessageResult:
     buffers: list[memoryview] = field(default_factory=list)
     message_count: int = 0
     size_bytes: int = 0
-    suggest_slave: bool = False
 
 
 @dataclass(slots=True)

@@ -78,6 +78,11 @@ class MappedFileQueue:
         index = (physical_offset - files[0].base) // self.file_bytes_each
         return files[index] if 0 <= index < len(files) else None
 
+    def next_start(self, physical_offset: int) -> int:
+        """Return where the file begins that follows the offset's, or the first kept file if that is further on."""
+        each = self.file_bytes_each
+        return max(physical_offset - physical_offset % each + each, self.files[0].base if self.files else 0)
+
     def create(self, base: int, allocate_bytes: int) -> MappedFile:
         """Make the file that starts at `base`, with disk blocks for its first bytes; not yet part of the run.
 

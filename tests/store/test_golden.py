@@ -8,7 +8,7 @@ import pytest
 
 from gantrymq.message import properties as names
 from gantrymq.message import record
-from store import GetMessageStatus
+from store import GetMessageStatus, TagFilter
 from tests.store.conftest import OpenStore, crash, message, read_all
 from tests.store.golden import GOLDEN_STORES, commit_log_records, queue_units, unpack
 
@@ -114,7 +114,9 @@ def test_extension_addresses_pass_a_tag_filter(tmp_path: Path, open_store: OpenS
     store = open_store(unpack("cq_ext", tmp_path))
     units = store.consume_queue_units("T1", 0, 0, 6)
     assert all(unit.tags_code <= EXT_ADDRESS_MAX for unit in units[:2])
-    assert store.get_message("g", "T1", 0, 0, 32, frozenset({names.string_hash_code("T")})).message_count == 6
+    assert (
+        store.get_message("g", "T1", 0, 0, 32, TagFilter(frozenset({names.string_hash_code("T")}))).message_count == 6
+    )
 
 
 @pytest.mark.parametrize("name", GOLDEN_STORES)

@@ -20,6 +20,7 @@ from store import (
     RunningFlags,
     StoreBatch,
     StoreNotRunning,
+    TagFilter,
 )
 from tests.store.conftest import HOST, FakeClock, OpenStore, message, read_all, small_config
 
@@ -199,10 +200,10 @@ def test_the_listener_hears_once_of_each_put(store: MessageStore) -> None:
 def test_a_tag_filter_passes_over_the_rest(store: MessageStore) -> None:
     for number in range(10):
         store.put_message(message(b"%d" % number, tags="A" if number % 3 == 0 else "B"))
-    wanted = frozenset({names.string_hash_code("A")})
+    wanted = TagFilter(frozenset({names.string_hash_code("A")}))
     result = store.get_message("g", "T", 0, 1, 32, wanted)
     assert (result.status, result.message_count, result.next_begin_offset) == (GetMessageStatus.FOUND, 3, 10)
-    none = store.get_message("g", "T", 0, 0, 32, frozenset({1}))
+    none = store.get_message("g", "T", 0, 0, 32, TagFilter(frozenset({1})))
     assert (none.status, none.next_begin_offset) == (GetMessageStatus.NO_MATCHED_MESSAGE, 10)
 
 

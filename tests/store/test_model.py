@@ -22,7 +22,7 @@ from gantrymq.message import record
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.message.properties import string_hash_code
-from store import GetMessageStatus, MessageStore, MessageStoreConfig, PutMessageStatus, StoreBatch
+from store import GetMessageStatus, MessageStore, MessageStoreConfig, PutMessageStatus, StoreBatch, TagFilter
 from store.inspect.findings import Level
 from store.inspect.folder import StoreFolder
 from store.inspect.verify import verify_store
@@ -125,7 +125,7 @@ class StoreAndLists(RuleBasedStateMachine):
     @rule(queue=queues, start=st.integers(-1, 40), count=st.integers(1, 8), tag=st.sampled_from(TAGS))
     def get(self, queue: tuple[str, int], start: int, count: int, tag: str) -> None:
         stored = self._of(queue)
-        wanted = frozenset({string_hash_code(tag)}) if tag else None
+        wanted = TagFilter(frozenset({string_hash_code(tag)})) if tag else None
         result = self.store.get_message("g", *queue, start, count, wanted)
         found = [each.body for each in record.decode_records(b"".join(result.buffers))]
         assert len(found) == result.message_count

@@ -11,11 +11,11 @@ from gantrymq.message import ids, record
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.message.properties import string_hash_code
-from store import GetMessageStatus, MessageStore, PutMessageStatus, StoreBatch
+from store import GetMessageStatus, MessageStore, PutMessageStatus, StoreBatch, TagFilter
 from tests.store.conftest import HOST, FakeClock, OpenStore, message, small_config
 
 OK, ILLEGAL = PutMessageStatus.PUT_OK, PutMessageStatus.MESSAGE_ILLEGAL
-TAG_A = frozenset({string_hash_code("A")})
+TAG_A = TagFilter(frozenset({string_hash_code("A")}))
 ANYTHING = None
 
 
@@ -28,16 +28,20 @@ def filled(open_store: OpenStore, root: Path, count: int = 40, **settings: int) 
     return store, size
 
 
+def change_limits(store: MessageStore, **limits: int) -> None:
+    store._reader.limits = store._reader.limits._replace(**limits)
+
+
 @pytest.fixture(params=[ANYTHING, TAG_A], ids=["all", "tag"])
-def wanted(request: pytest.FixtureRequest) -> frozenset[int] | None:
+def wanted(request: pytest.FixtureRequest) -> TagFilter | None:
     """The quick way through recent units, and the way unit by unit."""
-    found: frozenset[int] | None = request.param
+    found: TagFilter | None = request.param
     return found
 
 
 @pytest.mark.parametrize("asked", [0, -1, 1])
 def test_who_asks_for_none_gets_one(
-    tmp_path: Path, open_store: OpenStore, wanted: frozenset[int] | None, asked: int
+    tmp_path: Path, open_store: OpenStore, wanted: TagFilter | None, asked: int
 ) -> None:
     store, _size = filled(open_store, tmp_path)
     result = store.get_message("g", "T", 0, 3, asked, wanted)
@@ -47,19 +51,18 @@ def test_who_asks_for_none_gets_one(
 @pytest.mark.parametrize(("spare", "count"), [(-1, 2), (0, 3), (1, 3)])
 @pytest.mark.parametrize("cold", [False, True])
 def test_bytes_may_reach_the_limit(
-    tmp_path: Path, open_store: OpenStore, wanted: frozenset[int] | None, cold: bool, spare: int, count: int
+    tmp_path: Path, open_store: OpenStore, wanted: TagFilter | None, cold: bool, spare: int, count: int
 ) -> None:
     store, size = filled(open_store, tmp_path)
-    name = "_disk_bytes_max" if cold else "_memory_bytes_max"
-    setattr(store._reader, name, 3 * size + spare)
-    store._reader._hot_bytes = 0 if cold else 1 << 40
+    limit = {"disk_bytes_max" if cold else "memory_bytes_max": 3 * size + spare}
+    change_limits(store, hot_bytes=0 if cold else 1 << 40, **limit)
     result = store.get_message("g", "T", 0, 5, 32, wanted)
     assert (result.message_count, result.next_begin_offset) == (count, 5 + count)
     assert result.size_bytes == sum(map(len, result.buffers)) == count * size
 
 
 def test_the_first_message_comes_however_large_it_is(
-    tmp_path: Path, open_store: OpenStore, wanted: frozenset[int] | None
+    tmp_path: Path, open_store: OpenStore, wanted: TagFilter | None
 ) -> None:
     store, _size = filled(open_store, tmp_path, transfer_bytes_in_memory_max=10, transfer_bytes_in_disk_max=10)
     assert store.get_message("g", "T", 0, 0, 32, wanted).message_count == 1
@@ -67,10 +70,10 @@ def test_the_first_message_comes_however_large_it_is(
 
 @pytest.mark.parametrize(("cold", "count"), [(False, 7), (True, 4)])
 def test_messages_may_reach_the_limit(
-    tmp_path: Path, open_store: OpenStore, wanted: frozenset[int] | None, cold: bool, count: int
+    tmp_path: Path, open_store: OpenStore, wanted: TagFilter | None, cold: bool, count: int
 ) -> None:
     store, _size = filled(open_store, tmp_path, transfer_count_in_memory_max=7, transfer_count_in_disk_max=4)
-    store._reader._hot_bytes = 0 if cold else 1 << 40
+    change_limits(store, hot_bytes=0 if cold else 1 << 40)
     result = store.get_message("g", "T", 0, 0, 32, wanted)
     assert (result.message_count, result.next_begin_offset) == (count, count)
 
@@ -78,28 +81,19 @@ def test_messages_may_reach_the_limit(
 @pytest.mark.parametrize(("asked", "seen"), [(32, 800), (800, 800), (850, 850), (5000, 900)])
 def test_a_filter_looks_at_so_many_units(tmp_path: Path, open_store: OpenStore, asked: int, seen: int) -> None:
     store, _size = filled(open_store, tmp_path, 900)
-    result = store.get_message("g", "T", 0, 0, asked, frozenset({1}))
+    result = store.get_message("g", "T", 0, 0, asked, TagFilter(frozenset({1})))
     assert (result.status, result.next_begin_offset) == (GetMessageStatus.NO_MATCHED_MESSAGE, seen)
 
 
 def test_what_lies_as_far_back_as_memory_reaches_is_hot(
-    tmp_path: Path, open_store: OpenStore, wanted: frozenset[int] | None
+    tmp_path: Path, open_store: OpenStore, wanted: TagFilter | None
 ) -> None:
-    """The last record that was looked at decides about the slave, each one by itself about the limits."""
+    """Each record by itself decides which limits count."""
     store, size = filled(open_store, tmp_path, transfer_count_in_disk_max=1)
-    store._reader._hot_bytes = 10 * size
+    change_limits(store, hot_bytes=10 * size)
     assert store.get_message("g", "T", 0, 30, 32, wanted).message_count == 10
-    first_cold = store.get_message("g", "T", 0, 29, 32, wanted)
-    assert (first_cold.message_count, first_cold.suggest_slave) == (11, False)
-    both_cold = store.get_message("g", "T", 0, 28, 32, wanted)
-    assert (both_cold.message_count, both_cold.suggest_slave) == (1, True)
-
-
-def test_a_slave_is_suggested_to_those_whom_nothing_matched(tmp_path: Path, open_store: OpenStore) -> None:
-    store, size = filled(open_store, tmp_path)
-    for hot_bytes, slave in ((size, False), (size - 1, True)):
-        store._reader._hot_bytes = hot_bytes
-        assert store.get_message("g", "T", 0, 0, 32, frozenset({1})).suggest_slave is slave
+    assert store.get_message("g", "T", 0, 29, 32, wanted).message_count == 11, "the first goes in any case"
+    assert store.get_message("g", "T", 0, 28, 32, wanted).message_count == 1
 
 
 def test_an_offset_below_the_first_kept_leads_to_it(tmp_path: Path, open_store: OpenStore) -> None:

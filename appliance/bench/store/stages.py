@@ -21,7 +21,7 @@ from appliance.bench.disk_watermarks import STORE_MARKS
 from gantrymq.message import ids, properties
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
-from store import MessageStore, MessageStoreConfig, StoreBatch, StoreMessage
+from store import MessageStore, MessageStoreConfig, StoreBatch, StoreMessage, TagFilter
 from store.batch import build_batch
 from store.log.mapped_file import MappedFile
 from store.log.scan import scan_file
@@ -188,7 +188,7 @@ class StoreStages:
     def _reads(self) -> None:
         store, count = self._store, self._count
         end = store.max_offset(BATCH_TOPIC, 0)
-        wanted = frozenset({properties.string_hash_code("TagA")})
+        wanted = TagFilter(frozenset({properties.string_hash_code("TagA")}))
         chance = random.Random(1)
         at = 0
 

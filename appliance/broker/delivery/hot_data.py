@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from store import MessageStore
-from store.reader import total_memory_bytes
+from store.reader import hot_bytes
 
 
 def is_hot(store: MessageStore, physical_offset: int) -> bool:
     """Whether a record is so near the log's end that it is in memory (accessMessageInMemoryMaxRatio)."""
-    hot_bytes = total_memory_bytes() * store.config.in_memory_ratio_max // 100
-    return store.max_physical_offset - physical_offset <= hot_bytes
+    return store.max_physical_offset - physical_offset <= hot_bytes(store.config)

@@ -11,13 +11,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from appliance.broker.filters.filter import Wanted, is_wanted
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullRequest
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.queues.content_filter import ContentFilter
+from store.queues.filter import Filter, may_match_code
 
 PropertiesOf = Callable[[str, int, int, int], list[bytes]]
 
@@ -35,7 +34,7 @@ class HeldPull(NamedTuple):
     connection: ServerConnection
     request: RemotingCommand | PullRequest
     wanted_offset: int
-    wanted: Wanted
+    wanted: Filter | None
     deadline: float
     extra_bytes: int = 0  # beyond what any pull takes, about
 
@@ -80,14 +79,10 @@ class PullRequestHold:
         end = first_offset + len(tags_codes)
         kept = []
         for pull in waiting:
-            wanted = pull.wanted
-            if wanted is None or isinstance(wanted, frozenset):
-                new = tags_codes[max(pull.wanted_offset - first_offset, 0) :] if end > pull.wanted_offset else ()
-                has_match = any(is_wanted(wanted, code) for code in new)
-            else:
-                new_offset = max(pull.wanted_offset, first_offset)
-                has_match = self._has_match(wanted, topic, queue_id, new_offset, end - new_offset)
-            if has_match:
+            new_offset = max(pull.wanted_offset, first_offset)
+            if new_offset < end and self._has_match(
+                pull.wanted, topic, queue_id, new_offset, tags_codes[new_offset - first_offset :]
+            ):
                 self._wake(pull)
             else:
                 kept.append(pull)
@@ -96,10 +91,19 @@ class PullRequestHold:
         else:
             del self._held[topic, queue_id]
 
-    def _has_match(self, wanted: ContentFilter, topic: str, queue_id: int, offset: int, count: int) -> bool:
-        """Look into new messages. More than one read may look into count as a match: the pull will tell."""
-        if count <= 0:
+    def _has_match(
+        self, wanted: Filter | None, topic: str, queue_id: int, offset: int, tags_codes: Sequence[int]
+    ) -> bool:
+        """Ask the filter about messages with these tags codes, the first of which is at `offset`.
+
+        It looks into them if the codes do not decide; more than one read may look into count as a match: the pull
+        will tell.
+        """
+        if not any(may_match_code(wanted, code) for code in tags_codes):
             return False
+        if wanted is None or not wanted.records_max:
+            return True
+        count = len(tags_codes)
         return count > wanted.records_max or any(
             wanted.matches(properties) for properties in self._properties_of(topic, queue_id, offset, count)
         )

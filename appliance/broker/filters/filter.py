@@ -1,4 +1,4 @@
-"""Which messages a subscription wants: by tag, as sets of Java hash codes, or by an SQL92 condition on properties.
+"""The filters of subscriptions: by tag, as sets of Java hash codes, or by an SQL92 condition on properties.
 
 A consume-queue unit carries the hash of the message's tag, so the broker filters by tag without reading messages.
 Different tags may share a hash; the client compares the strings again, so too much is safe and too little is not.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import ClassVar
 
 from appliance.broker.sql_filter import Condition
 from appliance.errors import BrokerError
@@ -18,22 +19,17 @@ from gantrymq.message import topics
 from gantrymq.message.properties import decode_properties, string_hash_code
 from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.codes import ResponseCode
-from store.base.results import TagFilter
 from store.queues.consume_queue_ext import ExtUnit
-from store.queues.content_filter import ContentFilter
+from store.queues.filter import TagFilter
 
 SUB_ALL = "*"
 SQL92 = "SQL92"
 
-Wanted = TagFilter | ContentFilter | None
-"""What a pull wants: tags, content, or everything."""
-
 EXPRESSION_CHARS_MAX = 32_768  # as of SQL conditions
 CACHED_CHARS_MAX = 512  # of an expression that is kept parsed: four thousand of them take less than 64 MiB
 JAVA_BLANKS = "".join(map(chr, range(0x21)))  # what String.trim takes off
-RECORDS_MAX = 256  # looked into by one read, then the loop is somebody else's; the client comes again at once
+RECORDS_MAX = 256  # looked into by one read, then others have the loop; the client comes again at once
 COMPARISONS_MAX = 100_000  # made by one read: some 3 ms
-
 
 _PARSE_FAILED = "parse the consumer's subscription failed"
 
@@ -43,15 +39,15 @@ def is_by_tag(expression_type: str | None) -> bool:
 
 
 def filter_of(subscription: SubscriptionData) -> TagFilter | None:
-    """The wanted hash codes of a TAG subscription; None is everything."""
+    """The filter of a TAG subscription; None is everything."""
     if subscription.class_filter_mode or subscription.sub_string in ("", SUB_ALL):
         return None  # a class of the client's own filters, behind the broker
     if subscription.code_set:
-        return frozenset(subscription.code_set)
+        return TagFilter(frozenset(subscription.code_set))
     try:
         return parse_tags(subscription.sub_string)  # clients that send the expression only
     except BrokerError:
-        return frozenset()  # a heartbeat brought it: nobody is told, and as in RocketMQ nothing matches
+        return TagFilter(frozenset())  # a heartbeat has no answer that could tell; as in RocketMQ nothing matches
 
 
 def parse_tags(expression: str) -> TagFilter | None:
@@ -78,25 +74,18 @@ def _parsed(expression: str) -> TagFilter | None:
     if not any(parts):  # Java's split leaves nothing of it
         raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"{_PARSE_FAILED}: it names no tag")
     tags = filter(None, (part.strip(JAVA_BLANKS) for part in parts))
-    return frozenset(map(string_hash_code, tags))
-
-
-def is_wanted(wanted: TagFilter | None, tags_code: int) -> bool:
-    """Whether a unit's tags code (64 bits of which the low 32 are the hash) passes."""
-    if wanted is None:
-        return True
-    code = tags_code & 0xFFFFFFFF
-    return (code - 0x100000000 if code >= 0x80000000 else code) in wanted
+    return TagFilter(frozenset(map(string_hash_code, tags)))
 
 
 class SqlFilter:
-    """A condition as the store asks it.
+    """A condition as the store asks it: a Filter that looks into messages.
 
     bits, bitmap_bytes: the group's bits in a bit map of that size. born_ms: messages stored up to then have bits that
     say nothing about this condition. Without them every message is looked into.
     """
 
     __slots__ = ("_bitmap_bytes", "_bits", "_born_ms", "condition", "records_max")
+    tags_codes: ClassVar[None] = None
 
     def __init__(self, condition: Condition, *, bits: int = 0, bitmap_bytes: int = 0, born_ms: int = 0) -> None:
         self.condition = condition
@@ -106,14 +95,14 @@ class SqlFilter:
         self._born_ms = born_ms
 
     def may_match(self, extended: ExtUnit) -> bool:
-        """See ContentFilter."""
+        """See Filter."""
         bitmap = extended.bitmap
         if not bitmap or len(bitmap) != self._bitmap_bytes or extended.store_timestamp <= self._born_ms:
             return True
         return int.from_bytes(bitmap, "little") & self._bits == self._bits
 
     def matches(self, properties: bytes) -> bool:
-        """See ContentFilter."""
+        """See Filter."""
         return self.condition.is_met(decode_properties(properties))
 
 
@@ -121,17 +110,18 @@ class RetryFilter:
     """filterSupportRetry: a message that comes again must still meet the group's condition for its own topic."""
 
     __slots__ = ("_condition_of", "records_max")
+    tags_codes: ClassVar[None] = None
 
     def __init__(self, condition_of: Callable[[str], Condition | None]) -> None:
         self._condition_of = condition_of  # of the group, by topic
         self.records_max = RECORDS_MAX // 4
 
     def may_match(self, extended: ExtUnit) -> bool:
-        """See ContentFilter."""
+        """See Filter."""
         return True
 
     def matches(self, properties: bytes) -> bool:
-        """See ContentFilter."""
+        """See Filter."""
         decoded = decode_properties(properties)
         condition = self._condition_of(decoded.get(names.RETRY_TOPIC, ""))
         return condition is None or condition.is_met(decoded)

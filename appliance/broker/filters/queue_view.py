@@ -7,12 +7,14 @@ from typing import Any
 
 import orjson
 
-from appliance.broker.filters.filter import Wanted, is_wanted
 from store.base.results import ConsumeQueueUnit
 from store.queues.consume_queue_ext import ADDRESS_MAX, ExtUnit
+from store.queues.filter import Filter
 
 
-def unit_view(unit: ConsumeQueueUnit, extended: ExtUnit | None, wanted: Wanted, *, has_group: bool) -> dict[str, Any]:
+def unit_view(
+    unit: ConsumeQueueUnit, extended: ExtUnit | None, wanted: Filter | None, *, has_group: bool
+) -> dict[str, Any]:
     """Return RocketMQ's ConsumeQueueData. `eval` is said of units with an extension only, as there."""
     view: dict[str, Any] = {
         "eval": False,
@@ -25,7 +27,7 @@ def unit_view(unit: ConsumeQueueUnit, extended: ExtUnit | None, wanted: Wanted, 
         if extended.bitmap:
             view["bitMap"] = bits_text(extended.bitmap)
         if has_group:
-            view["eval"] = _passes(wanted, extended)
+            view["eval"] = wanted is None or wanted.may_match(extended)
     elif unit.tags_code <= ADDRESS_MAX:
         view["msg"] = f"Cq extend not exist!addr: {unit.tags_code}"
     return view
@@ -37,12 +39,6 @@ def bits_text(bitmap: bytes) -> str:
     for index in range(len(bitmap) - 1, -1, -1):
         lines.append(f"{bitmap[index]:08b}" + ("" if index % 8 else "\n"))
     return "".join(lines)
-
-
-def _passes(wanted: Wanted, extended: ExtUnit) -> bool:
-    if wanted is None or isinstance(wanted, frozenset):
-        return is_wanted(wanted, extended.tags_code)
-    return wanted.may_match(extended)
 
 
 def _extended_json(extended: ExtUnit) -> str:

@@ -6,7 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from appliance.broker.filters.filter import Wanted, filter_of, is_by_tag
+from appliance.broker.filters.filter import filter_of, is_by_tag
 from appliance.broker.filters.queue_view import unit_view
 from appliance.broker.topics.topic_attributes import merged_attributes, read_attributes
 from appliance.broker.topics.topic_sharing import CREATED_ON_SEND
@@ -23,6 +23,7 @@ from gantrymq.remoting.bodies import MULTI_TAG, SINGLE_TAG, GroupList, TopicConf
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.json_body import Body
+from store.queues.filter import Filter
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
@@ -256,7 +257,7 @@ def query_consume_queue(
     }
     group = request.ext_fields.get("consumerGroup")
     subscription = broker.consumers.find_subscription(group, topic) if group else None
-    wanted: Wanted = None
+    wanted: Filter | None = None
     if group and subscription is None:
         body["filterData"] = f"{group}@{topic} is not online!"
     elif group and subscription is not None:

@@ -15,7 +15,6 @@ from appliance.broker.filters.consumer_filter import compiled
 from appliance.broker.filters.filter import (
     RetryFilter,
     SqlFilter,
-    Wanted,
     filter_of,
     is_by_tag,
     parse_tags,
@@ -30,6 +29,7 @@ from gantrymq.remoting.bodies import PERM_READ
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from store.base.results import GetMessageResult, GetMessageStatus
+from store.queues.filter import Filter
 
 if TYPE_CHECKING:
     from appliance.broker.controller import BrokerController
@@ -80,10 +80,7 @@ def _pull(broker: BrokerController, connection: ServerConnection, request: Reque
     wanted = _checked_filter(broker, connection, fields)
     if may_wait and sys_flag & COMMIT_OFFSET:
         broker.offsets.commit(group, topic, queue_id, fields.commit_offset)
-    if wanted is None or isinstance(wanted, frozenset):
-        result = broker.store.get_message(group, topic, queue_id, offset, count_max, wanted)
-    else:
-        result = broker.store.get_message(group, topic, queue_id, offset, count_max, None, wanted)
+    result = broker.store.get_message(group, topic, queue_id, offset, count_max, wanted)
     if result is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "store getMessage return null")
     code = _CODES.get(result.status)
@@ -139,7 +136,7 @@ def _suggested_broker(broker: BrokerController, fields: PullFields, result: GetM
 
 
 def _park(
-    broker: BrokerController, connection: ServerConnection, request: Request, fields: PullFields, wanted: Wanted
+    broker: BrokerController, connection: ServerConnection, request: Request, fields: PullFields, wanted: Filter | None
 ) -> None:
     config = broker.config
     wait_ms = config.short_polling_ms
@@ -154,7 +151,7 @@ def _park(
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _checked_filter(broker: BrokerController, connection: ServerConnection, fields: PullFields) -> Wanted:
+def _checked_filter(broker: BrokerController, connection: ServerConnection, fields: PullFields) -> Filter | None:
     """What a pull that is allowed wants. Raises BrokerError with RocketMQ's code when it is not."""
     group, topic, queue_id = fields.group, fields.topic, fields.queue_id
     if not broker.config.permission & PERM_READ:
@@ -181,7 +178,7 @@ def _checked_filter(broker: BrokerController, connection: ServerConnection, fiel
     return _filter_from_heartbeat(broker, fields, group_config.consume_broadcast_enable)
 
 
-def _filter_from_heartbeat(broker: BrokerController, fields: PullFields, may_broadcast: bool) -> Wanted:
+def _filter_from_heartbeat(broker: BrokerController, fields: PullFields, may_broadcast: bool) -> Filter | None:
     group, topic = fields.group, fields.topic
     consumers = broker.consumers.get(group)
     if consumers is None:
@@ -212,7 +209,7 @@ def _filter_from_heartbeat(broker: BrokerController, fields: PullFields, may_bro
     return found.content_filter
 
 
-def _own_filter(broker: BrokerController, fields: PullFields) -> Wanted:
+def _own_filter(broker: BrokerController, fields: PullFields) -> Filter | None:
     """The pull brings its own subscription."""
     topic, expression_type, expression = fields.topic, fields.expression_type, fields.subscription
     if is_by_tag(expression_type):

@@ -322,6 +322,8 @@ async def test_a_group_that_reads_what_is_old_is_sent_to_a_slave(
         assert answer.ext_fields["suggestWhichBrokerId"] == suggested
         empty = await caller.pull("orders", 1, sysFlag="4")
         assert empty.ext_fields["suggestWhichBrokerId"] == ("2" if enabled else "0")
+        unwanted = await caller.pull("orders", subscription="other")
+        assert unwanted.ext_fields["suggestWhichBrokerId"] == ("2" if enabled else "0"), "nothing old was sent"
 
 
 async def test_a_pull_whose_time_is_up_says_that_there_is_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from gantrymq.message import properties as names
 from gantrymq.message import record
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
-from store import ConsumeQueueUnit, MessageStore, MessageStoreConfig, StoreBatch, StoreDamaged
+from store import ConsumeQueueUnit, MessageStore, MessageStoreConfig, StoreBatch, StoreDamaged, TagFilter
 from store.queues.consume_queue_ext import ADDRESS_BASE, ADDRESS_MAX, ConsumeQueueExt, ExtUnit
 from store.queues.descriptors import DescriptorCache
 from tests.store.conftest import HOST, FakeClock, OpenStore, crash, message, read_all, small_config
@@ -58,8 +58,8 @@ def test_apaches_units_are_read(tmp_path: Path, open_store: OpenStore) -> None:
     for unit in units:
         stored = record.decode_record(store.message_bytes(unit.physical_offset) or b"")
         assert ext_of(store, "T1").unit(unit.tags_code) == ExtUnit(20, 84, stored.store_timestamp, b"")
-    assert store.get_message("g", "T1", 0, 0, 32, frozenset({84})).message_count == 6
-    assert store.get_message("g", "T1", 0, 0, 32, frozenset({85})).message_count == 0
+    assert store.get_message("g", "T1", 0, 0, 32, TagFilter(frozenset({84}))).message_count == 6
+    assert store.get_message("g", "T1", 0, 0, 32, TagFilter(frozenset({85}))).message_count == 0
 
 
 def test_an_extension_apache_wrote_and_one_written_here_are_the_same_bytes(
@@ -82,7 +82,7 @@ def test_new_units_go_on_behind_apaches(tmp_path: Path, open_store: OpenStore) -
     store = open_store(config)
     units = store.consume_queue_units("T1", 0, 6, 2)
     assert [unit.tags_code - ADDRESS_BASE for unit in units] == [140, 160]
-    assert store.get_message("g", "T1", 0, 0, 32, frozenset({TAG_A})).message_count == 2
+    assert store.get_message("g", "T1", 0, 0, 32, TagFilter(frozenset({TAG_A}))).message_count == 2
 
 
 @pytest.mark.parametrize("flushed", [True, False])
@@ -94,7 +94,7 @@ def test_a_filter_looks_through_addresses(tmp_path: Path, open_store: OpenStore,
     if flushed:
         store._queue_flusher.finish()
     assert all(unit.tags_code <= ADDRESS_MAX for unit in store.consume_queue_units("T", 0, 0, 15))
-    result = store.get_message("g", "T", 0, 0, 32, frozenset({TAG_A}))
+    result = store.get_message("g", "T", 0, 0, 32, TagFilter(frozenset({TAG_A})))
     assert (result.message_count, result.next_begin_offset) == (7, 15)
     assert store.get_message("g", "T", 0, 0, 32).message_count == 15
 
@@ -115,7 +115,7 @@ def test_a_unit_whose_extension_is_lost_goes_to_the_client_who_can_tell(tmp_path
     codes = [unit.tags_code for unit in store.consume_queue_units("T", 0, 0, 6)]
     assert [store.extended_unit("T", 0, code) is None for code in codes] == [False, True, False, False, False, False]
     for wanted, found in ((TAG_A, 3), (names.string_hash_code("B"), 4), (1, 1)):
-        assert store.get_message("g", "T", 0, 0, 32, frozenset({wanted})).message_count == found
+        assert store.get_message("g", "T", 0, 0, 32, TagFilter(frozenset({wanted}))).message_count == found
 
 
 def test_the_listener_hears_the_tags_code_not_the_address(tmp_path: Path, open_store: OpenStore) -> None:
@@ -188,13 +188,13 @@ def test_an_extension_that_was_switched_off_for_a_while_goes_on(tmp_path: Path, 
     store.put_message(message(tags="A"))
     store.close()
     store = open_store(small_config(tmp_path))
-    assert store.get_message("g", "T", 0, 0, 32, frozenset({1})).message_count == 0  # still read
+    assert store.get_message("g", "T", 0, 0, 32, TagFilter(frozenset({1}))).message_count == 0  # still read
     store.put_message(message(tags="B"))
     store.close()
     store = open_store(config)
     store.put_message(message(tags="A"))
     assert [unit.tags_code <= ADDRESS_MAX for unit in units_of(store)] == [True, False, True]
-    assert store.get_message("g", "T", 0, 0, 32, frozenset({TAG_A})).message_count == 2
+    assert store.get_message("g", "T", 0, 0, 32, TagFilter(frozenset({TAG_A}))).message_count == 2
 
 
 def test_a_queue_without_addresses_goes_on_behind_the_last_unit(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from gantrymq.log_limit import LINES_MAX
 from gantrymq.message import properties as names
 from gantrymq.message import record
-from store import GetMessageStatus, MessageStore, MessageStoreConfig
+from store import GetMessageStatus, MessageStore, MessageStoreConfig, TagFilter
 from store.queues import repair
 from store.queues.consume_queue_table import write_jobs
 from store.queues.scan import UNIT
@@ -68,7 +68,7 @@ def spoil_unit(
 
 def numbers(store: MessageStore, how: str = "at once") -> list[int]:
     """Read the whole queue as a consumer would."""
-    wanted = frozenset({names.string_hash_code("TagA")}) if how == "by tag" else None
+    wanted = TagFilter(frozenset({names.string_hash_code("TagA")})) if how == "by tag" else None
     found: list[int] = []
     offset = 0
     while offset < store.max_offset("T", 0):

@@ -8,6 +8,7 @@ from typing import Any
 
 from appliance.broker.delivery.long_polling import HeldPull, PullRequestHold
 from gantrymq.remoting.command import RemotingCommand
+from store import TagFilter
 
 
 @dataclass(eq=False)
@@ -24,7 +25,7 @@ class Answered:
         self.opaques: list[int] = []
         self.hold = PullRequestHold(lambda _, request: self.opaques.append(request.opaque), lambda *_: [])
 
-    def park(self, offset: int, *, wanted: frozenset[int] | None = None, client: Any = None, until: float = 1e9) -> int:
+    def park(self, offset: int, *, wanted: TagFilter | None = None, client: Any = None, until: float = 1e9) -> int:
         request = RemotingCommand.request(11)
         self.hold.park("t", 0, HeldPull(client or Client(), request, offset, wanted, until))
         return request.opaque
@@ -48,7 +49,7 @@ async def test_a_pull_wakes_when_its_message_arrives_and_not_before() -> None:
 
 async def test_a_message_with_another_tag_wakes_nobody() -> None:
     answered = Answered()
-    answered.park(0, wanted=frozenset({7}))
+    answered.park(0, wanted=TagFilter(frozenset({7})))
     answered.hold.messages_arrived("t", 0, 0, (8, 9))
     await asyncio.sleep(0)
     assert answered.opaques == []

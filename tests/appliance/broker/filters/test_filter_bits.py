@@ -66,7 +66,7 @@ def _read(store: MessageStore, filters: ConsumerFilterManager, group: str) -> li
     numbers: list[int] = []
     offset = 0
     while True:
-        result = store.get_message(group, "T", 0, offset, 8, None, found.content_filter)
+        result = store.get_message(group, "T", 0, offset, 8, found.content_filter)
         if result.status is GetMessageStatus.OFFSET_OVERFLOW_ONE:
             return numbers
         assert result.next_begin_offset > offset

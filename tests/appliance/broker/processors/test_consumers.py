@@ -50,7 +50,7 @@ def test_a_new_group_decides_itself_when_the_queues_start_is_out_of_memorys_reac
     broker: BrokerController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(broker, 3)
-    monkeypatch.setattr(hot_data, "total_memory_bytes", lambda: 100)
+    monkeypatch.setattr(hot_data, "hot_bytes", lambda config: 40)
     assert ask(broker, QUERY, PLACE).code == 22
     assert ask(broker, UPDATE, PLACE | {"commitOffset": 0}).code == 0
     assert ask(broker, QUERY, PLACE).ext_fields == {"offset": "0"}
