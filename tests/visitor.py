@@ -66,10 +66,14 @@ class Visitor:
         """Load `page` (else `path`), fill its form in and send it to `form` (else `path`), as a browser would."""
         found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', self.get(page or path).text)
         assert found is not None, "the page has no form"
+        return self.post(form or path.partition("?")[0], fields | {"csrfmiddlewaretoken": found[1]})
+
+    def post(self, path: str, fields: dict[str, str]) -> Answer:
+        """Send a form as it stands; without a `csrfmiddlewaretoken` among its fields it is refused."""
         return self.request(
             "POST",
-            form or path.partition("?")[0],
-            urlencode(fields | {"csrfmiddlewaretoken": found[1]}).encode(),
+            path,
+            urlencode(fields).encode(),
             Origin=self.base,
             Content_Type="application/x-www-form-urlencoded",
         )
@@ -107,6 +111,13 @@ class Visitor:
             for name, morsel in SimpleCookie(line).items():
                 self.cookies[name] = morsel.value
                 self.set_cookies[name] = line
+
+
+def first_run_token(output: str) -> str:
+    """The token of the link that an appliance without users prints."""
+    found = re.search(r"first-run\?token=(\S+)", output)
+    assert found is not None, output
+    return found[1]
 
 
 class RawAnswer(NamedTuple):

@@ -13,8 +13,7 @@ from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.answer_shapes import ext_names, paths
 from tests.appliance.code_examples import BROKER, Example
-from tests.appliance.test_every_code import Scene, ask_all
-from tests.appliance.test_every_code import scene as scene
+from tests.appliance.code_scene import Scene, ask_all
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,7 +13,7 @@ from dashboard.live.sampler import Sampler
 from dashboard.models.management import User
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Api, Client, api_for
-from tests.dashboard.views.test_groups import placed
+from tests.dashboard.group_places import placed
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]

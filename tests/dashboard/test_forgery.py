@@ -10,7 +10,7 @@ from django.apps import apps
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
 from dashboard.reports.schedule import ensure_plan
-from tests.dashboard.accounts.test_access import all_patterns, example_address
+from tests.dashboard.addresses import all_patterns, example_address
 from tests.dashboard.conftest import Client, api_for
 
 UNSAFE = ("post", "put", "patch", "delete")

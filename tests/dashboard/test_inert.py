@@ -19,8 +19,8 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.live.tail import render_rows
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client
+from tests.dashboard.finished_run import finished_run
 from tests.dashboard.script_payloads import PAYLOADS
-from tests.dashboard.test_reports import finished_run
 
 Topic = Callable[..., Awaitable[str]]
 HARMLESS = "harmless"

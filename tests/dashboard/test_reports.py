@@ -23,13 +23,12 @@ from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, wr
 from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue, enqueue_due, ensure_plan
 from dashboard.reports.views import WAITING_MAX
-from tests.appliance.reports.stores import NOON, Record, write_log
+from tests.appliance.reports.stores import Record, write_log
 from tests.conftest import missing
 from tests.dashboard.conftest import Client
+from tests.dashboard.finished_run import NASTY, NOW, finished_run
 
 ROOT = Path(__file__).parents[2]
-NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
-NASTY = "</script><img src=x onerror=alert(1)>"
 
 
 @pytest.fixture
@@ -37,32 +36,6 @@ def data(tmp_path: Path, settings: Any, transactional_db: None) -> Path:
     """A data folder of the test's own."""
     settings.APPLIANCE = dataclasses.replace(django_settings.APPLIANCE, data=tmp_path)
     return tmp_path
-
-
-def result_of(run: ReportRun, data: Path) -> RunFolder:
-    """The files that a finished run leaves."""
-    folder = RunFolder.in_data(data, run.run_id)
-    folder.path.mkdir(parents=True)
-    row = {"hour": "2026-11-21T12:00:00Z", "topic": NASTY, "kind": "normal"}
-    numbers = {"messages": 1234, "stored_bytes": 2048, "body_bytes": 1024}
-    page = {
-        "begin_ms": NOON, "end_ms": NOON + HOUR_MS, "topic_count": 1, "row_count": 1, **numbers,
-        "busiest_hour": {"hour": row["hour"], "messages": 1234}, "topics": [{**row, **numbers, "hours": 1}],
-        "rows": [{**row, **numbers}], "notes": ["broker-a: 7 bytes of the log were deleted"],
-        "chart": {"hours": [row["hour"]], "series": [{"topic": NASTY, "messages": [1234]}]},
-    }  # fmt: skip
-    write_json(folder.path / "page.json", page)
-    folder.result("csv").write_text('"hour","topic"\n"2026-11-21T12:00:00Z","\'=evil"\n')
-    return folder
-
-
-async def finished_run(data: Path) -> ReportRun:
-    run = await enqueue("traffic", 1, requested_by=None, now=NOW)
-    result_of(run, data)
-    run.state, run.rows, run.ingested_rows = ReportRun.State.SUCCEEDED, 1, 1234
-    run.started_at, run.finished_at = NOW, NOW + timedelta(seconds=13)
-    await run.asave()
-    return run
 
 
 async def text_of(client: AsyncClient, address: str) -> str:

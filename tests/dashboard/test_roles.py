@@ -13,7 +13,7 @@ from django.test import AsyncClient
 from dashboard.api import api
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
-from tests.dashboard.accounts.test_access import OPEN, all_patterns, example_address
+from tests.dashboard.addresses import OPEN, all_patterns, example_address
 from tests.dashboard.conftest import Client, api_for
 
 READERS, OPERATORS, ADMINS = {"reader", "operator", "admin"}, {"operator", "admin"}, {"admin"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.docs.pages import ROOT
-from tests.test_floors import PACKAGES, sources
+from tests.source_files import PACKAGES, sources
 
 SCREEN_LINES = 50
 

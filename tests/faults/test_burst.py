@@ -27,8 +27,9 @@ from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.conftest import time_limit
+from tests.faults.kit.broker_process import broker_process
 from tests.faults.kit.burst import QUEUES, TOPIC
-from tests.faults.test_overload import beat, broker_process, store_one, timed
+from tests.faults.kit.modest_client import beat, store_one, timed
 from tests.harness import LocalCluster
 
 STANDSTILL_S = 5.0

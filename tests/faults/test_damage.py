@@ -21,8 +21,8 @@ from store import MessageStore, MessageStoreConfig, StoreDamaged
 from store.base import cut_folder
 from store.startup import log_cut
 from tests.faults.kit.ledger import check_index
+from tests.faults.kit.numbered import numbers, opened, put
 from tests.faults.kit.traffic import Acknowledged
-from tests.faults.test_full_disk import numbers, opened, put
 from tests.store.conftest import crash, small_config
 
 COUNT = 300

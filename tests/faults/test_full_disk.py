@@ -12,17 +12,17 @@ import pytest
 
 from appliance.process.json_file import JsonFile, StateFileError
 from gantrymq.message import record
-from store import MessageStore, MessageStoreConfig, PutMessageStatus
+from store import MessageStore, PutMessageStatus
 from store.upkeep import retention
+from tests.faults.kit.numbered import numbers, opened, put
 from tests.faults.kit.small_disk import SmallDisk, small_disk
-from tests.store.conftest import message, read_all, small_config
+from tests.store.conftest import small_config
 
 OK = PutMessageStatus.PUT_OK
 NO_FILE = PutMessageStatus.CREATE_MAPED_FILE_FAILED
 NO_SERVICE = PutMessageStatus.SERVICE_NOT_AVAILABLE
 DISK_BYTES = 8 << 20
 LOG_FILE_BYTES = 1 << 20
-BODY = bytes(1000)
 
 
 @pytest.fixture
@@ -31,27 +31,12 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield mounted
 
 
-def opened(config: MessageStoreConfig) -> MessageStore:
-    store = MessageStore(config)
-    store.load()
-    store.start()
-    return store
-
-
-def put(store: MessageStore, number: int) -> PutMessageStatus:
-    return store.put_message(message(b"%06d" % number + BODY, keys=f"k{number}")).status
-
-
 def put_until_refused(store: MessageStore, number: int) -> tuple[int, PutMessageStatus]:
     """Return the number of the first refused message, and how it was refused."""
     while (status := put(store, number)) is OK:
         number += 1
         assert number < 100_000, "nothing refuses"
     return number, status
-
-
-def numbers(store: MessageStore) -> list[int]:
-    return [int(record.decode_record(raw).body[:6]) for raw in read_all(store, "T")]
 
 
 def open_descriptors() -> int:

@@ -19,8 +19,9 @@ import pytest
 
 from gantrymq.remoting.client import RemotingClient
 from tests.conftest import time_limit
+from tests.faults.kit.broker_process import anonymous_bytes, broker_process
 from tests.faults.kit.hostile import KINDS
-from tests.faults.test_overload import anonymous_bytes, beat, broker_process, store_one, timed
+from tests.faults.kit.modest_client import beat, store_one, timed
 from tests.harness import LocalCluster
 
 SECONDS = 3

@@ -17,17 +17,14 @@ from pathlib import Path
 import pytest
 
 from appliance.bench import rpc
-from gantrymq import Message, MessageQueue, Producer, SendStatus
-from gantrymq.errors import GantryError
-from gantrymq.message.ids import decode_offset_message_id
-from gantrymq.message.topics import SCHEDULE_TOPIC
 from store import MessageStore
 from tests.faults.kit.ledger import Ledger
+from tests.faults.kit.senders import Senders
 from tests.faults.kit.traffic import (
     COMMITTED,
     QUEUES,
     ROLLED_BACK,
-    SENDERS,
+    ROUNDS_PER_FOLDER,
     TOPICS,
     Acknowledged,
     crash_config,
@@ -38,9 +35,7 @@ from tests.store.conftest import crash
 from tests.store.golden import queue_units
 
 PROJECT = Path(__file__).parents[2]
-ROUNDS_PER_FOLDER = 25
 FIRST_LINE_S = 60.0
-LAST_LEVEL = 18
 ENDS = {COMMITTED: "committed", ROLLED_BACK: "rolled back"}
 
 
@@ -106,51 +101,6 @@ def check_files(folder: Path, acknowledged: list[Acknowledged]) -> None:
             assert units[each.topic, each.queue_id][each.queue_offset][0] == each.physical_offset, each
     for queue, found in units.items():
         assert sorted(found) == list(range(len(found))), f"{queue} has gaps"
-
-
-class Senders:
-    """Clients of a broker that is about to be killed; failures at the end are what they are for."""
-
-    def __init__(self, cluster: LocalCluster, name: str, chance: random.Random) -> None:
-        self._cluster = cluster
-        self._name = name
-        self._chance = chance
-        self.acknowledged: list[Acknowledged] = []
-
-    async def run(self, seconds: float) -> None:
-        """Send, kill the broker after some time, note what was answered until then."""
-        async with Producer(self._cluster.namesrv_address, retries=0, timeout_s=2) as producer:
-            senders = [asyncio.create_task(self._send(producer, f"{self._name}-{each}")) for each in range(SENDERS)]
-            await asyncio.wait(senders, timeout=0.3, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(seconds)
-            await asyncio.to_thread(self._cluster.kill_broker)
-            await asyncio.gather(*senders)
-
-    async def _send(self, producer: Producer, sender: str) -> None:
-        number = 0
-        chance = self._chance
-        while True:
-            count = chance.randrange(2, 8) if chance.random() < 0.2 else 1
-            keys = [f"{sender}.{number + each}" for each in range(count)]
-            number += count
-            topic = f"T{chance.randrange(TOPICS)}"
-            queue = MessageQueue(topic, self._cluster.broker_name, chance.randrange(QUEUES))
-            level = LAST_LEVEL if count == 1 and chance.random() < 0.1 else 0  # two hours: stays where it is
-            sent = [Message(topic, chance.randbytes(200), keys=key, delay_level=level) for key in keys]
-            try:
-                if count > 1:
-                    result = await producer.send_batch(sent, queue=queue)
-                else:
-                    result = await producer.send(sent[0], queue=queue)
-            except GantryError:
-                return
-            assert result.status is SendStatus.SEND_OK
-            offsets = [decode_offset_message_id(each)[2] for each in result.offset_msg_id.split(",")]
-            place = (SCHEDULE_TOPIC, LAST_LEVEL - 1) if level else (topic, queue.queue_id)
-            self.acknowledged += [
-                Acknowledged(*place, result.queue_offset + each, offset, key)
-                for each, (offset, key) in enumerate(zip(offsets, keys, strict=True))
-            ]
 
 
 @pytest.mark.timeout(3600)

@@ -25,8 +25,16 @@ from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from store import MessageStore
 from tests.faults.kit.ledger import Ledger
-from tests.faults.kit.traffic import COMMITTED, QUEUES, ROLLED_BACK, TOPICS, Acknowledged, crash_config
-from tests.faults.test_kill import ROUNDS_PER_FOLDER, Senders
+from tests.faults.kit.senders import Senders
+from tests.faults.kit.traffic import (
+    COMMITTED,
+    QUEUES,
+    ROLLED_BACK,
+    ROUNDS_PER_FOLDER,
+    TOPICS,
+    Acknowledged,
+    crash_config,
+)
 from tests.harness import LocalCluster
 from tests.store.conftest import crash
 

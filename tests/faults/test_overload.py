@@ -11,19 +11,15 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from gantrymq.errors import ResponseError
-from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.client import RemotingClient
-from gantrymq.remoting.codes import RequestCode, ResponseCode
-from gantrymq.remoting.command import RemotingCommand
-from tests.faults.kit.flood import TOPIC
+from gantrymq.remoting.codes import ResponseCode
+from tests.faults.kit.broker_process import anonymous_bytes, broker_process
+from tests.faults.kit.modest_client import beat, store_one, timed
 from tests.harness import LocalCluster
 
 SECONDS = 4
@@ -73,44 +69,3 @@ async def test_a_flood_delays_only_itself(tmp_path: Path, connections: int) -> N
             assert await timed(store_one, client, address) < ANSWER_S_MAX, "recovers at once"
         finally:
             await client.close()
-
-
-async def timed(
-    action: Callable[[RemotingClient, str], Awaitable[None]], client: RemotingClient, address: str
-) -> float:
-    started = time.monotonic()
-    await action(client, address)
-    return time.monotonic() - started
-
-
-async def store_one(client: RemotingClient, address: str) -> None:
-    fields = dict.fromkeys("defghj", "0") | {"a": "P", "b": TOPIC, "c": "TBW102", "d": "4", "i": "", "k": "false"}
-    answer = await client.invoke(
-        address, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, b"x"), timeout_s=10
-    )
-    if answer.code != ResponseCode.SUCCESS:
-        raise ResponseError(answer.code, answer.remark, address=address)
-
-
-async def beat(client: RemotingClient, address: str) -> None:
-    body = HeartbeatData("modest@1", [ProducerData("P")], []).to_json()
-    answer = await client.invoke(address, RemotingCommand.request(RequestCode.HEART_BEAT, body=body), timeout_s=10)
-    if answer.code != ResponseCode.SUCCESS:
-        raise ResponseError(answer.code, answer.remark, address=address)
-
-
-def broker_process(folder: Path) -> psutil.Process:
-    """The broker among this test's children."""
-    for child in psutil.Process().children(recursive=True):
-        command = child.cmdline()
-        if "broker" in command and any(str(folder) in word for word in command):
-            return child
-    raise AssertionError("no broker process")
-
-
-def anonymous_bytes(process: psutil.Process) -> int:
-    """Memory of its own, without the store's mapped files."""
-    for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError("this kernel tells no RssAnon")

@@ -15,33 +15,14 @@ from appliance.bench.peer import Peer
 from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt, Producer, PushConsumer
 from gantrymq.errors import GantryError
 from gantrymq.remoting.codes import RequestCode
+from tests.interop.accounts import ADMIN, LOW, RIGHT, accounts_at, launched
 from tests.interop.clients import JavaClient
 from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
 from tests.peers.fixtures import make_apache_peer
 
 pytestmark = pytest.mark.interop
 
-ADMIN = Credentials("adminKey1", "adminSecret1")
-RIGHT = Credentials("rightKey1", "rightSecret1")
-LOW = Credentials("lowKey123", "lowSecret123")
-PLAIN_ACL = """\
-accounts:
-- {accessKey: adminKey1, secretKey: adminSecret1, admin: true}
-- accessKey: rightKey1
-  secretKey: rightSecret1
-  topicPerms: [ "TopicX=PUB|SUB" ]
-  groupPerms: [ "GroupX=SUB" ]
-- accessKey: lowKey123
-  secretKey: lowSecret123
-  topicPerms: [ "TopicX=SUB" ]
-"""
 EVERYTHING = {f"body-{number}" for number in range(5)}
-
-
-def accounts_at(home: Path) -> None:
-    (home / "conf" / "acl").mkdir(parents=True)
-    (home / "conf" / "plain_acl.yml").write_text(PLAIN_ACL)
-    (home / "conf" / "plain_acl.yml").chmod(0o600)
 
 
 @pytest.fixture(scope="module")
@@ -59,32 +40,6 @@ def guarded_apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     home = tmp_path_factory.mktemp("guarded-apache")
     accounts_at(home)
     yield from launched(make_apache_peer(home, heap="1g", broker_properties={"aclEnable": "true"}))
-
-
-def launched(peer: Peer) -> Iterator[Peer]:
-    """The peer's own start asks the broker, which would take an account."""
-    peer.launch()
-    try:
-        wait_serving(peer)
-        yield peer
-    finally:
-        peer.stop()
-
-
-def wait_serving(peer: Peer) -> None:
-    """Until the broker is registered; asking the broker itself would take an account."""
-
-    async def ask() -> bool:
-        async with AdminClient(peer.namesrv_address) as admin:
-            try:
-                return peer.broker_name in (await admin.cluster.info()).broker_addr_table
-            except GantryError:
-                return False
-
-    deadline = time.monotonic() + 60
-    while not asyncio.run(ask()):
-        assert time.monotonic() < deadline, peer.broker.last_output()
-        time.sleep(0.2)
 
 
 # -- Java's client, our broker ----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,20 @@ async def sent(peer: SignedPeer, account: Credentials, topic: str, body: bytes =
 
 def is_denied(answer: RemotingCommand) -> bool:
     return answer.code == 16 and (answer.remark or "").startswith(DENIED)
+
+
+@dataclass
+class Client:
+    """A connection as the gate sees it, from an address that this machine doesn't have."""
+
+    host: str = "192.0.2.7"
+    access: Any = None
+    local_host: str = "192.0.2.1"
+
+    @property
+    def remote_address(self) -> tuple[str, int]:
+        return self.host, 40_000
+
+    @property
+    def remote_text(self) -> str:
+        return f"{self.host}:40000"

@@ -21,8 +21,7 @@ from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import Credentials, Stamper
 from store.base.config import MessageStoreConfig
-from tests.appliance.acl.cluster import ADMIN, RIGHT, WRONG, SignedPeer, accounts_file, is_denied, signed_peer
-from tests.appliance.acl.test_permission_table import Client
+from tests.appliance.acl.cluster import ADMIN, RIGHT, WRONG, Client, SignedPeer, accounts_file, is_denied, signed_peer
 from tests.appliance.peer import registration
 from tests.harness import SMALL_STORE
 

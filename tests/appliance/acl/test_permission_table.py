@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,6 +30,7 @@ from tests.appliance.acl.cluster import (
     UNKNOWN,
     WHITE_HOST,
     WRONG,
+    Client,
     SignedPeer,
     guarded,
     is_denied,
@@ -59,23 +59,6 @@ BODIES: dict[int, bytes] = {
     42: LockBatchRequest("GroupX", "client", [MessageQueue("TopicX", "broker-a", 0)]).to_json(),
     46: CheckClientRequestBody("client", "GroupX", SUBSCRIPTION).to_json(),
 }
-
-
-@dataclass
-class Client:
-    """A connection as the gate sees it, from an address that this machine doesn't have."""
-
-    host: str = "192.0.2.7"
-    access: Any = None
-    local_host: str = "192.0.2.1"
-
-    @property
-    def remote_address(self) -> tuple[str, int]:
-        return self.host, 40_000
-
-    @property
-    def remote_text(self) -> str:
-        return f"{self.host}:40000"
 
 
 @dataclass

@@ -13,8 +13,7 @@ from appliance.acl.access import AccessDenied
 from appliance.acl.signature_check import SignatureCheck
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import ACCESS_KEY, SIGNATURE, Credentials, SigningKey, Stamper
-from tests.appliance.acl.cluster import UNKNOWN, WRONG, guarded, send_fields
-from tests.appliance.acl.test_permission_table import Client
+from tests.appliance.acl.cluster import UNKNOWN, WRONG, Client, guarded, send_fields
 from tests.gantrymq.remoting.golden import captured
 
 SECRETS = {"adminKey1": "adminSecret1", "limitedKey": "limitedSecret"}  # accounts of the recorded broker

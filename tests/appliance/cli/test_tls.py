@@ -15,7 +15,7 @@ from gantrymq import Message, SyncProducer
 from gantrymq.errors import GantryError
 from gantrymq.remoting.tls import TlsConfig
 from tests.appliance_process import RunningAppliance
-from tests.visitor import Visitor
+from tests.visitor import Visitor, first_run_token
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +78,8 @@ def test_the_admin_command_shows_a_certificate_whose_key_stands_in_a_file_of_its
 
 
 def test_the_dashboard_reaches_the_brokers(gantry: RunningAppliance, folder: Path) -> None:
-    token = re.search(r"first-run\?token=(\S+)", gantry.output)
-    assert token is not None
     browser = Visitor(gantry.url, ssl.create_default_context(cafile=str(folder / "ca.pem")))
-    browser.become_admin(token[1])
+    browser.become_admin(first_run_token(gantry.output))
     answer = browser.get("/")
     assert answer.status == 200
     assert "1 of 1" in re.sub("<[^>]*>", "", answer.text)

@@ -15,8 +15,7 @@ import pytest
 
 from appliance.cli import users
 from tests.appliance_process import ROOT, RunningAppliance
-from tests.dashboard.web.conftest import first_run_token
-from tests.visitor import PASSWORD, Visitor
+from tests.visitor import PASSWORD, Visitor, first_run_token
 
 NEW_PASSWORD = "a short way from 4321"
 Gantry = Callable[..., subprocess.CompletedProcess[str]]

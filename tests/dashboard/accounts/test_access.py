@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 import pytest
 from django.test import AsyncClient
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.accounts.access import ROLE_PERMISSIONS, SCOPE_PERMISSIONS, Permission, Principal
 from dashboard.api import api
@@ -16,24 +12,8 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.live.sockets import LiveSocket, may_subscribe
 from dashboard.models.management import Role, User
 from dashboard.urls import websocket_urlpatterns
+from tests.dashboard.addresses import OPEN, all_patterns, example_address
 from tests.dashboard.conftest import Client
-
-OPEN = {"login", "first-run", "theme", "healthz", "static"}
-EXAMPLES = {"name": "no-such-topic", "place": "broker-a.0.0", "token_id": "1", "path": "dashboard/app.css"}
-
-
-def all_patterns(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for item in (resolver or get_resolver()).url_patterns:
-        if isinstance(item, URLResolver):
-            yield from all_patterns(item, prefix + str(item.pattern))
-        else:
-            yield prefix + str(item.pattern), item
-
-
-def example_address(route: str) -> str:
-    route = re.sub(r"\(\?P<(\w+)>.*?\)(?=/|\$|$)", lambda found: EXAMPLES.get(found[1], "1"), route)
-    route = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: EXAMPLES.get(found[1], "1"), route)
-    return "/" + route.replace("^", "").replace("$", "").replace("\\Z", "")
 
 
 def test_every_address_declares_a_permission() -> None:

@@ -17,7 +17,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.live import sockets
 from dashboard.models.management import User
 from tests.dashboard.conftest import PASSWORD, Client
-from tests.dashboard.live.test_sockets import communicator, connected, frame_of
+from tests.dashboard.live.socket_client import communicator, connected, frame_of
 
 Topic = Callable[..., Awaitable[str]]
 

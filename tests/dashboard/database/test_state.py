@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
 import stat
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -22,8 +20,9 @@ from dashboard.database.state import DatabaseCare, DatabaseState, prepare, probl
 from dashboard.http.error_pages import server_error
 from dashboard.models.management import Role, User
 from gantrymq import Message, SyncProducer
-from tests.appliance.acl.test_appliance_with_accounts import Browser
 from tests.appliance_process import RunningAppliance
+from tests.visitor import PASSWORD, Visitor, first_run_token
+from tests.waiting import wait_until
 
 NOBODY = 65_534
 
@@ -237,28 +236,21 @@ def test_brokers_serve_beside_a_damaged_database_and_a_lock_is_told_while_it_las
         with SyncProducer(gantry.namesrv) as producer:
             assert producer.send(Message("beside", b"a damaged database")).status.name == "SEND_OK"
         assert "! The dashboard's database: It was damaged" in gantry.output
-        token = re.search(r"first-run\?token=(\S+)", gantry.output)
-        assert token is not None
-        browser = Browser(gantry.http)
-        assert browser.get(f"/first-run?token={token[1]}")[0] == 200
-        fields = {"username": "ada", "password": "a long way from 1234", "again": "a long way from 1234"}
+        token = first_run_token(gantry.output)
+        visitor = Visitor(f"http://{gantry.http}")
+        assert visitor.get(f"/first-run?token={token}").status == 200
+        fields = {"username": "ada", "password": PASSWORD, "again": PASSWORD, "token": token}
+        fields["csrfmiddlewaretoken"] = next(value for name, value in visitor.cookies.items() if "csrf" in name)
         with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as other:
             other.execute("BEGIN IMMEDIATE")
-            status, page = browser.post("/first-run", {**fields, "token": token[1]})
-            assert status == 503 and "Another program holds the dashboard&#x27;s database" in page
-        until(lambda: browser.get("/login")[0] == 200)
-        assert browser.post("/first-run", {**fields, "token": token[1]})[0] == 302
-        until(lambda: "The dashboard&#x27;s database was damaged" in browser.get("/")[1])
+            refused = visitor.post("/first-run", fields)
+            assert refused.status == 503 and "Another program holds the dashboard&#x27;s database" in refused.text
+        wait_until(lambda: visitor.get("/login").status == 200)
+        assert visitor.post("/first-run", fields).status == 302
+        wait_until(lambda: "The dashboard&#x27;s database was damaged" in visitor.get("/").text)
     assert list(path.parent.glob("db.sqlite3.damaged-*"))
     with closing(sqlite3.connect(DatabaseFiles(path).copies()[0])) as copy:  # of the clean stop
         assert copy.execute("SELECT username FROM dashboard_user").fetchall() == [("ada",)]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.05)
 
 
 async def test_the_care_makes_it_usable_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from http.cookies import SimpleCookie
-from typing import Any
 
 import pytest
 from channels.testing import WebsocketCommunicator
@@ -27,41 +24,9 @@ from dashboard.live.tail import topic_tail
 from dashboard.models.management import User
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client
+from tests.dashboard.live.socket_client import communicator, connected, frame_of
 
 Topic = Callable[..., Awaitable[str]]
-HOST = b"localhost:8080"
-
-
-def communicator(client: AsyncClient | None, origin: bytes | None = b"http://localhost:8080") -> WebsocketCommunicator:
-    headers = [(b"host", HOST)]
-    if origin is not None:
-        headers.append((b"origin", origin))
-    if client is not None:
-        cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
-        headers.append((b"cookie", cookies.encode()))
-    return WebsocketCommunicator(application, "/live", headers=headers)
-
-
-@asynccontextmanager
-async def connected(client: AsyncClient) -> AsyncIterator[WebsocketCommunicator]:
-    socket = communicator(client)
-    is_open, _ = await socket.connect()
-    assert is_open
-    try:
-        yield socket
-    finally:
-        await socket.disconnect()
-
-
-async def frame_of(
-    socket: WebsocketCommunicator, channel: str, holds: str = "", timeout: float = 4.0
-) -> dict[str, Any]:
-    """The next frame of a channel that holds a key."""
-    async with asyncio.timeout(timeout):
-        while True:
-            for frame in json.loads(await socket.receive_from(timeout)).get("frames", []):
-                if frame["channel"] == channel and (not holds or holds in frame):
-                    return dict(frame)
 
 
 @pytest.mark.parametrize(

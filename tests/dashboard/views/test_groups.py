@@ -19,6 +19,7 @@ from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client
+from tests.dashboard.group_places import placed
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]
@@ -48,14 +49,6 @@ async def consuming(
     consumer.subscribe(topic, expression)
     async with consumer:
         yield seen
-
-
-async def placed(gateway: Gateway, cluster: ServingCluster, group: str, topic: str, offsets: dict[int, int]) -> None:
-    """A group that nobody is in, with a place in the topic."""
-    admin = await gateway.admin()
-    await admin.groups.create_at(cluster.broker_address, SubscriptionGroupConfig(group_name=group))
-    for queue_id, offset in offsets.items():
-        await admin.offsets.set_at(cluster.broker_address, group, topic, queue_id, offset)
 
 
 def cells(page: str) -> list[str]:

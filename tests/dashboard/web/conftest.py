@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.appliance_process import RunningAppliance
-from tests.visitor import Visitor
+from tests.visitor import Visitor, first_run_token
 
 
 @pytest.fixture(scope="package")
@@ -30,9 +29,3 @@ def administrator(gantry: RunningAppliance) -> Visitor:
     visitor = Visitor(f"http://{gantry.http}")
     visitor.become_admin(first_run_token(gantry.output))
     return visitor
-
-
-def first_run_token(output: str) -> str:
-    found = re.search(r"first-run\?token=(\S+)", output)
-    assert found is not None, output
-    return found[1]

@@ -17,9 +17,8 @@ import websocket
 from tests.appliance_process import RunningAppliance
 from tests.certificates import authority
 from tests.conftest import require_tool, time_limit
-from tests.dashboard.web.conftest import first_run_token
 from tests.docs.pages import ROOT
-from tests.visitor import Visitor
+from tests.visitor import Visitor, first_run_token
 
 ELSEWHERE = "127.0.0.2"  # an address of this machine that is no trusted proxy
 FORGED = "203.0.113.9"

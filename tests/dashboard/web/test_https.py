@@ -19,8 +19,7 @@ from dashboard.web.hosts import place_over_tls
 from tests.appliance_process import RunningAppliance
 from tests.certificates import authority
 from tests.conftest import time_limit
-from tests.dashboard.web.conftest import first_run_token
-from tests.visitor import Visitor, talk
+from tests.visitor import Visitor, first_run_token, talk
 
 
 def trust(name: str = "ours") -> ssl.SSLContext:

@@ -23,6 +23,7 @@ from tests.store.conftest import HOST, message, small_config
 SENDERS = 6
 TOPICS = 3
 QUEUES = 2
+ROUNDS_PER_FOLDER = 25
 GROUP = "PG"  # of the transactions
 COMMITTED, ROLLED_BACK = -2, -3  # instead of a queue offset: an end was acknowledged, not a message
 

@@ -14,14 +14,11 @@ from appliance.bench.peer import Peer
 from tests.interop.checks import check_contents
 from tests.interop.clients import ClientProgram, JavaClient
 from tests.interop.conftest import PEER
+from tests.interop.flows.fates import COMMITTED, COUNT, LATER, NEVER, QUEUES, ROLLED_BACK, SEEN, THROWS
 from tests.peers.fixtures import make_apache_peer
 
 pytestmark = pytest.mark.interop
 
-COUNT = 50
-QUEUES = 4
-COMMITTED, ROLLED_BACK, LATER, NEVER, THROWS = range(5)  # a message's fate is its number modulo 5
-SEEN = (COMMITTED, LATER, THROWS)
 CHECKED_WITHIN_S = 30
 SETTINGS = {"transactionCheckInterval": "500", "transactionTimeOut": "500", "transactionCheckMax": "100"}
 

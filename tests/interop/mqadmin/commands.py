@@ -214,3 +214,7 @@ STATISTICS = (
 )
 
 COMMANDS = (*TOPICS, *CLUSTER, *NAME_SERVER, *MESSAGES, *GROUPS, *EXPORTS, *STATISTICS)
+
+
+def by_arguments(case: Case) -> str:
+    return case.arguments

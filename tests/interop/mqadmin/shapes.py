@@ -7,6 +7,7 @@ in the order of some hash table of Java's, so lines and keys are compared as set
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -93,3 +94,7 @@ class ShapeFile:
         text = "".join(f"== {name}\n" + "".join(f"{line}\n" for line in kept[name]) for name in sorted(kept))
         self._path.write_text(text, encoding="utf-8")
         self._shapes = kept
+
+
+SHAPES = ShapeFile(Path(__file__).with_name("shapes.txt"))
+ARE_WRITTEN = os.environ.get("GANTRY_WRITE_SHAPES") == "1"

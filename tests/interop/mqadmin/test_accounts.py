@@ -6,16 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.interop.accounts import ADMIN, accounts_at, launched
 from tests.interop.conftest import PEER, make_cluster
-from tests.interop.mqadmin.commands import Case
+from tests.interop.mqadmin.commands import Case, by_arguments
 from tests.interop.mqadmin.differences import stale, unaccepted
 from tests.interop.mqadmin.other_tools import GUARDED, REFUSED
 from tests.interop.mqadmin.scene import Scene, addresses
 from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
-from tests.interop.mqadmin.shapes import shape
-from tests.interop.mqadmin.test_mqadmin import ARE_WRITTEN, SHAPES, by_arguments
+from tests.interop.mqadmin.shapes import ARE_WRITTEN, SHAPES, shape
 from tests.interop.mqadmin.tool import MqAdmin
-from tests.interop.test_accounts import ADMIN, accounts_at, launched
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

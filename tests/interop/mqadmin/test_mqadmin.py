@@ -6,10 +6,8 @@ GANTRY_INTEROP_PEER=apache its own broker is asked instead of ours, and with GAN
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -17,19 +15,17 @@ import pytest
 from tests.conftest import time_limit
 from tests.interop.clients import JavaClient
 from tests.interop.conftest import PEER, make_cluster
-from tests.interop.mqadmin.commands import CLEANING, COMMANDS, RESETS, Case
+from tests.interop.mqadmin.commands import CLEANING, COMMANDS, RESETS, Case, by_arguments
 from tests.interop.mqadmin.differences import stale, unaccepted
 from tests.interop.mqadmin.other_tools import FIVE, FIVE_LAST, GUARDED
 from tests.interop.mqadmin.scene import Scene, scene
 from tests.interop.mqadmin.session import TOOLS_FIVE, UNLISTED, UNLISTED_NAMES, MqAdminSession
-from tests.interop.mqadmin.shapes import ShapeFile, shape
+from tests.interop.mqadmin.shapes import ARE_WRITTEN, SHAPES, shape
 from tests.interop.mqadmin.tool import MqAdmin
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-SHAPES = ShapeFile(Path(__file__).with_name("shapes.txt"))
 FOUR = (*COMMANDS, *RESETS, *CLEANING)
-ARE_WRITTEN = os.environ.get("GANTRY_WRITE_SHAPES") == "1"
 ANSWERS_NOTHING_NEW = 60.0  # seconds for the first round of startMonitoring, which comes after twenty
 
 
@@ -71,10 +67,6 @@ def answers(tmp_path_factory: pytest.TempPathFactory, prepared: Scene) -> Answer
     if ARE_WRITTEN and PEER == "apache":
         SHAPES.write({arguments: shape(text, prepared.names) for arguments, text in found.four.items()})
     return found
-
-
-def by_arguments(case: Case) -> str:
-    return case.arguments
 
 
 @pytest.mark.parametrize("case", FOUR, ids=by_arguments)

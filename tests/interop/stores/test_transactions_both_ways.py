@@ -15,7 +15,7 @@ from appliance.bench import rpc
 from gantrymq.message import record
 from tests.interop.at_once import at_once as at_once
 from tests.interop.clients import JavaClient
-from tests.interop.flows.test_transactions import COMMITTED, COUNT, QUEUES, SEEN
+from tests.interop.flows.fates import COMMITTED, COUNT, QUEUES, SEEN
 from tests.interop.stores.one_store import OneStore
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

@@ -3,57 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gantrymq.errors import ConfigError
 from gantrymq.message.topics import SCHEDULE_TOPIC
-from store import MessageStore, MessageStoreConfig, RunningFlags
+from store import RunningFlags
 from store.log.commit_log import CommitLog
 from store.log.mapped_file import MappedFile
 from store.upkeep import retention
 from store.upkeep.disk_space import disk_ratio
-from tests.any_disk import ROCKETMQS_MARKS
-from tests.store import conftest
 from tests.store.conftest import OpenStore, message
+from tests.store.upkeep.ageing import NOON, age, fill, hour_of, other_hour, small_config
 
 DAY_S = 86400.0
-NOON = 1_700_049_600.0  # never within the deletion hour of the tests
 
 
-@pytest.fixture(autouse=True)
-def _half_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests say how full the disk is, whatever the machine's is like."""
-    monkeypatch.setattr(retention, "disk_ratio", lambda path: 0.5)
-
-
-def small_config(root: Path, **settings: Any) -> MessageStoreConfig:
-    return conftest.small_config(root, **{**ROCKETMQS_MARKS, **settings})
-
-
-def fill(store: MessageStore) -> None:
-    for number in range(300):
-        store.put_message(message(bytes(1000), keys=f"k{number}"))
-    store.put_message(message(topic="Quiet"))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
-
-
-def age(config: MessageStoreConfig, now: float, hours: float) -> None:
-    for path in config.commit_log_folder.iterdir():
-        os.utime(path, (now - hours * 3600, now - hours * 3600))
-
-
-def hour_of(now: float) -> str:
-    return str(time.localtime(now).tm_hour)
-
-
-def other_hour(now: float) -> str:
-    return str((time.localtime(now).tm_hour + 12) % 24)
+pytestmark = pytest.mark.usefixtures("half_full")
 
 
 async def test_old_files_go_at_the_set_hour_and_queues_follow(tmp_path: Path, open_store: OpenStore) -> None:

@@ -9,9 +9,9 @@ import pytest
 from store import MessageStore, RunningFlags
 from tests.store import conftest
 from tests.store.conftest import OpenStore
-from tests.store.upkeep.test_retention import NOON, _half_full, age, fill, other_hour, small_config
+from tests.store.upkeep.ageing import NOON, age, fill, other_hour, small_config
 
-__all__ = ["_half_full"]  # a fixture, for all tests of this file
+pytestmark = pytest.mark.usefixtures("half_full")
 
 
 def filled(open_store: OpenStore, root: Path, hours: float, **settings: object) -> MessageStore:

@@ -11,7 +11,8 @@ import pytest
 
 from appliance.broker.cluster.address_server import AddressServer, address_server_url, parse_addresses
 from appliance.settings.roles import BrokerConfig
-from tests.appliance.broker.cluster.test_outer_api import namesrv, registering, until
+from tests.appliance.broker.cluster.registering import namesrv, registering
+from tests.waiting import until
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -16,7 +16,7 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from tests.appliance.broker.test_send_and_pull import Caller, calling
+from tests.appliance.broker.caller import Caller, calling
 from tests.gantrymq.client.ports import closed_port
 from tests.harness import LocalCluster
 

@@ -11,7 +11,7 @@ from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionDa
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.results import GetMessageResult, GetMessageStatus
-from tests.appliance.broker.test_send_and_pull import GROUP, calling
+from tests.appliance.broker.caller import GROUP, calling
 
 FOUND, NOTHING_NEW, AGAIN, MOVED = 0, 19, 20, 21
 

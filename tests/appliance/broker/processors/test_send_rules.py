@@ -11,7 +11,7 @@ from gantrymq.message.model import Message
 from gantrymq.message.record import decode_records
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from tests.appliance.broker.test_send_and_pull import calling
+from tests.appliance.broker.caller import calling
 
 OLD_CLIENT = 120  # before V3_4_9
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.process.tasks import running
-from tests.appliance.broker.timer.test_service import DAY_S, HOUR_S, Broker, Clock, broker, clock
-
-__all__ = ["broker", "clock"]  # fixtures
+from tests.appliance.broker.timer.timer_broker import DAY_S, HOUR_S, Broker, Clock
 
 
 @pytest.mark.parametrize("killed", [False, True])

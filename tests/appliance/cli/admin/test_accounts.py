@@ -22,7 +22,7 @@ from tests.appliance.cli.running_gantry import Ran, run_gantry
 from tests.conftest import require_tool
 from tests.gantrymq.client.ports import closed_port
 from tests.harness import SMALL_STORE, ServingCluster
-from tests.interop.test_accounts import accounts_at, launched
+from tests.interop.accounts import accounts_at, launched
 
 Accounts = Callable[..., Awaitable[Ran]]
 

@@ -1,0 +1,46 @@
+"""A broker's outer API that runs alone, and name servers for it to register with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+
+from appliance.broker.cluster.outer_api import BrokerOuterApi
+from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.namesrv.controller import NamesrvController
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
+
+ADDRESS = "10.1.1.1:10911"
+
+
+def namesrv(tmp_path: Path, port: int = 0) -> NamesrvController:
+    return NamesrvController(NamesrvConfig(listen_port=port, kv_config_path=tmp_path / f"kv{port}.json"))
+
+
+def topic_table(tmp_path: Path, config: BrokerConfig) -> TopicConfigManager:
+    topics = TopicConfigManager(tmp_path / "topics.json", config)
+    topics.load()
+    return topics
+
+
+@contextlib.asynccontextmanager
+async def registering(
+    tmp_path: Path, *ports: int, **settings: object
+) -> AsyncIterator[tuple[BrokerOuterApi, TopicConfigManager]]:
+    """A running outer API of a broker that is nothing else."""
+    addresses = ";".join(f"127.0.0.1:{port}" for port in ports)
+    config = BrokerConfig(namesrv_addresses=addresses, **settings)  # type: ignore[arg-type]
+    topics = topic_table(tmp_path, config)
+    broker = SimpleNamespace(config=config, topics=topics, address=ADDRESS, slaves=SimpleNamespace(port=0))
+    outer_api = BrokerOuterApi(broker)  # type: ignore[arg-type]
+    topics.on_change = outer_api.topic_changed
+    task = asyncio.create_task(outer_api.run())
+    try:
+        yield outer_api, topics
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

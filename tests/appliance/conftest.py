@@ -1,0 +1,17 @@
+"""What more than one module of tests/appliance starts from."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.appliance.code_scene import Scene, open_scene
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    """A cluster for requests of every code; once a module, for a request leaves it as it was."""
+    async with open_scene(tmp_path_factory.mktemp("codes")) as opened:
+        yield opened

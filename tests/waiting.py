@@ -1,0 +1,32 @@
+"""Waiting for what must come. A fixed sleep is too long on a quiet machine and too short on a busy one.
+
+A test that shows that something does not come has to let time pass; it says so beside its sleep (test_waiting.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+
+WITHIN_S = 60.0  # a bound for what hangs, not a promise of how fast it is
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], within_s: float = WITHIN_S) -> None:
+    """Let the loop go on until `condition()`, which may be a coroutine, holds; TimeoutError after `within_s`."""
+    async with asyncio.timeout(within_s):
+        while True:
+            found = condition()
+            if await found if inspect.isawaitable(found) else found:
+                return
+            await asyncio.sleep(0.005)
+
+
+def wait_until(condition: Callable[[], object], within_s: float = WITHIN_S) -> None:
+    """Block until `condition()` holds: for what other processes and threads do. TimeoutError after `within_s`."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not come within {within_s:g} s")
+        time.sleep(0.02)
