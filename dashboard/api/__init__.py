@@ -13,7 +13,7 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.api import brokers, cluster, groups, topics
 from dashboard.api.auth import Forbidden
 from dashboard.api.problems import FormProblem
-from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.errors import GatewayError
 
 VERSION = "1.0.0"
 

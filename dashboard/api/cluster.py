@@ -8,7 +8,7 @@ from ninja import Router
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.schemas import ClusterOut, Problem
-from dashboard.cluster.failures import ClusterUnreachable
+from dashboard.cluster.errors import ClusterUnreachable
 from dashboard.status.board import board
 from dashboard.status.checks import judge
 

@@ -11,7 +11,7 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.group_schemas import GroupDetailOut, GroupList, GroupOut, ResetIn, ResetOut
 from dashboard.api.problems import REFUSALS, FormProblem, caller
-from dashboard.cluster.failures import NotAllowed
+from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import is_system_group
 from dashboard.forms.groups import ResetForm

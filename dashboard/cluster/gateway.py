@@ -3,13 +3,13 @@
 Every call has a deadline. Brokers are asked side by side, and one that fails becomes a `Trouble` beside the others'
 answers: a dead broker never fails a page. A call that had to reach a particular broker raises a `GatewayError`.
 
-The calls stand in files of their own: cluster_calls (the client, the brokers), on it config_calls and topic_calls, on
-that message_calls and group_calls.
+The calls stand in files of their own: calls (the client, the brokers), on it brokers and topics, on
+that messages and groups.
 """
 
 from __future__ import annotations
 
-from dashboard.cluster.config import ConfigCalls
+from dashboard.cluster.brokers import ConfigCalls
 from dashboard.cluster.groups import GroupCalls
 from dashboard.cluster.messages import MessageCalls
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from dashboard.cluster.cluster_calls import CALLS_AT_ONCE, Failure
-from dashboard.cluster.failures import BrokerUnreachable, GroupNotFound, Refused, TopicNotFound, explain
+from dashboard.cluster.calls import CALLS_AT_ONCE, Failure
+from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
     ClientRow,
     GroupDetail,

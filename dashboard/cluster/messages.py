@@ -6,8 +6,8 @@ import asyncio
 import time
 
 from dashboard.cluster import browse
-from dashboard.cluster.cluster_calls import CALLS_AT_ONCE, Failure
-from dashboard.cluster.failures import BrokerUnreachable, NotAllowed, Refused, TopicNotFound, explain
+from dashboard.cluster.calls import CALLS_AT_ONCE, Failure
+from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicNotFound, explain
 from dashboard.cluster.topics import TopicCalls
 from dashboard.cluster.values import BrokerRef, MessagePage, QueueRow, TopicDetail, Trouble
 from gantrymq.client.results import SendResult

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from dashboard.cluster import units
-from dashboard.cluster.cluster_calls import CALL_TIMEOUT_S, CALLS_AT_ONCE, ClusterCalls, Failure, own_names
-from dashboard.cluster.failures import BrokerUnreachable, NotAllowed, Refused, TopicExists, TopicNotFound, explain
+from dashboard.cluster.calls import CALL_TIMEOUT_S, CALLS_AT_ONCE, ClusterCalls, Failure, own_names
+from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicExists, TopicNotFound, explain
 from dashboard.cluster.values import (
     BrokerRef,
     ClusterView,

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.shortcuts import render
 from django.urls import is_valid_path
 
-from dashboard.cluster.failures import GatewayError, GroupNotFound, TopicNotFound
+from dashboard.cluster.errors import GatewayError, GroupNotFound, TopicNotFound
 from dashboard.database.state import state
 
 OURS = (DataError, IntegrityError, ProgrammingError)  # what a view did wrong says nothing about the database

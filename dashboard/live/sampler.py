@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from channels.layers import get_channel_layer
 
 from appliance.process.stall_watch import StandstillWatch
-from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.cluster.values import BrokerRef, TopicRow
 from dashboard.database import state as database

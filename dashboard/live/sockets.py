@@ -25,7 +25,7 @@ from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
 
 from dashboard.accounts.access import Permission, Principal, account_of_session
-from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.live import frames
 from dashboard.live.tail import TooManyWatched, render_rows, topic_tail

@@ -17,7 +17,7 @@ from channels.layers import get_channel_layer
 from django.template.loader import render_to_string
 
 from dashboard.cluster.browse import newest_first
-from dashboard.cluster.cluster_calls import Failure
+from dashboard.cluster.calls import Failure
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_values import MessageLine
 from dashboard.cluster.values import QueueRow, TopicDetail

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import SettingRow, read_changes
 from dashboard.http.error_pages import gateway_error

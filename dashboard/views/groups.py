@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import GroupDetail, is_system_group
 from dashboard.forms.groups import ResetForm

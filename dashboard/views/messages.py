@@ -12,7 +12,7 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.cluster import units
 from dashboard.cluster.body_view import view_body
 from dashboard.cluster.browse import read_cursor
-from dashboard.cluster.failures import GatewayError
+from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine, read_place
 from dashboard.cluster.values import TopicDetail

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.cluster.failures import GatewayError, NotAllowed, TopicExists
+from dashboard.cluster.errors import GatewayError, NotAllowed, TopicExists
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.values import TopicDetail, TopicRow
 from dashboard.forms.fields import duration_text

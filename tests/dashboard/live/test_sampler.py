@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard.cluster import units
-from dashboard.cluster.failures import BrokerUnreachable
+from dashboard.cluster.errors import BrokerUnreachable
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.live import sampler as sampling

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dashboard.cluster.failures import GroupNotFound
+from dashboard.cluster.errors import GroupNotFound
 from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.cluster.group_values import known_lag_ms, worst_lag_ms
 from dashboard.models.management import Role

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboard.cluster.cluster_calls import ClusterCalls, Failure
-from dashboard.cluster.failures import BrokerNotFound, BrokerUnreachable, Refused, explain
+from dashboard.cluster.calls import ClusterCalls, Failure
+from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, Refused, explain
 from dashboard.cluster.settings_table import SettingChange, SettingRow, setting_rows
 from dashboard.cluster.values import BrokerRef
 from gantrymq.errors import ResponseError

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from dashboard.cluster.failures import BrokerUnreachable, ClusterUnreachable, Refused, explain
+from dashboard.cluster.errors import BrokerUnreachable, ClusterUnreachable, Refused, explain
 from dashboard.cluster.values import BrokerRef, ClusterView, Trouble
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
