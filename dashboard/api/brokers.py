@@ -75,21 +75,21 @@ class SettingsChanged(Schema):
 @router.get("/{name}/config", response={200: SettingsOut} | REFUSALS, auth=READ, summary="A broker's settings",
             operation_id="get_broker_config")  # fmt: skip
 async def get_broker_config(request: HttpRequest, name: str) -> SettingsOut:
-    rows = await gateway().broker_settings(await gateway().broker(name))
+    rows = await gateway().brokers.settings(await gateway().brokers.get(name))
     return SettingsOut(broker=name, settings=[SettingOut.of(row) for row in rows])
 
 
 @router.put("/{name}/config", response={200: SettingsChanged} | REFUSALS, auth=WRITE,
             summary="Change a broker's settings while it runs", operation_id="update_broker_config")  # fmt: skip
 async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn) -> SettingsChanged:
-    broker = await gateway().broker(name)
-    changes, problems = read_changes(await gateway().broker_settings(broker), body.changes)
+    broker = await gateway().brokers.get(name)
+    changes, problems = read_changes(await gateway().brokers.settings(broker), body.changes)
     if problems:
         raise FormProblem({key: [problem] for key, problem in problems.items()})
     out = SettingsChanged(broker=name, is_done=not body.dry_run, changes=[ChangeOut.of(item) for item in changes])
     if body.dry_run or not changes:
         return out
-    out.remark = await gateway().change_settings(broker, changes)
+    out.remark = await gateway().brokers.change_settings(broker, changes)
     logger.info(
         "broker settings changed",
         extra={

@@ -35,14 +35,14 @@ async def list_groups(
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> GroupList:
     if topic:
-        rows, troubles = await gateway().topic_groups(await gateway().topic(topic))
+        rows, troubles = await gateway().groups.of_topic(await gateway().topics.get(topic))
         rows = [row for row in rows if q.lower() in row.name.lower()]
         total, rows = len(rows), rows[offset : offset + limit]
     else:
-        known, troubles = await gateway().group_names()
+        known, troubles = await gateway().groups.settings()
         names = [name for name in known if q.lower() in name.lower() and (system or not is_system_group(name))]
         total = len(names)
-        rows = await gateway().group_rows(names[offset : offset + limit], known)
+        rows = await gateway().groups.rows(names[offset : offset + limit], known)
     return GroupList(
         groups=[GroupOut.of(row) for row in rows],
         total=total,
@@ -53,23 +53,23 @@ async def list_groups(
 @router.get("/{name}", response={200: GroupDetailOut} | REFUSALS, auth=READ, summary="One consumer group",
             operation_id="get_group")  # fmt: skip
 async def get_group(request: HttpRequest, name: str) -> GroupDetailOut:
-    return GroupDetailOut.of(await gateway().group(name))
+    return GroupDetailOut.of(await gateway().groups.get(name))
 
 
 @router.post("/{name}/reset", response={200: ResetOut} | REFUSALS, auth=WRITE,
              summary="Move a group to another position in a topic", operation_id="reset_group")  # fmt: skip
 async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOut:
-    detail = await gateway().group(name)
+    detail = await gateway().groups.get(name)
     given = body.dict(exclude_none=True, exclude={"dry_run"})
     form = ResetForm(given, topics=detail.resettable_topics)
     if not form.is_valid():
         raise FormProblem(form.problems())
-    plan = await gateway().plan_reset(name, form.cleaned_data["topic"], *form.position())
+    plan = await gateway().groups.plan_reset(name, form.cleaned_data["topic"], *form.position())
     if body.dry_run:
         return ResetOut.of(plan, is_done=False, told=plan.is_online)
     if plan.refusal is not None:
         raise NotAllowed(plan.refusal)
-    told = await gateway().reset(plan)
+    told = await gateway().groups.reset(plan)
     logger.info(
         "group moved",
         extra={"event": "group_reset", "group": name, "topic": plan.topic, "skipped": plan.skipped,

@@ -32,10 +32,10 @@ async def list_topics(
     offset: int = Query(0, ge=0),
     limit: int = Query(100, ge=1, le=LIST_MAX),
 ) -> TopicList:
-    listing = await gateway().topics()
+    listing = await gateway().topics.list()
     kinds = {"normal"} | ({"system"} if system else set()) | ({"retry", "dead letter"} if retry else set())
     rows = [row for row in listing.rows if row.kind in kinds and q.lower() in row.name.lower()]
-    shown = await gateway().with_figures(rows[offset : offset + limit])
+    shown = await gateway().topics.with_figures(rows[offset : offset + limit])
     return TopicList(
         topics=[TopicOut.of(row) for row in shown],
         total=len(rows),
@@ -50,7 +50,7 @@ async def create_topic(request: HttpRequest, body: TopicIn) -> Status[TopicDetai
     if not form.is_valid():
         raise FormProblem(form.problems())
     wanted = form.cleaned_data
-    await gateway().create_topic(
+    await gateway().topics.create(
         wanted["name"],
         queues=wanted["queues"],
         perm=wanted["perm"],
@@ -59,13 +59,13 @@ async def create_topic(request: HttpRequest, body: TopicIn) -> Status[TopicDetai
         retention_messages=wanted["keep_messages"],
     )
     _log(request, "topic created", "topic_created", wanted["name"])
-    return Status(201, TopicDetailOut.of(await gateway().topic(wanted["name"])))
+    return Status(201, TopicDetailOut.of(await gateway().topics.get(wanted["name"])))
 
 
 @router.get("/{name}", response={200: TopicDetailOut} | REFUSALS, auth=READ, summary="One topic",
             operation_id="get_topic")  # fmt: skip
 async def get_topic(request: HttpRequest, name: str) -> TopicDetailOut:
-    return TopicDetailOut.of(await gateway().topic(name))
+    return TopicDetailOut.of(await gateway().topics.get(name))
 
 
 @router.put("/{name}", response={200: TopicDetailOut} | REFUSALS, auth=WRITE, summary="Change a topic",
@@ -77,7 +77,7 @@ async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> To
         raise FormProblem(form.problems())
     queues = form.cleaned_data["queues"] if "queues" in given else None
     perm = form.cleaned_data["perm"] if "perm" in given else None
-    await gateway().update_topic(
+    await gateway().topics.change(
         name,
         read_queues=queues,
         write_queues=queues,
@@ -86,13 +86,13 @@ async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> To
         retention_messages=form.cleaned_data["keep_messages"] or body.retention_messages,
     )
     _log(request, "topic changed", "topic_changed", name)
-    return TopicDetailOut.of(await gateway().topic(name))
+    return TopicDetailOut.of(await gateway().topics.get(name))
 
 
 @router.delete("/{name}", response={204: None} | REFUSALS, auth=WRITE, summary="Delete a topic and its messages",
                operation_id="delete_topic")  # fmt: skip
 async def delete_topic(request: HttpRequest, name: str) -> Status[None]:
-    await gateway().delete_topic(name)
+    await gateway().topics.delete(name)
     _log(request, "topic deleted", "topic_deleted", name)
     return Status(204, None)
 

@@ -1,39 +1,57 @@
-"""The gateway's broker settings: read, change."""
+"""The gateway's brokers: which there are, what one says of itself, its settings."""
 
 from __future__ import annotations
 
-from dashboard.cluster.calls import ClusterCalls, Failure
+from collections.abc import Sequence
+
+from dashboard.cluster.calls import CALL_TIMEOUT_S, CLUSTER_MAX_AGE_S, ClusterCalls, Failure
 from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, Refused, explain
 from dashboard.cluster.settings_table import SettingChange, SettingRow, setting_rows
-from dashboard.cluster.values import BrokerRef
+from dashboard.cluster.values import BrokerRef, ClusterView
 from gantrymq.errors import ResponseError
 
 
-class ConfigCalls(ClusterCalls):
-    """What pages and REST ask about a broker's settings."""
+class BrokerCalls:
+    """`gateway.brokers`: what pages, REST and the sampler ask about brokers."""
 
-    async def broker(self, name: str) -> BrokerRef:
-        """Raises BrokerNotFound."""
-        found = (await self.cluster()).named(name)
+    def __init__(self, calls: ClusterCalls) -> None:
+        self._calls = calls
+
+    async def list(self, *, timeout_s: float = CALL_TIMEOUT_S, max_age_s: float = CLUSTER_MAX_AGE_S) -> ClusterView:
+        """The brokers. When the name server is silent: the last known ones, with `why`. Raises ClusterUnreachable."""
+        return await self._calls.cluster(timeout_s=timeout_s, max_age_s=max_age_s)
+
+    async def get(self, name: str) -> BrokerRef:
+        """Where the broker is. Raises BrokerNotFound."""
+        found = (await self._calls.cluster()).named(name)
         if found is None:
             raise BrokerNotFound(f"There is no broker {name}.")
         return found
 
-    async def broker_settings(self, broker: BrokerRef) -> list[SettingRow]:
+    async def runtime_info(self, broker: BrokerRef, *, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, str]:
+        """The broker's own table of facts. Raises BrokerUnreachable."""
+        try:
+            return await self._calls.call_broker(
+                broker, lambda admin: admin.brokers.runtime_info(broker.address), timeout_s
+            )
+        except Failure as exc:
+            raise BrokerUnreachable(explain(exc)) from exc
+
+    async def settings(self, broker: BrokerRef) -> Sequence[SettingRow]:
         """Everything it runs with, secrets masked. Raises Refused, BrokerUnreachable."""
         try:
-            values = await self.call_broker(broker, lambda admin: admin.brokers.config(broker.address))
+            values = await self._calls.call_broker(broker, lambda admin: admin.brokers.config(broker.address))
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
         except Failure as exc:
             raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc
         return setting_rows(values)
 
-    async def change_settings(self, broker: BrokerRef, changes: list[SettingChange]) -> str | None:
-        """Put the changes in force, all or none; returns what the broker remarks. Raises Refused, BrokerUnreachable."""
+    async def change_settings(self, broker: BrokerRef, changes: Sequence[SettingChange]) -> str | None:
+        """Put the changes in force, all or none; returns the broker's remark. Raises Refused, BrokerUnreachable."""
         values = {change.key: change.after for change in changes}
         try:
-            return await self.call(lambda admin: admin.brokers.update_config(broker.address, values))
+            return await self._calls.call(lambda admin: admin.brokers.update_config(broker.address, values))
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
         except Failure as exc:

@@ -1,4 +1,4 @@
-"""The gateway's floor: one AdminClient, calls with a deadline, the list of brokers, questions to all of them at once.
+"""What the gateway's parts share: one AdminClient, calls with a deadline, the list of brokers, calls to all at once.
 
 The AdminClient lives on one event loop. The process has one loop, so there is one client; a second loop (tests) gets
 its own.
@@ -43,7 +43,7 @@ class ClusterCalls:
         self.namesrv = namesrv
         self._tls = tls
         self._credentials = credentials
-        self._clock = clock
+        self.clock = clock
         self._admin: AdminClient | None = None
         self._admin_loop: asyncio.AbstractEventLoop | None = None
         self._opening: asyncio.Lock | None = None
@@ -95,7 +95,7 @@ class ClusterCalls:
 
     async def cluster(self, *, timeout_s: float = CALL_TIMEOUT_S, max_age_s: float = CLUSTER_MAX_AGE_S) -> ClusterView:
         """The brokers. When the name server is silent: the last known ones, with `why`. Raises ClusterUnreachable."""
-        known, now = self._cluster, self._clock()
+        known, now = self._cluster, self.clock()
         if known is not None and known.why is None and now - known.at < max_age_s:
             return known
         try:
@@ -111,15 +111,8 @@ class ClusterCalls:
             for name, data in info.broker_addr_table.items()
             if data.broker_addrs.get(0)
         ]
-        self._cluster = ClusterView(tuple(sorted(brokers, key=lambda broker: broker.name)), self._clock())
+        self._cluster = ClusterView(tuple(sorted(brokers, key=lambda broker: broker.name)), self.clock())
         return self._cluster
-
-    async def runtime_info(self, broker: BrokerRef, *, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, str]:
-        """The broker's own table of facts. Raises BrokerUnreachable."""
-        try:
-            return await self.call_broker(broker, lambda admin: admin.brokers.runtime_info(broker.address), timeout_s)
-        except Failure as exc:
-            raise BrokerUnreachable(explain(exc)) from exc
 
     # ---- all brokers
 

@@ -1,21 +1,46 @@
-"""The one door to the cluster. Pages, REST and sockets ask here, so they agree; brokers are asked over the wire only.
+"""The dashboard's only way to the cluster. Pages, REST and sockets ask here, so they agree; over the wire only.
 
 Every call has a deadline. Brokers are asked side by side, and one that fails becomes a `Trouble` beside the others'
 answers: a dead broker never fails a page. A call that had to reach a particular broker raises a `GatewayError`.
 
-The calls stand in files of their own: calls (the client, the brokers), on it brokers and topics, on
-that messages and groups.
+It has a part for each resource, in the module of its name; calls.py is what they share.
 """
 
 from __future__ import annotations
 
-from dashboard.cluster.brokers import ConfigCalls
+import time
+from collections.abc import Callable
+
+from dashboard.cluster.brokers import BrokerCalls
+from dashboard.cluster.calls import ClusterCalls
 from dashboard.cluster.groups import GroupCalls
 from dashboard.cluster.messages import MessageCalls
+from dashboard.cluster.topics import TopicCalls
+from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
 
 
-class Gateway(MessageCalls, GroupCalls, ConfigCalls):
+class Gateway:
     """All calls to one cluster: `Gateway("host:port;host:port")`."""
+
+    def __init__(
+        self,
+        namesrv: str,
+        *,
+        tls: TlsConfig | None = None,
+        credentials: Credentials | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.namesrv = namesrv
+        self.calls = ClusterCalls(namesrv, tls=tls, credentials=credentials, clock=clock)
+        self.brokers = BrokerCalls(self.calls)
+        self.topics = TopicCalls(self.calls)
+        self.groups = GroupCalls(self.calls)
+        self.messages = MessageCalls(self.calls, self.topics)
+
+    async def close(self) -> None:
+        """Close the connections; the next call opens them again."""
+        await self.calls.close()
 
 
 _gateway: Gateway | None = None

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from dashboard.cluster.calls import CALLS_AT_ONCE, Failure
+from dashboard.cluster.calls import CALLS_AT_ONCE, ClusterCalls, Failure
 from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
     ClientRow,
@@ -18,7 +18,6 @@ from dashboard.cluster.group_values import (
     known_lag_ms,
     worst_lag_ms,
 )
-from dashboard.cluster.topics import TopicCalls
 from dashboard.cluster.values import BrokerRef, TopicDetail, Trouble
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError, ResponseError, RouteNotFound
@@ -34,13 +33,16 @@ RESET_TIMEOUT_S = 15.0  # running consumers are told one by one
 Place = tuple[ConsumeStats, dict[str, dict[int, int]]]
 
 
-class GroupCalls(TopicCalls):
-    """What pages and REST ask about consumer groups."""
+class GroupCalls:
+    """`gateway.groups`: what pages and REST ask about consumer groups."""
 
-    async def group_names(self) -> tuple[dict[str, list[GroupSettings]], list[Trouble]]:
+    def __init__(self, calls: ClusterCalls) -> None:
+        self._calls = calls
+
+    async def settings(self) -> tuple[dict[str, list[GroupSettings]], list[Trouble]]:
         """Every group's settings by broker, sorted by name."""
-        cluster = await self.cluster()
-        answers, troubles = await self.ask_brokers(
+        cluster = await self._calls.cluster()
+        answers, troubles = await self._calls.ask_brokers(
             cluster.brokers, lambda admin, broker: admin.groups.configs_at(broker.address)
         )
         found: dict[str, list[GroupSettings]] = {}
@@ -49,26 +51,26 @@ class GroupCalls(TopicCalls):
                 found.setdefault(name, []).append(_settings(broker.name, config))
         return dict(sorted(found.items())), troubles
 
-    async def group_rows(self, names: Sequence[str], settings: dict[str, list[GroupSettings]]) -> list[GroupRow]:
+    async def rows(self, names: Sequence[str], settings: dict[str, list[GroupSettings]]) -> list[GroupRow]:
         """The groups with their figures, in the order given."""
-        cluster = await self.cluster()
+        cluster = await self._calls.cluster()
         return await self._rows(names, None, cluster.brokers, settings)
 
-    async def topic_groups(self, detail: TopicDetail) -> tuple[list[GroupRow], list[Trouble]]:
+    async def of_topic(self, detail: TopicDetail) -> tuple[list[GroupRow], list[Trouble]]:
         """The consumer groups that have offsets of this topic or read it now, the furthest behind first."""
         brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
-        answers, troubles = await self.ask_brokers(
+        answers, troubles = await self._calls.ask_brokers(
             brokers, lambda admin, broker: admin.topics.groups_at(broker.address, detail.name)
         )
         names = sorted({name for _, groups in answers for name in groups})[:GROUPS_SHOWN_MAX]
-        settings, _ = await self.group_names() if names else ({}, [])
+        settings, _ = await self.settings() if names else ({}, [])
         rows = await self._rows(names, detail.name, brokers, settings)
         return sorted(rows, key=lambda row: (-(row.lag if row.lag is not None else -1), row.name)), troubles
 
-    async def group(self, name: str) -> GroupDetail:
+    async def get(self, name: str) -> GroupDetail:
         """One group whole. Raises GroupNotFound when every broker answered and none knows it."""
-        cluster = await self.cluster()
-        all_settings, troubles = await self.group_names()
+        cluster = await self._calls.cluster()
+        all_settings, troubles = await self.settings()
         settings = all_settings.get(name, [])
         if not settings:
             if troubles:
@@ -76,8 +78,8 @@ class GroupCalls(TopicCalls):
             raise GroupNotFound(f"There is no consumer group {name}.")
         holders = [broker for broker in cluster.brokers if broker.name in {item.broker_name for item in settings}]
         (places, more), (members, even_more) = await asyncio.gather(
-            self.ask_brokers(holders, lambda admin, broker: _place(admin, broker, name)),
-            self.ask_brokers(holders, lambda admin, broker: _members(admin, broker, name)),
+            self._calls.ask_brokers(holders, lambda admin, broker: _place(admin, broker, name)),
+            self._calls.ask_brokers(holders, lambda admin, broker: _members(admin, broker, name)),
         )
         owners = await self._owners(name, members)
         known = {trouble.what: trouble for trouble in (*even_more, *more, *troubles)}
@@ -90,7 +92,7 @@ class GroupCalls(TopicCalls):
             parties=next((tuple(found.disagreement) for _, found in members if found.disagreement), ()),
             message_model=next((found.message_model for _, found in members if found.connection_set), ""),
             consume_rate=None if more else sum(stats.consume_tps for _, (stats, _) in places),
-            at=self._clock(),
+            at=self._calls.clock(),
             troubles=tuple(known.values()),
         )
 
@@ -99,8 +101,10 @@ class GroupCalls(TopicCalls):
     async def plan_reset(self, group: str, topic: str, timestamp_ms: int, offset: int | None) -> ResetPlan:
         """What a reset would do; nothing is changed. Raises TopicNotFound, Refused, BrokerUnreachable."""
         try:
-            moves = await self.call(lambda admin: admin.offsets.plan_reset(group, topic, timestamp_ms, offset=offset))
-            members = await self.call(lambda admin: admin.groups.members(group))
+            moves = await self._calls.call(
+                lambda admin: admin.offsets.plan_reset(group, topic, timestamp_ms, offset=offset)
+            )
+            members = await self._calls.call(lambda admin: admin.groups.members(group))
         except RouteNotFound as exc:
             raise TopicNotFound(f"There is no topic {topic}.") from exc
         except ResponseError as exc:
@@ -112,7 +116,7 @@ class GroupCalls(TopicCalls):
     async def reset(self, plan: ResetPlan) -> bool:
         """Do it; True when running consumers were told, False when the offsets were written. Raises Refused."""
         try:
-            return await self.call(
+            return await self._calls.call(
                 lambda admin: admin.offsets.reset(
                     plan.group, plan.topic, plan.timestamp_ms, plan.moves, by_offset=plan.by_offset
                 ),
@@ -144,8 +148,10 @@ class GroupCalls(TopicCalls):
         self, group: str, topic: str | None, brokers: Sequence[BrokerRef], settings: Sequence[GroupSettings]
     ) -> GroupRow:
         (stats, troubles), (members, silent) = await asyncio.gather(
-            self.ask_brokers(brokers, lambda admin, broker: admin.offsets.stats_at(broker.address, group, topic)),
-            self.ask_brokers(brokers, lambda admin, broker: _members(admin, broker, group)),
+            self._calls.ask_brokers(
+                brokers, lambda admin, broker: admin.offsets.stats_at(broker.address, group, topic)
+            ),
+            self._calls.ask_brokers(brokers, lambda admin, broker: _members(admin, broker, group)),
         )
         member_count = None if silent else len({one.client_id for _, c in members for one in c.connection_set})
         disagrees = any(found.disagreement for _, found in members)
@@ -175,7 +181,7 @@ class GroupCalls(TopicCalls):
 
         async def ask(client_id: str, broker: BrokerRef) -> dict[str, Any]:
             try:
-                return await self.call(
+                return await self._calls.call(
                     lambda admin: admin.clients.running_info_at(broker.address, group, client_id), OWNER_TIMEOUT_S
                 )
             except Failure:  # not a trouble of the page: its owner column says "—"

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from dashboard.cluster import browse
-from dashboard.cluster.calls import CALLS_AT_ONCE, Failure
+from dashboard.cluster.calls import CALLS_AT_ONCE, ClusterCalls, Failure
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicNotFound, explain
 from dashboard.cluster.topics import TopicCalls
 from dashboard.cluster.values import BrokerRef, MessagePage, QueueRow, TopicDetail, Trouble
@@ -17,16 +17,20 @@ from gantrymq.message.topics import may_clients_send_to
 from gantrymq.remoting.bodies import PERM_WRITE
 
 
-class MessageCalls(TopicCalls):
-    """What pages and sockets ask about messages."""
+class MessageCalls:
+    """`gateway.messages`: what pages and sockets ask about messages."""
+
+    def __init__(self, calls: ClusterCalls, topics: TopicCalls) -> None:
+        self._calls = calls
+        self._topics = topics
 
     async def send(
         self, message: Message, *, broker_name: str | None = None, queue_id: int | None = None
     ) -> SendResult:
-        """Send one message, to a writable queue of our choice unless told. Raises NotAllowed, Refused."""
+        """Send one message, to a writable queue that is chosen here unless given. Raises NotAllowed, Refused."""
         if not may_clients_send_to(message.topic):
             raise NotAllowed(f"{message.topic} takes no messages from clients.")
-        detail = await self.topic(message.topic)
+        detail = await self._topics.get(message.topic)
         writable = [
             item
             for item in detail.settings
@@ -42,7 +46,7 @@ class MessageCalls(TopicCalls):
             raise Refused(f"{target.broker_name} has queues 0 to {target.write_queues - 1}.")
         address = detail.addresses[target.broker_name]
         try:
-            return await self.call(
+            return await self._calls.call(
                 lambda admin: admin.messages.send_at(address, message, queue, broker_name=target.broker_name)
             )
         except (ResponseError, MessageRejected) as exc:
@@ -50,7 +54,7 @@ class MessageCalls(TopicCalls):
         except Failure as exc:
             raise BrokerUnreachable(f"{target.broker_name}: {explain(exc)}") from exc
 
-    async def newest_messages(
+    async def newest(
         self, detail: TopicDetail, *, limit: int, before: dict[str, int] | None = None, queue: str | None = None
     ) -> MessagePage:
         """The newest messages over all queues, or those older than the cursor `before` (queue key to offset)."""
@@ -76,33 +80,33 @@ class MessageCalls(TopicCalls):
             older=browse.write_cursor(older) if older else None,
             scanned=sum(len(item.messages) for item in reads),
             took_ms=(time.perf_counter() - started) * 1000,
-            at=self._clock(),
+            at=self._calls.clock(),
             troubles=tuple(detail.troubles) + tuple(troubles),
         )
 
-    async def messages_by_key(self, detail: TopicDetail, key: str, *, limit: int) -> MessagePage:
+    async def by_key(self, detail: TopicDetail, key: str, *, limit: int) -> MessagePage:
         """The messages with this key (or unique id), newest first, from the brokers' index."""
         started = time.perf_counter()
-        end_ms = int(self._clock() * 1000) + 60_000
+        end_ms = int(self._calls.clock() * 1000) + 60_000
         brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
-        answers, troubles = await self.ask_brokers(
+        answers, troubles = await self._calls.ask_brokers(
             brokers, lambda admin, broker: admin.messages.query_at(broker.address, detail.name, key, limit, 0, end_ms)
         )
         found = [_named(message, broker.name) for broker, messages in answers for message in messages]
         found.sort(key=browse.newest_first)
         return MessagePage(
-            tuple(found[:limit]), None, len(found), (time.perf_counter() - started) * 1000, self._clock(),
+            tuple(found[:limit]), None, len(found), (time.perf_counter() - started) * 1000, self._calls.clock(),
             tuple(detail.troubles) + tuple(troubles),
         )  # fmt: skip
 
-    async def message(self, topic: str, broker_name: str, queue_id: int, queue_offset: int) -> MessageExt:
+    async def get(self, topic: str, broker_name: str, queue_id: int, queue_offset: int) -> MessageExt:
         """One message by its place. Raises TopicNotFound when it is not (or no longer) there."""
-        cluster = await self.cluster()
+        cluster = await self._calls.cluster()
         broker = cluster.named(broker_name)
         if broker is None:
             raise TopicNotFound(f"There is no broker {broker_name}.")
         try:
-            messages, *_ = await self.call(
+            messages, *_ = await self._calls.call(
                 lambda admin: admin.messages.pull_at(broker.address, topic, queue_id, queue_offset, 1)
             )
         except ResponseError as exc:
@@ -116,11 +120,11 @@ class MessageCalls(TopicCalls):
 
     async def pull_new(self, topic: str, queue: QueueRow, since: int, limit: int, timeout_s: float) -> list[MessageExt]:
         """Messages of one queue from offset `since` on; for the live tail. Raises what the client raises."""
-        cluster = await self.cluster(max_age_s=5.0)
+        cluster = await self._calls.cluster(max_age_s=5.0)
         broker = cluster.named(queue.broker_name)
         if broker is None:
             return []
-        messages, *_ = await self.call(
+        messages, *_ = await self._calls.call(
             lambda admin: admin.messages.pull_at(broker.address, topic, queue.queue_id, since, limit), timeout_s
         )
         return [_named(message, broker.name) for message in messages]
@@ -144,7 +148,7 @@ class MessageCalls(TopicCalls):
         self, address: str, topic: str, queue_id: int, offset: int, max_messages: int
     ) -> tuple[list[MessageExt], int]:
         """(messages, next offset)."""
-        messages, next_offset, *_ = await self.call(
+        messages, next_offset, *_ = await self._calls.call(
             lambda admin: admin.messages.pull_at(address, topic, queue_id, offset, max_messages)
         )
         return messages, next_offset

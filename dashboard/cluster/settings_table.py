@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def setting_rows(values: Mapping[str, str]) -> list[SettingRow]:
     return [_row(key, value) for key, value in sorted(values.items(), key=lambda item: item[0].lower())]
 
 
-def read_changes(rows: list[SettingRow], wanted: Mapping[str, str]) -> tuple[list[SettingChange], dict[str, str]]:
+def read_changes(rows: Sequence[SettingRow], wanted: Mapping[str, str]) -> tuple[list[SettingChange], dict[str, str]]:
     """(what would change, what can't be: key to a sentence). Keys that stay as they are count as neither."""
     known = {row.key: row for row in rows}
     changes, problems = [], {}

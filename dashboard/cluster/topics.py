@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dashboard.cluster import units
@@ -25,32 +24,25 @@ from dashboard.cluster.values import (
 )
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, without_effect
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig, TopicStatsTable
-from gantrymq.remoting.signature import Credentials
-from gantrymq.remoting.tls import TlsConfig
 
 FIGURES_MAX_AGE_S = 4.0
 
+Tables = tuple[list[tuple[BrokerRef, dict[str, TopicConfig]]], list[Trouble]]  # of each broker; who did not answer
 
-class TopicCalls(ClusterCalls):
-    """What pages and REST ask about topics."""
 
-    def __init__(
-        self,
-        namesrv: str,
-        *,
-        tls: TlsConfig | None = None,
-        credentials: Credentials | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        super().__init__(namesrv, tls=tls, credentials=credentials, clock=clock)
+class TopicCalls:
+    """`gateway.topics`: what pages, REST and sockets ask about topics."""
+
+    def __init__(self, calls: ClusterCalls) -> None:
+        self._calls = calls
         self._figures: dict[str, Reading[TopicFigures]] = {}
         self._tables: dict[str, tuple[float, dict[str, TopicConfig]]] = {}  # last known topics of each broker
 
     # ---- reading
 
-    async def topics(self) -> TopicListing:
+    async def list(self) -> TopicListing:
         """All topics of all brokers, by name; figures only where they are known already (see `with_figures`)."""
-        cluster = await self.cluster()
+        cluster = await self._calls.cluster()
         tables, troubles = await self._topic_tables(cluster)
         if cluster.why:
             troubles.append(Trouble("name server", cluster.why))
@@ -64,32 +56,34 @@ class TopicCalls(ClusterCalls):
             for name, settings in sorted(found.items())
         ]
         self._forget_figures_but(found)
-        return TopicListing(tuple(rows), self._clock(), tuple(troubles))
+        return TopicListing(tuple(rows), self._calls.clock(), tuple(troubles))
 
-    async def with_figures(self, rows: Sequence[TopicRow], *, max_age_s: float = FIGURES_MAX_AGE_S) -> list[TopicRow]:
+    async def with_figures(
+        self, rows: Sequence[TopicRow], *, max_age_s: float = FIGURES_MAX_AGE_S
+    ) -> Sequence[TopicRow]:
         """The same rows with figures no older than asked; only those that are missing or old are read."""
-        cluster = await self.cluster()
+        cluster = await self._calls.cluster()
         gate = asyncio.Semaphore(CALLS_AT_ONCE)
 
         async def fill(row: TopicRow) -> TopicRow:
             known = self._figures.get(row.name)
-            if known is not None and known.value is not None and self._clock() - known.at < max_age_s:
+            if known is not None and known.value is not None and self._calls.clock() - known.at < max_age_s:
                 return replace(row, figures=known)
             async with gate:
                 return replace(row, figures=await self._read_figures(row, cluster))
 
         return list(await asyncio.gather(*(fill(row) for row in rows)))
 
-    async def topic(self, name: str) -> TopicDetail:
+    async def get(self, name: str) -> TopicDetail:
         """One topic whole. Raises TopicNotFound when every broker answered and none has it."""
-        cluster = await self.cluster()
+        cluster = await self._calls.cluster()
         tables, troubles = await self._topic_tables(cluster)
         holders = [(broker, table[name]) for broker, table in tables if name in table]
         if not holders:
             if troubles:
                 raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
             raise TopicNotFound(f"There is no topic {name}.")
-        stats, more_troubles = await self.ask_brokers(
+        stats, more_troubles = await self._calls.ask_brokers(
             [broker for broker, _ in holders], lambda admin, broker: admin.topics.stats_at(broker.address, name)
         )
         queues = [row for broker, table in stats for row in _queue_rows(broker.name, table)]
@@ -99,14 +93,14 @@ class TopicCalls(ClusterCalls):
             settings=tuple(_settings(broker.name, config) for broker, config in holders),
             queues=tuple(sorted(queues, key=lambda row: (row.broker_name, row.queue_id))),
             addresses={broker.name: broker.address for broker, _ in holders},
-            at=self._clock(),
+            at=self._calls.clock(),
             troubles=tuple(troubles + more_troubles),
         )
 
-    async def topic_queues(self, name: str, *, timeout_s: float = CALL_TIMEOUT_S) -> tuple[QueueRow, ...]:
+    async def queues(self, name: str, *, timeout_s: float = CALL_TIMEOUT_S) -> tuple[QueueRow, ...]:
         """Only the queues' extents, for the live tail. Raises BrokerUnreachable: half of the queues would be wrong."""
-        cluster = await self.cluster(timeout_s=timeout_s, max_age_s=5.0)
-        stats, troubles = await self.ask_brokers(
+        cluster = await self._calls.cluster(timeout_s=timeout_s, max_age_s=5.0)
+        stats, troubles = await self._calls.ask_brokers(
             cluster.brokers, lambda admin, broker: admin.topics.stats_at(broker.address, name), timeout_s
         )
         if troubles:
@@ -115,14 +109,14 @@ class TopicCalls(ClusterCalls):
 
     # ---- writing
 
-    async def create_topic(self, name: str, *, queues: int, perm: int = PERM_READ | PERM_WRITE, order: bool = False,
+    async def create(self, name: str, *, queues: int, perm: int = PERM_READ | PERM_WRITE, order: bool = False,
                            retention_ms: int | None = None, retention_messages: int | None = None,
                            broker_names: Iterable[str] = ()) -> None:  # fmt: skip
         """Create on the named brokers, on all when none is named. Raises TopicExists, NotAllowed, Refused."""
-        cluster = await self.cluster()
+        cluster = await self._calls.cluster()
         if topic_kind(name, own_names(cluster)) == "system":
             raise NotAllowed(f"{name} is a name of the cluster itself.")
-        if any(row.name == name for row in (await self.topics()).rows):
+        if any(row.name == name for row in (await self.list()).rows):
             raise TopicExists(f"The topic {name} exists already.")
         wanted = set(broker_names)
         targets = [broker for broker in cluster.brokers if not wanted or broker.name in wanted]
@@ -137,17 +131,17 @@ class TopicCalls(ClusterCalls):
             order=order,
             attributes={key: str(value) for key, value in kept.items() if value} or None,
         )
-        await self.tell_brokers(targets, lambda admin, broker: admin.topics.create_at(broker.address, config))
+        await self._calls.tell_brokers(targets, lambda admin, broker: admin.topics.create_at(broker.address, config))
 
-    async def update_topic(self, name: str, *, read_queues: int | None = None, write_queues: int | None = None,
+    async def change(self, name: str, *, read_queues: int | None = None, write_queues: int | None = None,
                            perm: int | None = None, order: bool | None = None, retention_ms: int | None = None,
                            retention_messages: int | None = None) -> None:  # fmt: skip
         """Change what is given on every broker that holds the topic; the rest stays as it is there. A retention of 0
         takes the topic's own away."""
-        cluster = await self.cluster()
+        cluster = await self._calls.cluster()
         if topic_kind(name, own_names(cluster)) == "system":
             raise NotAllowed(f"{name} is a topic of the cluster itself.")
-        detail = await self.topic(name)
+        detail = await self.get(name)
 
         def config_for(broker: BrokerRef) -> TopicConfig:
             now = next(item for item in detail.settings if item.broker_name == broker.name)
@@ -161,34 +155,32 @@ class TopicCalls(ClusterCalls):
             )
 
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
-        await self.tell_brokers(
+        await self._calls.tell_brokers(
             targets, lambda admin, broker: admin.topics.create_at(broker.address, config_for(broker))
         )
 
-    async def delete_topic(self, name: str) -> None:
+    async def delete(self, name: str) -> None:
         """Delete on every broker, then from the name server. Raises TopicNotFound, NotAllowed."""
-        detail = await self.topic(name)
+        detail = await self.get(name)
         if detail.kind == "system":
             raise NotAllowed(f"{name} is a topic of the cluster itself.")
-        cluster = await self.cluster()
+        cluster = await self._calls.cluster()
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
-        await self.tell_brokers(targets, lambda admin, broker: admin.topics.delete_at(broker.address, name))
+        await self._calls.tell_brokers(targets, lambda admin, broker: admin.topics.delete_at(broker.address, name))
         self._figures.pop(name, None)
         try:
-            await self.call(lambda admin: admin.name_servers.delete_topic(name))
+            await self._calls.call(lambda admin: admin.name_servers.delete_topic(name))
         except Failure as exc:
             raise Refused(f"Deleted on the brokers, but not from the name server: {explain(exc)}") from exc
 
     # ---- helpers
 
-    async def _topic_tables(
-        self, cluster: ClusterView
-    ) -> tuple[list[tuple[BrokerRef, dict[str, TopicConfig]]], list[Trouble]]:
+    async def _topic_tables(self, cluster: ClusterView) -> Tables:
         """Every broker's topics; of a silent broker the last known ones, and a trouble that says how old they are."""
-        answers, troubles = await self.ask_brokers(
+        answers, troubles = await self._calls.ask_brokers(
             cluster.brokers, lambda admin, broker: admin.topics.configs_at(broker.address)
         )
-        now = self._clock()
+        now = self._calls.clock()
         tables = [(broker, wrapper.topic_config_table) for broker, wrapper in answers]
         for broker, table in tables:
             self._tables[broker.name] = (now, table)
@@ -203,10 +195,10 @@ class TopicCalls(ClusterCalls):
 
     async def _read_figures(self, row: TopicRow, cluster: ClusterView) -> Reading[TopicFigures]:
         brokers = [broker for broker in cluster.brokers if broker.name in row.brokers]
-        stats, troubles = await self.ask_brokers(
+        stats, troubles = await self._calls.ask_brokers(
             brokers, lambda admin, broker: admin.topics.stats_at(broker.address, row.name)
         )
-        now = self._clock()
+        now = self._calls.clock()
         before = self._figures.get(row.name)
         if troubles:
             reading = Reading(before.value if before else None, before.at if before else now, str(troubles[0].reason))

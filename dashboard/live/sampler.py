@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -120,7 +120,7 @@ class Sampler:
 
     async def _brokers(self) -> tuple[tuple[BrokerRef, ...], str | None]:
         try:
-            cluster = await self._gateway.cluster(timeout_s=ROUND_TIMEOUT_S)
+            cluster = await self._gateway.brokers.list(timeout_s=ROUND_TIMEOUT_S)
         except GatewayError as exc:
             return (), str(exc)
         listed = {broker.name: broker for broker in cluster.brokers}
@@ -134,7 +134,7 @@ class Sampler:
         before = self._states.get(broker.name)
         known = before.facts if before is not None and before.address == broker.address else None
         try:
-            info = await self._gateway.runtime_info(broker, timeout_s=ROUND_TIMEOUT_S)
+            info = await self._gateway.brokers.runtime_info(broker, timeout_s=ROUND_TIMEOUT_S)
         except GatewayError as exc:
             now = time.time()
             since = before.failing_since if before is not None and before.failing_since else now
@@ -150,7 +150,7 @@ class Sampler:
             await asyncio.sleep(PERIOD_S)
             try:
                 if time.monotonic() - listed_at > LISTING_EACH_S:
-                    listing = await self._gateway.topics()
+                    listing = await self._gateway.topics.list()
                     listed_at = time.monotonic()
                     if listing.troubles:  # what is missing must not count as nothing: the old sum grows old instead
                         self._count.why = f"{listing.troubles[0].what}: {listing.troubles[0].reason}"
@@ -163,7 +163,7 @@ class Sampler:
                 position %= len(rows)
                 some = rows[position : position + TOPICS_A_SECOND]
                 position += len(some)
-                self._count.take(await self._gateway.with_figures(some, max_age_s=0.5))
+                self._count.take(await self._gateway.topics.with_figures(some, max_age_s=0.5))
             except GatewayError as exc:
                 self._count.why = str(exc)
             except Exception:  # a bug here must not stop the counting for good
@@ -281,7 +281,7 @@ class _StoredCount:
         self._nothing_at = now
         self.why = None
 
-    def take(self, rows: list[TopicRow]) -> None:
+    def take(self, rows: Sequence[TopicRow]) -> None:
         for row in rows:
             if row.figures is not None and row.figures.value is not None and row.figures.why is None:
                 self._topics[row.name] = (row.figures.value.stored, row.figures.at)

@@ -138,9 +138,9 @@ class LiveSocket(AsyncWebsocketConsumer):
     async def _start_topic(self, channel: str, topic: str) -> None:
         """What arrived between the page and the socket: the newest messages, which the page merges by their place."""
         try:
-            detail = await gateway().topic(topic)
+            detail = await gateway().topics.get(topic)
             topic_tail.begin_at(topic, detail.queues)
-            page = await gateway().newest_messages(detail, limit=frames.ROWS_MAX)
+            page = await gateway().messages.newest(detail, limit=frames.ROWS_MAX)
         except GatewayError as exc:
             await self._refuse(channel, str(exc))
             return

@@ -93,7 +93,7 @@ class TopicTail:
 
     async def look(self, gateway: Gateway, topic: str) -> None:
         """One look at one topic: send what is new since the last."""
-        queues = await gateway.topic_queues(topic, timeout_s=LOOK_TIMEOUT_S)
+        queues = await gateway.topics.queues(topic, timeout_s=LOOK_TIMEOUT_S)
         self.begin_at(topic, queues)
         known = self._state.get(topic)
         if known is None:
@@ -121,7 +121,7 @@ class TopicTail:
                 known.ends[queue.key] = queue.max_offset
                 continue
             start = max(since, queue.min_offset, queue.max_offset - frames.ROWS_MAX)
-            pulled = await gateway.pull_new(topic, queue, start, frames.ROWS_MAX, LOOK_TIMEOUT_S)
+            pulled = await gateway.messages.pull_new(topic, queue, start, frames.ROWS_MAX, LOOK_TIMEOUT_S)
             found += pulled
             end = max((message.queue_offset + 1 for message in pulled), default=queue.max_offset)
             arrived += max(end, queue.max_offset) - since if len(pulled) >= frames.ROWS_MAX else end - since

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages as notes
@@ -26,8 +27,8 @@ FIELD, WAS = "set.", "was."  # what the form calls a setting's new value, and th
 async def config(request: HttpRequest, name: str) -> HttpResponse:
     """GET: the settings. POST: the difference; with do=save it is put in force."""
     try:
-        broker = await gateway().broker(name)
-        rows = await gateway().broker_settings(broker)
+        broker = await gateway().brokers.get(name)
+        rows = await gateway().brokers.settings(broker)
         context: dict[str, Any] = {"broker": broker}
         if request.method != "POST":
             return render(request, "brokers/config.html", context | _table(request, rows, {}, {}))
@@ -42,7 +43,7 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
             return redirect("broker-config", name)
         if request.POST.get("do") != "save":
             return render(request, "brokers/config_diff.html", context | {"changes": changes})
-        remark = await gateway().change_settings(broker, changes)
+        remark = await gateway().brokers.change_settings(broker, changes)
         logger.info(
             "broker settings changed",
             extra={
@@ -57,7 +58,7 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("broker-config", name)
 
 
-def _overtaken(request: HttpRequest, rows: list[SettingRow], keys: set[str]) -> dict[str, str]:
+def _overtaken(request: HttpRequest, rows: Sequence[SettingRow], keys: set[str]) -> dict[str, str]:
     """Settings that somebody else changed since this form was shown."""
     shown = {key.removeprefix(WAS): text for key, text in request.POST.items() if key.startswith(WAS)}
     return {
@@ -68,7 +69,7 @@ def _overtaken(request: HttpRequest, rows: list[SettingRow], keys: set[str]) -> 
 
 
 def _table(
-    request: HttpRequest, rows: list[SettingRow], wanted: dict[str, str], problems: dict[str, str]
+    request: HttpRequest, rows: Sequence[SettingRow], wanted: dict[str, str], problems: dict[str, str]
 ) -> dict[str, Any]:
     part = request.GET.get("q", "").strip()
     words = part.lower()

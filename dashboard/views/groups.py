@@ -31,13 +31,13 @@ async def groups(request: HttpRequest) -> HttpResponse:
     wanted = request.GET.get("q", "").strip()
     shows_system = request.GET.get("show") == "system"
     try:
-        known, troubles = await gateway().group_names()
+        known, troubles = await gateway().groups.settings()
         visible = [name for name in known if shows_system or not is_system_group(name)]
         names = [name for name in visible if wanted.lower() in name.lower()]
         pages = max(1, -(-len(names) // PAGE_GROUPS))
         number = int(text) if (text := request.GET.get("page", "1")).isdecimal() and len(text) < 6 else 1
         page = min(max(1, number), pages)
-        rows = await gateway().group_rows(names[(page - 1) * PAGE_GROUPS : page * PAGE_GROUPS], known)
+        rows = await gateway().groups.rows(names[(page - 1) * PAGE_GROUPS : page * PAGE_GROUPS], known)
     except GatewayError as exc:
         return gateway_error(request, exc)
     rows.sort(key=lambda row: (-(row.lag_ms or 0), -(row.lag or 0), row.name))
@@ -53,7 +53,7 @@ async def groups(request: HttpRequest) -> HttpResponse:
 @require_safe
 async def group(request: HttpRequest, name: str) -> HttpResponse:
     try:
-        detail = await gateway().group(name)
+        detail = await gateway().groups.get(name)
     except GatewayError as exc:
         return gateway_error(request, exc)
     return render(request, "groups/group.html", _context(detail))
@@ -64,17 +64,17 @@ async def group(request: HttpRequest, name: str) -> HttpResponse:
 async def reset(request: HttpRequest, name: str) -> HttpResponse:
     """Where to (GET, in the address), what it would do, then the typed name (POST)."""
     try:
-        detail = await gateway().group(name)
+        detail = await gateway().groups.get(name)
         topics = detail.resettable_topics
         given = request.POST if request.method == "POST" else request.GET
         form = ResetForm(given if "to" in given else None, topics=topics, initial={"topic": given.get("topic")})
         context = _context(detail) | {"form": form, "given": given, "has_topics": bool(topics)}
         if not form.is_valid():
             return render(request, "groups/reset.html", context, status=422 if form.is_bound else 200)
-        plan = await gateway().plan_reset(name, form.cleaned_data["topic"], *form.position())
+        plan = await gateway().groups.plan_reset(name, form.cleaned_data["topic"], *form.position())
         typed = TypedNameForm(request.POST if request.method == "POST" else None, name=name, undone="changed")
         if request.method == "POST" and plan.refusal is None and typed.is_valid():
-            was_online = await gateway().reset(plan)
+            was_online = await gateway().groups.reset(plan)
             logger.info(
                 "group moved",
                 extra={

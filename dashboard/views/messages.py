@@ -46,11 +46,11 @@ async def message(request: HttpRequest, name: str, place: str) -> HttpResponse:
     if found is None:
         return error_card(request, 404, "Not found", "That is not the place of a message.")
     try:
-        looked_up = await gateway().message(name, *found)
+        looked_up = await gateway().messages.get(name, *found)
         context = _message_context(looked_up, name, request.GET.get("as"))
         if request.headers.get("HX-Request"):
             return render(request, "topics/_message.html", context)
-        detail = await gateway().topic(name)
+        detail = await gateway().topics.get(name)
         return render(request, "topics/message.html", await topic_context(detail, "messages") | context)
     except GatewayError as exc:
         return gateway_error(request, exc)
@@ -76,7 +76,7 @@ async def send(request: HttpRequest, name: str) -> HttpResponse:
         )
         context["is_delayed"] = bool(wanted["delay_level"] or wanted["deliver"])
         try:
-            context["sent"] = await gateway().send(to_send)
+            context["sent"] = await gateway().messages.send(to_send)
             status = 200
         except GatewayError as exc:
             form.add_error(None, str(exc))
@@ -86,7 +86,7 @@ async def send(request: HttpRequest, name: str) -> HttpResponse:
     if status == 200:
         return redirect("topic", name)
     try:
-        detail = await gateway().topic(name)
+        detail = await gateway().topics.get(name)
     except GatewayError as exc:
         return gateway_error(request, exc)
     return render(
@@ -98,14 +98,14 @@ async def send(request: HttpRequest, name: str) -> HttpResponse:
 
 
 async def _page_context(request: HttpRequest, name: str) -> dict[str, Any]:
-    detail = await gateway().topic(name)
+    detail = await gateway().topics.get(name)
     context = await _messages_context(detail, request.GET.dict())
     context["form"] = TestMessageForm()
     context["is_sending"] = request.GET.get("send") == "1"
     place = read_place(request.GET.get("open", ""))
     if place is not None:
         try:
-            context |= _message_context(await gateway().message(name, *place), name, request.GET.get("as"))
+            context |= _message_context(await gateway().messages.get(name, *place), name, request.GET.get("as"))
             context["open_place"] = request.GET["open"]
         except GatewayError as exc:
             context["open_error"] = str(exc)
@@ -115,9 +115,9 @@ async def _page_context(request: HttpRequest, name: str) -> dict[str, Any]:
 async def _messages_context(detail: TopicDetail, wish: dict[str, str]) -> dict[str, Any]:
     key, queue, older = wish.get("key", "").strip(), wish.get("queue", ""), wish.get("older", "")
     if key:
-        page = await gateway().messages_by_key(detail, key[:255], limit=KEY_MESSAGES)
+        page = await gateway().messages.by_key(detail, key[:255], limit=KEY_MESSAGES)
     else:
-        page = await gateway().newest_messages(
+        page = await gateway().messages.newest(
             detail, limit=PAGE_MESSAGES, before=read_cursor(older), queue=queue or None
         )
     context = await topic_context(detail, "messages")

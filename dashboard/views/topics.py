@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -45,7 +46,7 @@ async def create(request: HttpRequest) -> HttpResponse:
     status = 422
     if form.is_valid():
         try:
-            await gateway().create_topic(
+            await gateway().topics.create(
                 form.cleaned_data["name"],
                 queues=form.cleaned_data["queues"],
                 perm=form.cleaned_data["perm"],
@@ -77,8 +78,8 @@ async def queues(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 async def groups(request: HttpRequest, name: str) -> HttpResponse:
     try:
-        detail = await gateway().topic(name)
-        rows, troubles = await gateway().topic_groups(detail)
+        detail = await gateway().topics.get(name)
+        rows, troubles = await gateway().groups.of_topic(detail)
     except GatewayError as exc:
         return gateway_error(request, exc)
     context = await topic_context(detail, "groups") | {"groups": rows, "troubles": [*detail.troubles, *troubles]}
@@ -89,7 +90,7 @@ async def groups(request: HttpRequest, name: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 async def settings(request: HttpRequest, name: str) -> HttpResponse:
     try:
-        detail = await gateway().topic(name)
+        detail = await gateway().topics.get(name)
     except GatewayError as exc:
         return gateway_error(request, exc)
     status = 200
@@ -99,7 +100,7 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
         if form.is_valid():
             wanted = form.cleaned_data
             try:
-                await gateway().update_topic(
+                await gateway().topics.change(
                     name,
                     read_queues=wanted["queues"],
                     write_queues=wanted["queues"],
@@ -134,11 +135,11 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
 async def delete(request: HttpRequest, name: str) -> HttpResponse:
     """What would be lost, in numbers; then the typed name."""
     try:
-        detail = await gateway().topic(name)
-        rows, _ = await gateway().topic_groups(detail)
+        detail = await gateway().topics.get(name)
+        rows, _ = await gateway().groups.of_topic(detail)
         form = TypedNameForm(request.POST if request.method == "POST" else None, name=name)
         if request.method == "POST" and form.is_valid():
-            await gateway().delete_topic(name)
+            await gateway().topics.delete(name)
             _log(request, "topic deleted", "topic_deleted", name)
             notes.success(request, f"Topic {name} deleted.")
             return redirect("topics")
@@ -150,7 +151,7 @@ async def delete(request: HttpRequest, name: str) -> HttpResponse:
 
 async def topic_context(detail: TopicDetail, tab: str) -> dict[str, Any]:
     """What the head and the tabs of a topic's pages show."""
-    [row] = await gateway().with_figures([TopicRow(detail.name, detail.kind, detail.settings)], max_age_s=1.0)
+    [row] = await gateway().topics.with_figures([TopicRow(detail.name, detail.kind, detail.settings)], max_age_s=1.0)
     in_rate = row.figures.value.in_rate if row.figures and row.figures.value else None
     return {
         "topic": detail.name,
@@ -164,7 +165,7 @@ async def topic_context(detail: TopicDetail, tab: str) -> dict[str, Any]:
 
 async def _topic_page(request: HttpRequest, name: str, tab: str) -> HttpResponse:
     try:
-        detail = await gateway().topic(name)
+        detail = await gateway().topics.get(name)
     except GatewayError as exc:
         return gateway_error(request, exc)
     return render(request, f"topics/{tab}.html", await topic_context(detail, tab))
@@ -173,7 +174,7 @@ async def _topic_page(request: HttpRequest, name: str, tab: str) -> HttpResponse
 async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
     """The list as the address says: q, sort, down, show, page."""
     try:
-        listing = await gateway().topics()
+        listing = await gateway().topics.list()
     except GatewayError as exc:
         return gateway_error(request, exc)
     wanted = request.GET.get("q", "").strip()
@@ -181,18 +182,18 @@ async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
     if "retry" in shown_kinds:
         shown_kinds.add("dead letter")
     normal = [row for row in listing.rows if row.kind in shown_kinds]
-    rows = [row for row in normal if wanted.lower() in row.name.lower()]
+    found: Sequence[TopicRow] = [row for row in normal if wanted.lower() in row.name.lower()]
     sort = request.GET.get("sort", "name")
     sort = sort if sort in SORTS else "name"
     down = request.GET.get("down") == "1"
     page_number = int(number) if (number := request.GET.get("page", "1")).isdecimal() and len(number) < 6 else 1
-    pages = max(1, -(-len(rows) // PAGE_ROWS))
+    pages = max(1, -(-len(found) // PAGE_ROWS))
     page_number = min(max(1, page_number), pages)
     try:
-        if sort in ("stored", "rate", "written") and len(rows) <= FIGURES_FOR_SORT_MAX:
-            rows = await gateway().with_figures(rows)
-        rows.sort(key=lambda row: _sort_key(row, sort), reverse=down)
-        rows = await gateway().with_figures(rows[(page_number - 1) * PAGE_ROWS : page_number * PAGE_ROWS])
+        if sort in ("stored", "rate", "written") and len(found) <= FIGURES_FOR_SORT_MAX:
+            found = await gateway().topics.with_figures(found)
+        found = sorted(found, key=lambda row: _sort_key(row, sort), reverse=down)
+        rows = await gateway().topics.with_figures(found[(page_number - 1) * PAGE_ROWS : page_number * PAGE_ROWS])
     except GatewayError as exc:
         return gateway_error(request, exc)
     context = {

@@ -87,9 +87,9 @@ async def make_topic(gateway: Gateway) -> Callable[..., Awaitable[str]]:
     """A topic of its own for each test, with messages in it if asked."""
 
     async def make(name: str, *, queues: int = 4, messages: list[Message] | None = None) -> str:
-        await gateway.create_topic(name, queues=queues)
+        await gateway.topics.create(name, queues=queues)
         for message in messages or []:
-            await gateway.send(message)
+            await gateway.messages.send(message)
         return name
 
     return make

@@ -8,8 +8,8 @@ from tests.harness import ServingCluster
 
 
 async def placed(gateway: Gateway, cluster: ServingCluster, group: str, topic: str, offsets: dict[int, int]) -> None:
-    """A group that nobody is in, with a place in the topic."""
-    admin = await gateway.admin()
+    """A group without members, with a place in the topic."""
+    admin = await gateway.calls.admin()
     await admin.groups.create_at(cluster.broker_address, SubscriptionGroupConfig(group_name=group))
     for queue_id, offset in offsets.items():
         await admin.offsets.set_at(cluster.broker_address, group, topic, queue_id, offset)

@@ -24,7 +24,7 @@ async def test_a_topic_lives_and_dies_over_rest(users: dict[str, User], gateway:
     api = await api_for(users["operator"])
     status, made = await api.call("post", "/topics", {"name": "rest-topic", "queues": 2})
     assert (status, made["name"], made["write_queues"], made["perm"]) == (201, "rest-topic", 2, "read, write")
-    await gateway.send(Message("rest-topic", b"x"))
+    await gateway.messages.send(Message("rest-topic", b"x"))
     status, seen = await api.call("get", "/topics/rest-topic")
     assert (status, seen["stored_messages"], len(seen["queues"])) == (200, 1, 2)
     status, listed = await api.call("get", "/topics?q=rest-topic")

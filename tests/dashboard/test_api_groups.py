@@ -54,7 +54,7 @@ async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
     make_topic: Topic,
 ) -> None:
     topic = await group_with_lag(gateway, cluster, make_topic, "rest-reset")
-    api, admin = await api_for(users["operator"]), await gateway.admin()
+    api, admin = await api_for(users["operator"]), await gateway.calls.admin()
     body: dict[str, Any] = {"topic": topic, "to": "end"}
     status, planned = await api.call("post", "/groups/rest-reset/reset", body | {"dry_run": True})
     assert (status, planned["is_done"], planned["skipped"], planned["repeated"]) == (200, False, 3, 0)
@@ -86,7 +86,7 @@ async def test_a_reset_that_can_not_be_is_named_by_field(
     cluster: ServingCluster,
     make_topic: Topic,
 ) -> None:
-    if not any(row.name == "rest-field-topic" for row in (await gateway.topics()).rows):
+    if not any(row.name == "rest-field-topic" for row in (await gateway.topics.list()).rows):
         await group_with_lag(gateway, cluster, make_topic, "rest-field")
     given = body if field == "topic" else {"topic": "rest-field-topic"} | body
     status, answer = await (await api_for(users["operator"])).call("post", "/groups/rest-field/reset", given)
@@ -107,7 +107,7 @@ async def test_reading_moves_nothing(
 
 
 async def test_settings_take_a_token_of_their_scope_and_an_administrator(users: Users, gateway: Gateway) -> None:
-    broker = (await gateway.cluster()).brokers[0].name
+    broker = (await gateway.brokers.list()).brokers[0].name
     for user, scope in (("admin", "read"), ("admin", "write"), ("operator", "config"), ("reader", "config")):
         api = await api_for(users[user], scope)
         assert (await api.call("get", f"/brokers/{broker}/config"))[0] == 403, (user, scope)

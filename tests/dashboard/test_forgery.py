@@ -47,8 +47,8 @@ async def test_looking_at_every_address_changes_nothing(log_in: Client, gateway:
 
 async def state_of(gateway: Gateway) -> tuple[Any, ...]:
     """Every row that says something, and the cluster's topics and groups."""
-    topics = sorted(row.name for row in (await gateway.topics()).rows)
-    groups = sorted((await gateway.group_names())[0])
+    topics = sorted(row.name for row in (await gateway.topics.list()).rows)
+    groups = sorted((await gateway.groups.settings())[0])
     return await rows(), topics, groups
 
 

@@ -62,7 +62,7 @@ async def test_a_message_is_text_in_list_row_and_detail(log_in: Client, make_top
     texts = [HARMLESS, '{"harmless": 1}', *PAYLOADS]
     await make_topic("inert", queues=1, messages=[nasty_message("inert", text) for text in texts])
     client = await log_in("reader")
-    page = await gateway.newest_messages(await gateway.topic("inert"), limit=len(texts))
+    page = await gateway.messages.newest(await gateway.topics.get("inert"), limit=len(texts))
     of_text = {message.body.decode(): message for message in page.messages}
     assert len(of_text) == len(texts)
     kinds: dict[str, set[str]] = {}

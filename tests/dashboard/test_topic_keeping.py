@@ -113,9 +113,9 @@ async def test_a_message_waits_for_its_time(
     async with asyncio.timeout(30):
         while cluster.broker.timer.pending != before + 1:
             await asyncio.sleep(0.02)
-    assert (await gateway.topic(topic)).stored == 0
+    assert (await gateway.topics.get(topic)).stored == 0
     now = await client.post(f"/topic/{topic}/send", {"body": "y", "delay_level": "0"}, headers={"hx-request": "true"})
-    assert "Stored in" in now.content.decode() and (await gateway.topic(topic)).stored == 1
+    assert "Stored in" in now.content.decode() and (await gateway.topics.get(topic)).stored == 1
 
 
 def test_the_form_makes_what_a_message_takes() -> None:

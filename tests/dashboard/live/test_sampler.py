@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard.cluster import units
+from dashboard.cluster.brokers import BrokerCalls
 from dashboard.cluster.errors import BrokerUnreachable
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
@@ -126,19 +127,19 @@ def test_when_the_disk_will_be_full_is_said_or_known_not_to_be_known() -> None:
 
 
 async def test_the_rate_of_a_real_broker_is_seen(gateway: Gateway, transactional_db: None) -> None:
-    await gateway.create_topic("sampled", queues=1)
+    await gateway.topics.create("sampled", queues=1)
     sampler = Sampler(gateway, keep=Board())
     await sampler.sample()
     for _ in range(20):
-        await gateway.send(Message("sampled", b"x"))
+        await gateway.messages.send(Message("sampled", b"x"))
     await asyncio.sleep(0.2)
     seen = await sampler.sample()
     in_rate, at, why = seen.known_sum("in_rate")
     assert in_rate is not None and in_rate > 0 and at is not None and why is None
 
 
-class DyingGateway(Gateway):
-    """A real gateway whose broker can be made silent."""
+class DyingBrokers(BrokerCalls):
+    """The calls of a real gateway; its broker can be made silent."""
 
     is_silent = False
 
@@ -149,12 +150,13 @@ class DyingGateway(Gateway):
 
 
 async def test_a_silent_brokers_values_grow_old_and_are_never_zero(cluster, transactional_db: None) -> None:  # type: ignore[no-untyped-def]
-    gateway = DyingGateway(cluster.namesrv_address)
+    gateway = Gateway(cluster.namesrv_address)
+    gateway.brokers = brokers = DyingBrokers(gateway.calls)
     board = Board()
     sampler = Sampler(gateway, keep=board)
     await sampler.sample()
     before = await sampler.sample()
-    gateway.is_silent = True
+    brokers.is_silent = True
     after = await sampler.sample()
     await gateway.close()
     [state] = after.brokers
@@ -198,8 +200,8 @@ async def test_a_minute_is_kept_as_one_row_and_old_rows_go(gateway: Gateway, tra
 
 
 async def test_it_runs_until_cancelled_and_counts_what_is_stored(gateway: Gateway, transactional_db: None) -> None:
-    await gateway.create_topic("counted", queues=1)
-    await gateway.send(Message("counted", b"x"))
+    await gateway.topics.create("counted", queues=1)
+    await gateway.messages.send(Message("counted", b"x"))
     board = Board()
     running = asyncio.create_task(Sampler(gateway, keep=board).run())
     async with asyncio.timeout(60):

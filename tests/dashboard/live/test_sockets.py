@@ -100,7 +100,7 @@ async def test_a_message_that_arrives_is_pushed_as_a_row(log_in: Client, make_to
         await socket.send_to(json.dumps({"subscribe": ["topic:pushed"]}))
         start = await frame_of(socket, "topic:pushed", "rows")
         assert start["all"] and "before" in start["rows"][0]
-        await gateway.send(Message("pushed", b"<b>after</b>"))
+        await gateway.messages.send(Message("pushed", b"<b>after</b>"))
         await topic_tail.look(gateway, "pushed")
         frame = await frame_of(socket, "topic:pushed", "rows")
         [row] = frame["rows"]
@@ -114,7 +114,7 @@ async def test_a_flood_is_sampled_and_counted(log_in: Client, make_topic: Topic,
         await socket.send_to(json.dumps({"subscribe": ["topic:flood"]}))
         await frame_of(socket, "topic:flood")
         for number in range(60):
-            await gateway.send(Message("flood", str(number).encode()))
+            await gateway.messages.send(Message("flood", str(number).encode()))
         await topic_tail.look(gateway, "flood")
         frame = await frame_of(socket, "topic:flood", "rows")
         assert len(frame["rows"]) == 25 and frame["more"] == 35

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from dashboard.cluster.brokers import BrokerCalls
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.live.sampler import Sampler, read_facts
@@ -145,13 +146,13 @@ async def test_the_overview_shows_every_lane_and_the_services_of_a_real_broker(
 async def test_names_of_groups_in_a_problem_are_text(
     log_in: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real: Callable[..., object] = Gateway.runtime_info
+    real: Callable[..., object] = BrokerCalls.runtime_info
 
-    async def with_a_nasty_group(self: Gateway, broker: BrokerRef, **options: float) -> dict[str, str]:
+    async def with_a_nasty_group(self: BrokerCalls, broker: BrokerRef, **options: float) -> dict[str, str]:
         info: dict[str, str] = await real(self, broker, **options)  # type: ignore[misc]
         return info | {"suspendedGroups": "1", "suspendedGroupNames": NASTY, "settingsIgnored": NASTY}
 
-    monkeypatch.setattr(Gateway, "runtime_info", with_a_nasty_group)
+    monkeypatch.setattr(BrokerCalls, "runtime_info", with_a_nasty_group)
     await Sampler(gateway).sample()
     page = (await (await log_in("reader")).get("/")).content.decode()
     assert NASTY not in page and "&lt;script&gt;" in page

@@ -100,11 +100,11 @@ async def test_a_member_its_queues_and_what_it_wants_are_shown(
     async with consuming(cluster, "g-members", topic, "a || b", instance_name="one"):
 
         async def is_holding() -> bool:
-            return any(queue.owner for queue in (await gateway.group("g-members")).queues if queue.topic == topic)
+            return any(queue.owner for queue in (await gateway.groups.get("g-members")).queues if queue.topic == topic)
 
         await waited_for(is_holding)
         page = (await (await log_in("reader")).get("/group/g-members")).content.decode()
-        [member] = (await gateway.group("g-members")).clients
+        [member] = (await gateway.groups.get("g-members")).clients
         assert member.client_id in page and member.address in page
         assert "a || b" in page and "disagrees" not in page
 
@@ -119,7 +119,7 @@ async def test_members_that_disagree_are_flagged_on_every_page(
     ):
 
         async def is_seen() -> bool:
-            return len((await gateway.group("g-disagree")).parties) == 2
+            return len((await gateway.groups.get("g-disagree")).parties) == 2
 
         await waited_for(is_seen)
         client = await log_in("reader")
@@ -132,7 +132,7 @@ async def test_members_that_disagree_are_flagged_on_every_page(
 
 async def test_a_group_that_gets_nothing_says_so(log_in: Client, gateway: Gateway, cluster: ServingCluster) -> None:
     config = SubscriptionGroupConfig(group_name="g-off", consume_enable=False)
-    await (await gateway.admin()).groups.create_at(cluster.broker_address, config)
+    await (await gateway.calls.admin()).groups.create_at(cluster.broker_address, config)
     client = await log_in("reader")
     assert "held back" in (await client.get("/groups?q=g-off")).content.decode()
     assert "The group gets nothing" in (await client.get("/group/g-off")).content.decode()
@@ -174,7 +174,7 @@ async def test_a_preview_says_what_is_skipped_and_changes_nothing(
     assert "3 messages" in page and "Type <b" in page
     page = (await client.get(f"/group/g-preview/reset?topic={topic}&to=begin")).content.decode()
     assert cells(page)[1:5] == ["2", "0", "0", "2"]
-    admin = await gateway.admin()
+    admin = await gateway.calls.admin()
     assert await admin.offsets.get_at(cluster.broker_address, "g-preview", topic, 0) == 2
 
 
@@ -183,7 +183,7 @@ async def test_the_typed_name_moves_it(
 ) -> None:
     topic = await make_topic("reset-do", queues=1, messages=[Message("reset-do", b"x")] * 5)
     await placed(gateway, cluster, "g-move", topic, {0: 4})
-    client, admin = await log_in(Role.OPERATOR), await gateway.admin()
+    client, admin = await log_in(Role.OPERATOR), await gateway.calls.admin()
     form = {"topic": topic, "to": "offset", "offset": "1"}
     wrong = await client.post("/group/g-move/reset", form | {"typed_name": "g-mov"})
     assert wrong.status_code == 422 and "Nothing was changed." in wrong.content.decode()
@@ -228,7 +228,7 @@ async def test_a_running_group_is_told_and_does_not_take_an_offset(
 async def test_where_to_is_checked(
     log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic, query: str, words: str
 ) -> None:
-    if not any(row.name == "reset-odd" for row in (await gateway.topics()).rows):
+    if not any(row.name == "reset-odd" for row in (await gateway.topics.list()).rows):
         await placed(gateway, cluster, "g-odd", await make_topic("reset-odd", queues=1), {0: 0})
     given = query if "topic=" in query else f"topic=reset-odd&{query}"
     response = await (await log_in(Role.OPERATOR)).get(f"/group/g-odd/reset?{given}")
@@ -244,7 +244,7 @@ async def test_names_that_clients_made_up_are_text(
     async with consuming(cluster, "g-nasty", topic, "a", instance_name=nasty):
 
         async def is_in() -> bool:
-            return bool((await gateway.group("g-nasty")).clients)
+            return bool((await gateway.groups.get("g-nasty")).clients)
 
         await waited_for(is_in)
         page = (await (await log_in("reader")).get("/group/g-nasty")).content.decode()

@@ -123,7 +123,7 @@ async def test_a_topic_is_created_by_its_form(log_in: Client, gateway: Gateway) 
     form = {"name": "made-by-form", "queues": "3", "perm": "read-write"}
     answer = await client.post("/topics/create", form)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/topic/made-by-form")
-    detail = await gateway.topic("made-by-form")
+    detail = await gateway.topics.get("made-by-form")
     assert (detail.first_settings.write_queues, detail.first_settings.perm) == (3, 6)
     assert "Topic made-by-form created." in await page_of(client, "/topic/made-by-form")
     twice = await client.post("/topics/create", form, headers=HTMX)
@@ -152,7 +152,7 @@ async def test_a_form_that_is_wrong_says_what(
     answer = await (await log_in("operator")).post("/topics/create", form, headers=HTMX)
     assert answer.status_code == 422
     assert complaint in answer.content.decode()
-    assert "wrong-form" not in {row.name for row in (await gateway.topics()).rows}
+    assert "wrong-form" not in {row.name for row in (await gateway.topics.list()).rows}
 
 
 async def test_settings_change_on_the_broker(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
@@ -161,7 +161,7 @@ async def test_settings_change_on_the_broker(log_in: Client, make_topic: Topic, 
     assert 'value="4"' in await page_of(client, "/topic/to-change/settings")
     answer = await client.post("/topic/to-change/settings", {"queues": "6", "perm": "read"})
     assert answer.status_code == 302
-    now = (await gateway.topic("to-change")).first_settings
+    now = (await gateway.topics.get("to-change")).first_settings
     assert (now.read_queues, now.write_queues, now.perm) == (6, 6, 4)
 
 
@@ -170,16 +170,16 @@ async def test_a_topic_goes_only_after_its_name_was_typed(log_in: Client, make_t
     client = await log_in("operator")
     assert "2 stored messages" in await page_of(client, "/topic/to-delete/delete")
     assert (await client.post("/topic/to-delete/delete", {"typed_name": "to-delet"})).status_code == 422
-    assert "to-delete" in {row.name for row in (await gateway.topics()).rows}
+    assert "to-delete" in {row.name for row in (await gateway.topics.list()).rows}
     assert (await client.post("/topic/to-delete/delete", {"typed_name": "to-delete"})).status_code == 302
-    assert "to-delete" not in {row.name for row in (await gateway.topics()).rows}
+    assert "to-delete" not in {row.name for row in (await gateway.topics.list()).rows}
     assert (await client.get("/topic/to-delete")).status_code == 404
 
 
 async def test_the_clusters_own_topics_can_not_be_deleted(log_in: Client, gateway: Gateway) -> None:
     answer = await (await log_in()).post("/topic/TBW102/delete", {"typed_name": "TBW102"})
     assert answer.status_code == 409
-    assert "TBW102" in {row.name for row in (await gateway.topics()).rows}
+    assert "TBW102" in {row.name for row in (await gateway.topics.list()).rows}
 
 
 async def test_queues_and_groups_of_a_topic(log_in: Client, make_topic: Topic) -> None:
@@ -247,7 +247,7 @@ async def test_a_test_message_is_sent_and_says_where_it_went(
     form = {"tag": "paid", "key": "order-1", "properties": "region=eu\r\nshop = 7 ", "body": "first\r\nsecond"}
     answer = await client.post("/topic/to-send/send", form, headers=HTMX)
     assert answer.status_code == 200 and "Stored in" in answer.content.decode()
-    page = await gateway.newest_messages(await gateway.topic("to-send"), limit=5)
+    page = await gateway.messages.newest(await gateway.topics.get("to-send"), limit=5)
     [message] = page.messages
     assert (message.body, message.tags, message.keys) == (b"first\nsecond", "paid", ["order-1"])
     assert (message.properties["region"], message.properties["shop"]) == ("eu", "7")
@@ -271,7 +271,7 @@ async def test_a_test_message_that_is_wrong_says_what(
     await make_topic(name)
     answer = await (await log_in("operator")).post(f"/topic/{name}/send", {"body": "x"} | change, headers=HTMX)
     assert answer.status_code == 422 and complaint in answer.content.decode()
-    assert (await gateway.topic(name)).put_total == 0
+    assert (await gateway.topics.get(name)).put_total == 0
 
 
 async def test_an_empty_topic_teaches_with_the_real_address(log_in: Client, make_topic: Topic) -> None:
