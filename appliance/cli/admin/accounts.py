@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from appliance.cli.admin.account_words import (
+from appliance.cli.admin.account_brokers import Masters, add_where, known_at, known_everywhere, masters_of
+from appliance.cli.admin.account_format import (
     COLUMNS,
     cells,
     parse_default,
@@ -15,7 +16,6 @@ from appliance.cli.admin.account_words import (
     parse_word,
     secret_for,
 )
-from appliance.cli.admin.accounts_at import Masters, add_where, known_at, known_everywhere, masters_of
 from appliance.cli.admin.command import Command, NotThere, Shown, troubles_of
 from appliance.cli.admin.options import speaks_tls
 from appliance.cli.admin.output import facts, table, when

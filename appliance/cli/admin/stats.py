@@ -6,7 +6,7 @@ import argparse
 
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.output import table
-from appliance.cli.admin.topic_words import kind_of
+from appliance.cli.admin.topic_format import kind_of
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.results import TopicTraffic

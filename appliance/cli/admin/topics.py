@@ -8,7 +8,7 @@ from typing import Any
 from appliance.cli.admin.command import Command, Shown, add_cluster, positive
 from appliance.cli.admin.output import Cell, ago, facts, table
 from appliance.cli.admin.stats import STATS
-from appliance.cli.admin.topic_words import (
+from appliance.cli.admin.topic_format import (
     PERMS,
     attributes_text,
     kind_of,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from appliance.cli.admin.account_words import parse_word
-from appliance.cli.admin.accounts_at import add_where, known_at, known_everywhere, masters_of
+from appliance.cli.admin.account_brokers import add_where, known_at, known_everywhere, masters_of
+from appliance.cli.admin.account_format import parse_word
 from appliance.cli.admin.command import Command, NotThere, Shown, troubles_of
 from appliance.cli.admin.output import table
 from gantrymq.client.admin.accounts import AccountList
