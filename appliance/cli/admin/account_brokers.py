@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from appliance.cli.admin.cluster import choose_brokers
-from appliance.cli.admin.command import NotThere, add_cluster
+from appliance.cli.admin.failures import NotThere
+from appliance.cli.admin.options import add_cluster
 from gantrymq.client.admin.accounts import AccountList
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient

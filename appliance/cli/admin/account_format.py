@@ -69,7 +69,7 @@ def parse_secret_source(text: str) -> str:
 def secret_for(access_key: str, source: str | None, *, is_new: bool) -> tuple[str | None, bool]:
     """The secret that an account is to have, and whether it was made up; None: it keeps the one it has.
 
-    Raises ConfigError when nobody can be asked, or the secret is too short.
+    Raises ConfigError when no person can answer, or the secret is too short.
     """
     if len(access_key) < KEY_CHARS_MIN and is_new:
         raise ConfigError(f"access key {access_key}: use {KEY_CHARS_MIN} characters or more, such as shop-app")

@@ -16,7 +16,8 @@ from appliance.cli.admin.account_format import (
     parse_word,
     secret_for,
 )
-from appliance.cli.admin.command import Command, NotThere, Shown, troubles_of
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.options import speaks_tls
 from appliance.cli.admin.output import facts, table, when
 from appliance.cli.admin.white_list import WHITE_LIST
@@ -140,7 +141,7 @@ async def set_account(admin: AdminClient, arguments: argparse.Namespace) -> Show
     troubles: list[str] = []
     try:
         done = await admin.accounts.set({name: after for name, (_, after) in plan.items()}, masters, secret_key=secret)
-    except PartlyDone as exc:  # some brokers have the secret now: whoever asked for it must see it
+    except PartlyDone as exc:  # some brokers have the secret now: it must be shown
         if not exc.done:
             raise
         done, troubles = exc.done, troubles_of(exc.failures)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from appliance.cli.admin.command import Command, NotThere, Shown, troubles_of
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.output import ago, duration, facts, table, when
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from appliance.cli.admin.command import Command, NotThere, Shown, add_cluster, parse_pair, troubles_of
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.failures import NotThere, troubles_of
+from appliance.cli.admin.options import add_cluster, parse_pair
 from appliance.cli.admin.output import Cell, ago, facts, table
 from appliance.cli.parser import did_you_mean
 from gantrymq.client.admin.calls import ask_each

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from appliance.cli.admin.command import Command, NotThere, Shown, add_cluster, positive, troubles_of
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.failures import NotThere, troubles_of
+from appliance.cli.admin.options import add_cluster, positive
 from appliance.cli.admin.output import Cell, ago, duration, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient

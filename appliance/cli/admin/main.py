@@ -25,7 +25,8 @@ import importlib
 import logging
 import sys
 
-from appliance.cli.admin.command import Command, Failed, NotThere, Shown, add_command, ask_first, sentence
+from appliance.cli.admin.command import Command, Shown, add_command, ask_first, sentence
+from appliance.cli.admin.failures import NotThere, explain_failure
 from appliance.cli.admin.options import add_common, open_admin, tls_hint, with_defaults
 from appliance.cli.admin.output import print_document, print_lines
 from appliance.cli.parser import CommandParser
@@ -147,7 +148,7 @@ async def _check_cluster(admin: AdminClient, cluster: str | None) -> None:
 
 
 def _fail(failure: Exception, arguments: argparse.Namespace) -> int:
-    text = Failed.explain(failure, getattr(arguments, "namesrv", "")) + tls_hint(failure, arguments)
+    text = explain_failure(failure, getattr(arguments, "namesrv", "")) + tls_hint(failure, arguments)
     if getattr(arguments, "json", False):
         print_document({"error": text})
     print(f"gantry admin: {text}", file=sys.stderr)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from appliance.cli.admin.cluster import choose_brokers
-from appliance.cli.admin.command import Command, NotThere, Shown
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.output import table
 from gantrymq.client.admin.client import AdminClient
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from appliance.cli.admin.command import Command, NotThere, Shown, not_negative, parse_time
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.failures import NotThere
+from appliance.cli.admin.options import not_negative, parse_time
 from appliance.cli.admin.output import table
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.offsets import TO_END

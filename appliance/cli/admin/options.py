@@ -1,5 +1,5 @@
-"""Options that every command of `gantry admin` takes, before the noun, before the verb or after it: which cluster, as
-whom, how to print."""
+"""Options of `gantry admin`: those that every command takes, before the noun, before the verb or after it (which
+cluster, as whom, how to print), and values that several commands read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import argparse
 import math
 import os
 import re
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ NAMESRV_VARIABLES = ("GANTRY_NAMESRV", "NAMESRV_ADDR")
 DEFAULT_TIMEOUT_S = 5.0
 HUNG_UP = re.compile(r"closed|reset|pipe", re.IGNORECASE)
 ADDRESS = re.compile(r"\S+:\d{1,5}")
+AGO = re.compile(r"(\d+)\s*(s|m|min|h|d)")
+SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def add_common(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
@@ -116,3 +120,56 @@ def tls_hint(failure: Exception, arguments: argparse.Namespace) -> str:
 
 def speaks_tls(arguments: argparse.Namespace) -> bool:
     return bool(arguments.tls or arguments.tls_trust or arguments.tls_cert)
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since the epoch: "2026-11-21 10:00", "10:30" (today), "2h" (so long ago), "now", or milliseconds.
+
+    -1 for "end" ("last", "latest"), 0 for "begin" ("first", "earliest"). ArgumentTypeError tells the forms.
+    """
+    word = text.strip().lower()
+    if word in ("end", "last", "latest", "max"):
+        return -1
+    if word in ("begin", "first", "earliest", "min"):
+        return 0
+    now = time.time()
+    if word == "now":
+        return int(now * 1000)
+    if (ago := AGO.fullmatch(word.removesuffix("ago").strip().removeprefix("-"))) is not None:
+        return int((now - int(ago[1]) * SECONDS[ago[2]]) * 1000)
+    if word.isdecimal() and len(word) >= 11:
+        return int(word)
+    try:
+        if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", word):
+            return int(datetime.fromisoformat(f"{datetime.now():%Y-%m-%d} {word.zfill(5)}").timestamp() * 1000)
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: use 2026-11-21T10:00, 10:30, 2h (so long ago), begin, end, or milliseconds"
+        ) from None
+
+
+def parse_pair(text: str, *, example: str = "colour=blue") -> tuple[str, str]:
+    """NAME=VALUE."""
+    name, separator, value = text.partition("=")
+    if not separator or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as {example}")
+    return name.strip(), value.strip()
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on, such as 4")
+    return int(text)
+
+
+def not_negative(text: str) -> int:
+    """A whole number from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on, such as 0")
+    return int(text)
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-c", "--cluster", metavar="NAME", help="only this cluster")

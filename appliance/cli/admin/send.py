@@ -8,7 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from appliance.cli.admin.command import Command, NotThere, Shown, not_negative, parse_pair, parse_time
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.failures import NotThere
+from appliance.cli.admin.options import not_negative, parse_pair, parse_time
 from appliance.cli.admin.output import facts, message_lines, when
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError
@@ -115,8 +117,8 @@ def _message(arguments: argparse.Namespace) -> Message:
     """The message that the command describes. Raises ConfigError."""
     if (arguments.body is None) == (arguments.file is None):
         raise ConfigError("give the body as TEXT, or --file FILE (- is standard input)")
-    wishes = (arguments.delay_level, arguments.delay_seconds, arguments.deliver_at)
-    if sum(wish is not None for wish in wishes) > 1:
+    given = (arguments.delay_level, arguments.delay_seconds, arguments.deliver_at)
+    if sum(each is not None for each in given) > 1:
         raise ConfigError("give one of --delay-level, --delay-seconds and --deliver-at")
     return Message(
         arguments.topic,

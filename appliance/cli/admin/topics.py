@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from appliance.cli.admin.command import Command, Shown, add_cluster, positive
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.options import add_cluster, positive
 from appliance.cli.admin.output import Cell, ago, facts, table
 from appliance.cli.admin.stats import STATS
 from appliance.cli.admin.topic_format import (

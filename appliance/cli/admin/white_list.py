@@ -6,7 +6,8 @@ import argparse
 
 from appliance.cli.admin.account_brokers import add_where, known_at, known_everywhere, masters_of
 from appliance.cli.admin.account_format import parse_word
-from appliance.cli.admin.command import Command, NotThere, Shown, troubles_of
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.output import table
 from gantrymq.client.admin.accounts import AccountList
 from gantrymq.client.admin.client import AdminClient
