@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gantrymq.client.admin.client import AdminClient
     from gantrymq.client.blocking.clients import SyncProducer, SyncPullConsumer, SyncPushConsumer
     from gantrymq.client.blocking.transaction import SyncTransactionProducer
+    from gantrymq.client.consume.options import FlowLimits
     from gantrymq.client.consume.pull_consumer import PullConsumer
-    from gantrymq.client.consume.pull_loop import FlowLimits
     from gantrymq.client.consume.push_consumer import PushConsumer
     from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
     from gantrymq.client.produce.producer import Producer
@@ -70,7 +70,7 @@ _HOMES = {
     "ConsumeFrom": "gantrymq.client.consume.subscription",
     "ConsumeResult": "gantrymq.client.results",
     "Credentials": "gantrymq.remoting.signature",
-    "FlowLimits": "gantrymq.client.consume.pull_loop",
+    "FlowLimits": "gantrymq.client.consume.options",
     "Message": "gantrymq.message.model",
     "MessageExt": "gantrymq.message.model",
     "MessageModel": "gantrymq.client.consume.subscription",

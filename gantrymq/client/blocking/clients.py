@@ -12,10 +12,14 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
+from gantrymq.client.connection.lifecycle import Client
+from gantrymq.client.consume.listener_calls import Listener
+from gantrymq.client.consume.options import PullConsumerKeywords, PushConsumerKeywords
 from gantrymq.client.consume.pull_consumer import POLL_S, PullConsumer
 from gantrymq.client.consume.push_consumer import PushConsumer
+from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.produce.sender import QueueSelector
 from gantrymq.client.results import SendResult
@@ -76,12 +80,13 @@ class _LoopThread:
 _shared_loop = _LoopThread()
 
 
-class _Blocking:
-    """What both blocking clients are: an async client, started and closed through the shared loop."""
+class BlockingClient:
+    """An async client, started and closed through the shared loop."""
 
-    _client: Producer | PushConsumer | PullConsumer
+    _client: Client
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._is_open = False
 
     @property
@@ -131,14 +136,15 @@ async def _on_loop(act: Callable[[], None]) -> None:
     act()
 
 
-class SyncProducer(_Blocking):
+class SyncProducer(BlockingClient):
     """Producer for threads; takes the same arguments. May be shared by threads."""
 
     _client: Producer
 
-    def __init__(self, name_servers: str | Sequence[str], **options: Any) -> None:
-        super().__init__()
-        self._client = Producer(name_servers, **options)
+    def __init__(
+        self, name_servers: str | Sequence[str], *, group: str = DEFAULT_GROUP, **keywords: Unpack[ProducerKeywords]
+    ) -> None:
+        super().__init__(Producer(name_servers, group=group, **keywords))
 
     def send(
         self,
@@ -192,14 +198,20 @@ class SyncProducer(_Blocking):
         return self._run(self._client.queues(topic))
 
 
-class SyncPushConsumer(_Blocking):
+class SyncPushConsumer(BlockingClient):
     """PushConsumer for threads; takes the same arguments, with a plain function as listener."""
 
     _client: PushConsumer
 
-    def __init__(self, name_servers: str | Sequence[str], **options: Any) -> None:
-        super().__init__()
-        self._client = PushConsumer(name_servers, **options)
+    def __init__(
+        self,
+        name_servers: str | Sequence[str],
+        *,
+        group: str,
+        listener: Listener,
+        **keywords: Unpack[PushConsumerKeywords],
+    ) -> None:
+        super().__init__(PushConsumer(name_servers, group=group, listener=listener, **keywords))
 
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """See PushConsumer.subscribe."""
@@ -221,14 +233,15 @@ class SyncPushConsumer(_Blocking):
         return self._client.assigned_queues
 
 
-class SyncPullConsumer(_Blocking):
+class SyncPullConsumer(BlockingClient):
     """PullConsumer for threads; takes the same arguments. Used by one thread at a time."""
 
     _client: PullConsumer
 
-    def __init__(self, name_servers: str | Sequence[str], **options: Any) -> None:
-        super().__init__()
-        self._client = PullConsumer(name_servers, **options)
+    def __init__(
+        self, name_servers: str | Sequence[str], *, group: str, **keywords: Unpack[PullConsumerKeywords]
+    ) -> None:
+        super().__init__(PullConsumer(name_servers, group=group, **keywords))
 
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """See PullConsumer.subscribe."""

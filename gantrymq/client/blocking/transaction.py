@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from gantrymq.client.blocking.clients import SyncProducer
+from gantrymq.client.blocking.clients import BlockingClient, SyncProducer
+from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.transaction import (
     TransactionListener,
     TransactionProducer,
@@ -28,11 +29,22 @@ class SyncTransactionProducer(SyncProducer):
 
     _client: TransactionProducer
 
-    def __init__(self, name_servers: str | Sequence[str], *, listener: TransactionListener, **options: Any) -> None:
+    def __init__(
+        self,
+        name_servers: str | Sequence[str],
+        *,
+        listener: TransactionListener,
+        group: str,
+        topics: Sequence[str] = (),
+        threads: int = 8,
+        **keywords: Unpack[ProducerKeywords],
+    ) -> None:
         if inspect.iscoroutinefunction(listener.execute):
             raise ConfigError("SyncTransactionProducer calls plain methods: for an async one use TransactionProducer")
-        super(SyncProducer, self).__init__()  # not SyncProducer's own: it would make a plain Producer
-        self._client = TransactionProducer(name_servers, listener=listener, **options)
+        client = TransactionProducer(
+            name_servers, listener=listener, group=group, topics=topics, threads=threads, **keywords
+        )
+        BlockingClient.__init__(self, client)  # SyncProducer's own would make a plain Producer
         self._listener = listener
 
     def send_in_transaction(

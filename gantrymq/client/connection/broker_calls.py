@@ -13,7 +13,7 @@ from gantrymq.client.connection.send_codec import Outgoing, send_request, send_r
 from gantrymq.client.results import PullResult, PullStatus, SendResult
 from gantrymq.errors import ProtocolError, ResponseError
 from gantrymq.message.model import MessageExt
-from gantrymq.remoting.bodies import ConsumerIdList, HeartbeatData, SubscriptionData
+from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerIdList, HeartbeatData, SubscriptionData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -81,7 +81,7 @@ class BrokerCalls:
         return None if answer.code == ResponseCode.QUERY_NOT_FOUND else int_field(answer, "offset", address)
 
     async def update_consumer_offset(self, address: str, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Say that the group consumed everything before `offset`."""
+        """Tell the broker that the group consumed everything before `offset`."""
         ext_fields = {"consumerGroup": group, "topic": topic, "queueId": str(queue_id), "commitOffset": str(offset)}
         await self.call(address, RequestCode.UPDATE_CONSUMER_OFFSET, ext_fields)
 
@@ -90,14 +90,14 @@ class BrokerCalls:
     async def heartbeat(self, address: str, heartbeat: HeartbeatData) -> str | None:
         """Register this connection's producers and consumers, or keep them registered.
 
-        Returns what the broker has to say about their groups, None when all is well.
+        Returns the broker's remark about their groups, None when there is none.
         """
         return (await self.call(address, RequestCode.HEART_BEAT, None, heartbeat.to_json())).remark or None
 
     async def unregister(
         self, address: str, client_id: str, *, producer_group: str | None = None, consumer_group: str | None = None
     ) -> None:
-        """Leave the groups at once instead of by silence."""
+        """Leave the groups at once; otherwise the broker would wait for the end of the heartbeats."""
         ext_fields = {"clientID": client_id}
         if producer_group is not None:
             ext_fields["producerGroup"] = producer_group
@@ -126,6 +126,13 @@ class BrokerCalls:
         request = send_request(outgoing, group, queue_id)
         answer = await self.remoting.invoke(address, request, timeout_s=timeout_s or self.timeout_s)
         return send_result(answer, outgoing, broker_name, address)
+
+    async def check_subscription(
+        self, address: str, client_id: str, group: str, subscription: SubscriptionData
+    ) -> None:
+        """Have the broker compile an SQL condition. ResponseError when it refuses it."""
+        body = CheckClientRequestBody(client_id, group, subscription).to_json()
+        await self.call(address, RequestCode.CHECK_CLIENT_CONFIG, None, body)
 
     async def send_back(
         self,
@@ -168,7 +175,7 @@ class BrokerCalls:
         timeout_s: float = 30.0,
     ) -> PullResult:
         """Read from a queue. suspend_s: how long the broker may wait for a message; subscription: instead of the one in
-        the group's heartbeat; commit_offset: the group's progress, told on the way."""
+        the group's heartbeat; commit_offset: the group's progress, for the broker to keep."""
         sys_flag = (
             (PULL_COMMIT_OFFSET if commit_offset is not None else 0)
             | (PULL_SUSPEND if suspend_s else 0)
@@ -190,17 +197,22 @@ class BrokerCalls:
             ext_fields["subscription"] = subscription
         request = RemotingCommand.request(RequestCode.PULL_MESSAGE, ext_fields)
         answer = await self.remoting.invoke(address, request, timeout_s=timeout_s)
-        status = _PULL_STATUSES.get(answer.code)
-        if status is None:
-            raise ResponseError(answer.code, answer.remark, address=address)
-        return PullResult(
-            status,
-            read_messages(answer.body, broker_name) if status is PullStatus.FOUND else [],
-            int_field(answer, "nextBeginOffset", address),
-            int_field(answer, "minOffset", address),
-            int_field(answer, "maxOffset", address),
-            int_field(answer, "suggestWhichBrokerId", address),
-        )
+        return pull_result(answer, broker_name, address)
+
+
+def pull_result(answer: RemotingCommand, broker_name: str, address: str) -> PullResult:
+    """The outcome of a pull. ResponseError when the broker refused it."""
+    status = _PULL_STATUSES.get(answer.code)
+    if status is None:
+        raise ResponseError(answer.code, answer.remark, address=address)
+    return PullResult(
+        status,
+        read_messages(answer.body, broker_name) if status is PullStatus.FOUND else [],
+        int_field(answer, "nextBeginOffset", address),
+        int_field(answer, "minOffset", address),
+        int_field(answer, "maxOffset", address),
+        int_field(answer, "suggestWhichBrokerId", address),
+    )
 
 
 def int_field(answer: RemotingCommand, name: str, address: str) -> int:

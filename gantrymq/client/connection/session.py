@@ -1,8 +1,7 @@
-"""ClientSession: what a running producer or consumer is made of, apart from its purpose.
+"""ClientSession: the connections, routes and heartbeats of one producer or consumer.
 
 One remoting client, the routes, the heartbeat to every broker that matters, and the tasks that keep them fresh. A
-session belongs to one producer or consumer and has a client id of its own, as each has a connection of its own to each
-broker.
+session belongs to one producer or consumer and has its own client id and its own connection to each broker.
 """
 
 from __future__ import annotations
@@ -12,41 +11,27 @@ import logging
 import os
 import secrets
 import socket
-import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypedDict, Unpack
+from collections.abc import Callable, Mapping
 
 from gantrymq.client.connection.background import Background, every
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.name_servers import NameServers
+from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import REFRESH_S, Routes
 from gantrymq.errors import ClientClosed, GantryError
 from gantrymq.message.ids import local_address
 from gantrymq.remoting.bodies import HeartbeatData
 from gantrymq.remoting.client import RemotingClient, RequestHandler
-from gantrymq.remoting.command import JSON
-from gantrymq.remoting.signature import Credentials
-from gantrymq.remoting.tls import TlsConfig
 
 logger = logging.getLogger(__name__)
 
-
-class ConnectionOptions(TypedDict, total=False):
-    """How a client connects. `instance_name`: the client id's second half, when it must stay the same over restarts."""
-
-    instance_name: str | None
-    credentials: Credentials | None
-    tls: ssl.SSLContext | TlsConfig | None
-    serialize_type: int
-
-
-REMARK_REPEAT_S = 600.0
+REMARK_REPEAT_S = 600.0  # between two log lines of the same remark
 HEARTBEAT_S = 30.0  # RocketMQ: heartbeatBrokerInterval; brokers forget a client after 120 s of silence
 
 
 def local_ip() -> str:
-    """The address this host would use to leave itself."""
+    """The address from which this host reaches others."""
     packed = local_address()
     return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
 
@@ -56,25 +41,20 @@ class ClientSession:
 
     def __init__(
         self,
-        name_servers: str | Sequence[str],
+        options: ClientOptions,
         *,
         heartbeat: Callable[[str], HeartbeatData],
         heartbeat_slaves: bool = False,
-        request_handlers: Mapping[int, RequestHandler] | None = None,
-        timeout_s: float = 3.0,
-        **options: Unpack[ConnectionOptions],
     ) -> None:
-        instance_name = options.get("instance_name")
-        self.client_id = f"{local_ip()}@{instance_name or f'{os.getpid()}#{secrets.token_hex(6)}'}"
+        """heartbeat: makes the heartbeat of a client id. heartbeat_slaves: send it to slaves as well: one consumes
+        from them, but sends to masters only."""
+        self.client_id = f"{local_ip()}@{options.instance_name or f'{os.getpid()}#{secrets.token_hex(6)}'}"
         self.remoting = RemotingClient(
-            request_handlers=request_handlers,
-            credentials=options.get("credentials"),
-            tls=options.get("tls"),
-            serialize_type=options.get("serialize_type", JSON),
+            credentials=options.credentials, tls=options.tls, serialize_type=options.serialize_type
         )
-        self.name_servers = NameServers(self.remoting, name_servers, timeout_s=timeout_s)
+        self.name_servers = NameServers(self.remoting, options.name_servers)
         self.routes = Routes(self.name_servers)
-        self.calls = BrokerCalls(self.remoting, timeout_s=timeout_s)
+        self.calls = BrokerCalls(self.remoting)
         self.background = Background()
         self.is_open = False
         self._was_closed = False
@@ -120,17 +100,17 @@ class ClientSession:
         await self.remoting.close()
 
     def meet_brokers(self) -> None:
-        """Greet brokers that became known since the last heartbeat soon, not at the next round."""
+        """Send a heartbeat to brokers that became known since the last one soon, not at the next round."""
         if not self._greeted.issuperset(self._addresses()):
             self._brokers_changed.set()
 
     async def greet_new_brokers(self) -> None:
-        """As meet_brokers, but now: a broker that is to push something must know us before."""
+        """As meet_brokers, but now: a broker can push only to a client that it knows."""
         if not self._greeted.issuperset(self._addresses()):
             await self.send_heartbeats()
 
     async def send_heartbeats(self) -> None:
-        """Tell every broker that matters who is here."""
+        """Register this client at every broker that matters, or keep it registered."""
         addresses = self._addresses()
         heartbeat = self._heartbeat(self.client_id)
         self._greeted.update(addresses)
@@ -146,7 +126,7 @@ class ClientSession:
                 self._note_remark(address, outcome)
 
     def _note_remark(self, address: str, remark: str | None) -> None:
-        """Log what a broker said about our groups; the same again only after REMARK_REPEAT_S."""
+        """Log what a broker said about this client's groups; the same again only after REMARK_REPEAT_S."""
         if remark is None:
             self._remarks.pop(address, None)
             return

@@ -18,10 +18,11 @@ from typing import Any
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.offset_store import OffsetStore
+from gantrymq.client.consume.options import ConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.queue_locks import QueueLocks
-from gantrymq.client.consume.rebalance import AllocateStrategy, share_of
-from gantrymq.client.consume.start_offset import StartAt, start_offset
+from gantrymq.client.consume.rebalance import share_of
+from gantrymq.client.consume.start_offset import start_offset
 from gantrymq.client.consume.subscription import MessageModel
 from gantrymq.errors import ConnectError, GantryError, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageQueue
@@ -43,25 +44,23 @@ def finished(process_queue: ProcessQueue) -> int | None:
 class GroupShare:
     """This client's share of a topic: all of it when broadcasting, else what the strategy makes of the members.
 
-    `not_registered` is called when the brokers don't know us as a member.
+    `not_registered` is called when the brokers don't list this client as a member.
     """
 
     def __init__(
         self,
         session: ClientSession,
-        group: str,
-        model: MessageModel,
-        strategy: AllocateStrategy,
+        options: ConsumerOptions,
         not_registered: Callable[[], None],
     ) -> None:
         self._session = session
-        self._group = group
-        self._model = model
-        self._strategy = strategy
+        self._group = options.group
+        self._model = options.model
+        self._strategy = options.strategy
         self._not_registered = not_registered
 
     async def __call__(self, topic: str) -> list[MessageQueue] | None:
-        """Our queues of the topic, None when that can't be said now."""
+        """This client's queues of the topic, None when that can't be said now."""
         route = await self._session.routes.to_read(topic)
         self._session.meet_brokers()
         if self._model is MessageModel.BROADCASTING:
@@ -72,7 +71,7 @@ class GroupShare:
         try:
             members = await self._session.calls.consumer_ids(random.choice(addresses)[0], self._group)
         except ResponseError:
-            members = []  # the group is unknown to this broker: so are we
+            members = []  # the group is unknown to this broker, and so is this client
         if self._session.client_id not in members:
             self._not_registered()  # which asks for another round
             return None
@@ -89,10 +88,9 @@ class Assignment:
     def __init__(
         self,
         session: ClientSession,
-        group: str,
+        options: ConsumerOptions,
         *,
         share: ShareOf,
-        start_at: StartAt,
         offsets: OffsetStore,
         background: Background,
         keep_pulling: Callable[[ProcessQueue], Coroutine[Any, Any, None]],
@@ -102,9 +100,8 @@ class Assignment:
         self.held: dict[MessageQueue, ProcessQueue] = {}
         self.rebalance_wanted = asyncio.Event()
         self._session = session
-        self._group = group
+        self._options = options
         self._share = share
-        self._start_at = start_at
         self._offsets = offsets
         self._background = background
         self._keep_pulling = keep_pulling
@@ -117,7 +114,7 @@ class Assignment:
         self._is_closed = False
 
     async def rebalance(self, topics: Iterable[str]) -> None:
-        """Take and release queues until those held are our share of every one of the topics."""
+        """Take and release queues until those held are this client's share of each topic."""
         wanted = list(topics)
         is_complete = True
         for topic in wanted:
@@ -126,7 +123,7 @@ class Assignment:
                 if share is not None:
                     is_complete &= await self._hold(topic, share)
             except RouteNotFound:
-                is_complete = False  # nobody has sent to it yet
+                is_complete = False  # no message was sent to it yet
             except GantryError as exc:
                 is_complete = False
                 logger.warning(
@@ -141,7 +138,9 @@ class Assignment:
             self._again_s *= 2  # what is missing for long is looked for at the usual pace
 
     async def restart(self, offsets: dict[MessageQueue, int], *, persist: bool = True) -> None:
-        """Forget what is held of these queues and go on at the given offsets; others' queues are left alone."""
+        """Forget what is held of these queues and go on at the given offsets. Queues that are not held are left alone.
+
+        persist: write the offsets as the group's."""
         async with self._changing:
             if self._is_closed:
                 return
@@ -157,7 +156,8 @@ class Assignment:
                 self._pull_from(queue, offsets[queue], after=former[queue] if self._locks else None)
 
     async def renew_locks(self) -> None:
-        """Keep the locks of an ordered consumer. Queues whose lock was lost are dropped: another may have them."""
+        """Keep the locks of an ordered consumer. Queues whose lock was lost are dropped: another member may have
+        them."""
         assert self._locks is not None
         lost = await self._locks.renew()
         if not lost:
@@ -214,7 +214,7 @@ class Assignment:
                 "queues changed",
                 extra={
                     "event": "queues_changed",
-                    "group": self._group,
+                    "group": self._options.group,
                     "topic": topic,
                     "taken": len(may_take),
                     "released": len(released),
@@ -224,13 +224,13 @@ class Assignment:
         return len(may_take) == len(taken) and all(outcome is None for outcome in outcomes)
 
     async def _lock(self, locks: QueueLocks, queues: list[MessageQueue]) -> list[MessageQueue]:
-        """Those of the queues whose lock we got. One we are just handing over has to be handed over first."""
+        """The queues that could be locked. A queue that is being handed over is not asked for before that is done."""
         wanted = [queue for queue in queues if queue not in self._leaving]
         locked = await locks.lock(wanted) if wanted else set()
         return [queue for queue in wanted if queue in locked]
 
     async def _take(self, queue: MessageQueue) -> None:
-        self._pull_from(queue, await start_offset(self._session, self._offsets, queue, self._start_at))
+        self._pull_from(queue, await start_offset(self._session, self._offsets, queue, self._options))
 
     def _pull_from(self, queue: MessageQueue, offset: int, *, after: ProcessQueue | None = None) -> None:
         process_queue = self.held[queue] = ProcessQueue(queue, offset, after=after)

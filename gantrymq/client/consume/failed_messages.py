@@ -1,7 +1,7 @@
 """What becomes of messages a listener could not consume.
 
 They go back to the broker that stored them, which delivers them again later through the topic %RETRY%<group>; after
-`max_reconsume_times` they rest in %DLQ%<group>. A broker that can't take one back gets it as a message of our own. In
+`max_reconsume_times` they rest in %DLQ%<group>. What the broker can't take back is sent as a new message. In
 broadcasting, failed messages are dropped: each member would have to keep its own.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from gantrymq.client.connection.send_codec import pack
 from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.subscription import MessageModel
 from gantrymq.client.produce.sender import Sender
@@ -28,14 +29,14 @@ OVERDUE_DELAY_LEVEL = 3  # of messages a listener never finished
 
 
 class FailedMessages:
-    """Gets rid of failed messages of one consumer group."""
+    """Sends the failed messages of one consumer group back, or to the dead letters."""
 
-    def __init__(self, session: ClientSession, group: str, *, model: MessageModel, max_reconsume_times: int) -> None:
-        self.max_reconsume_times = max_reconsume_times
+    def __init__(self, session: ClientSession, options: PushConsumerOptions) -> None:
+        self.max_reconsume_times = options.reconsume_limit
         self._session = session
-        self._group = group
-        self._model = model
-        self._retry_topic = retry_topic(group)
+        self._group = options.group
+        self._model = options.model
+        self._retry_topic = retry_topic(options.group)
         self.sender = Sender(session, INNER_PRODUCER_GROUP, retries=2)
 
     async def send_back(self, messages: list[MessageExt], *, delay_level: int = 0) -> list[MessageExt]:
@@ -111,7 +112,7 @@ class FailedMessages:
         return left
 
     async def _send_anew(self, message: MessageExt, times: int) -> None:
-        """As a message of our own to the retry topic; its broker makes a dead letter of it when `times` is enough."""
+        """Send it as a new message to the retry topic; when `times` is the limit, the broker makes it a dead letter."""
         outgoing = pack(retry_message(message, self._retry_topic, self.max_reconsume_times, times=times))
         outgoing.reconsume_times = times
         outgoing.max_reconsume_times = self.max_reconsume_times

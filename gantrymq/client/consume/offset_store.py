@@ -16,7 +16,11 @@ from typing import Protocol
 
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.routes import Routes
+from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.consume.options import ConsumerOptions
+from gantrymq.client.consume.subscription import MessageModel
 from gantrymq.errors import BodyError, ConnectError, GantryError
+from gantrymq.home import home_folder
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ResetOffsetBody
@@ -40,7 +44,15 @@ class OffsetStore(Protocol):
         """Make the updates of these queues durable; what can't be written now is written next time."""
 
     def forget(self, queue: MessageQueue) -> None:
-        """The queue is somebody else's now."""
+        """Another member of the group has the queue now."""
+
+
+def offset_store(session: ClientSession, options: ConsumerOptions) -> OffsetStore:
+    """The brokers when members share the work; a file of this host, where Java keeps its own, when each gets all."""
+    if options.model is MessageModel.CLUSTERING:
+        return BrokerOffsets(session.calls, session.routes, options.group)
+    folder = options.offsets_folder or home_folder() / ".rocketmq_offsets"
+    return FileOffsets(folder / session.client_id / options.group / "offsets.json")
 
 
 class BrokerOffsets:

@@ -1,54 +1,47 @@
-"""The workers of an ordered consumer: each queue's messages one after the other, different queues at once.
+"""Gives messages to the listener in order: each queue's one after the other, different queues at once.
 
 A failed batch is tried again here after `suspend_s`, and until it succeeds nothing behind it in its queue is touched.
 Only a message that failed `max_reconsume_times` times leaves the order, for the dead letters. A queue is consumed only
-while its broker lock is ours (`may_consume`).
+while this consumer has the broker's lock on it (`may_consume`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from gantrymq.client.consume.concurrent_service import Workers
 from gantrymq.client.consume.listener_calls import ListenerCalls
+from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
+from gantrymq.client.consume.workers import Workers
 from gantrymq.client.results import ConsumeResult
 from gantrymq.message.model import MessageExt
 
-logger = logging.getLogger(__name__)
-
-SUSPEND_S = 1.0  # RocketMQ: suspendCurrentQueueTimeMillis
 SUSPEND_S_MIN, SUSPEND_S_MAX = 0.01, 30.0  # as the Java client bounds it
 WAIT_S = 0.1  # until a queue is looked at again whose lock is missing, or whose former call still runs
 
 
-class OrderedConsuming:
-    """Runs a listener over pulled messages, in order. `give_up` takes messages that failed too often and returns those
-    it could not get rid of."""
+class OrderedConsumeService:
+    """Consumes pulled messages in order. `give_up` sends messages that failed too often to the dead letters, and
+    returns those it could not send."""
 
     def __init__(
         self,
         calls: ListenerCalls,
         give_up: Callable[[list[MessageExt]], Awaitable[list[MessageExt]]],
         may_consume: Callable[[ProcessQueue], bool],
-        *,
-        concurrency: int,
-        batch_size: int,
-        suspend_s: float = SUSPEND_S,
-        max_reconsume_times: int | None = None,
+        options: PushConsumerOptions,
     ) -> None:
         self._calls = calls
         self._give_up = give_up
         self._may_consume = may_consume
-        self._batch_size = batch_size
-        self._suspend_s = min(max(suspend_s, SUSPEND_S_MIN), SUSPEND_S_MAX)
-        self._max_reconsume_times = max_reconsume_times
+        self._batch_size = options.batch_size
+        self._suspend_s = min(max(options.suspend_s, SUSPEND_S_MIN), SUSPEND_S_MAX)
+        self._max_reconsume_times = options.max_reconsume_times
         self._ready: asyncio.Queue[ProcessQueue] = asyncio.Queue()  # each queue is in it once at most
         self._scheduled: set[ProcessQueue] = set()  # in `_ready`, being consumed, or waiting to be looked at again
-        self._workers = Workers(concurrency, self._work_on)
+        self._workers = Workers(options.concurrency, self._work_on)
 
     def start(self) -> None:
         self._calls.start()
@@ -59,7 +52,7 @@ class OrderedConsuming:
         self._calls.close()
 
     def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
-        """Messages were added to the queue: see to it that a worker looks at it."""
+        """Messages were added to the queue: have a worker look at it."""
         if process_queue not in self._scheduled:
             self._scheduled.add(process_queue)
             self._ready.put_nowait(process_queue)
@@ -91,7 +84,7 @@ class OrderedConsuming:
             self._look_later(process_queue, self._suspend_s)
 
     async def _is_given_up(self, batch: list[MessageExt]) -> bool:
-        """Count the failure; True when every message of the batch failed often enough and rests elsewhere now."""
+        """Count the failure; True when every message of the batch failed too often and is a dead letter now."""
         limit = self._max_reconsume_times
         given_up = [message for message in batch if limit is not None and message.reconsume_times >= limit]
         left = await self._give_up(given_up) if given_up else []

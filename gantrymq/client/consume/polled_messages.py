@@ -12,7 +12,7 @@ from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.message.model import MessageExt, MessageQueue
 
 
-class Polled:
+class PolledMessages:
     """Messages in the order of their arrival, at most `batch_size` at once and all of one queue."""
 
     def __init__(self, batch_size: int) -> None:
@@ -23,7 +23,7 @@ class Polled:
         self._last: tuple[ProcessQueue, list[MessageExt]] | None = None
 
     def add(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
-        """A pull brought messages, which the process queue holds already."""
+        """Add messages of a pull, which the process queue holds already."""
         self._arrived.append((process_queue, messages))
         self._has_arrived.set()
 
@@ -61,7 +61,7 @@ class Polled:
             self._last = None
 
     def forget(self, queue: MessageQueue) -> None:
-        """The queue goes on elsewhere: what was polled of it last does not count."""
+        """The queue goes on at another offset: what was polled of it last does not count."""
         if self._last is not None and self._last[0].queue == queue:
             self._last = None
 
@@ -71,5 +71,5 @@ class Polled:
         self._has_arrived.set()
 
     def wake(self) -> None:
-        """Have whoever waits look again."""
+        """Have a waiting `next` look again."""
         self._has_arrived.set()

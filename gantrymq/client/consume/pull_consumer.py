@@ -15,90 +15,63 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
 
 from gantrymq.client.connection.background import Background, every
-from gantrymq.client.connection.session import ClientSession, ConnectionOptions
+from gantrymq.client.connection.lifecycle import Client
+from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.assignment import REBALANCE_S, Assignment, GroupShare
-from gantrymq.client.consume.polled_messages import Polled
+from gantrymq.client.consume.offset_store import offset_store
+from gantrymq.client.consume.options import PullConsumerKeywords, PullConsumerOptions
+from gantrymq.client.consume.polled_messages import PolledMessages
 from gantrymq.client.consume.process_queue import ProcessQueue
-from gantrymq.client.consume.pull_loop import FlowLimits, PullContext, keep_pulling
-from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely
+from gantrymq.client.consume.pull_loop import PullContext, keep_pulling
 from gantrymq.client.consume.running_info import ConsumeCounters
-from gantrymq.client.consume.start_offset import StartAt, offset_store
-from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel, parse_subscription
+from gantrymq.client.consume.subscription import parse_subscription
 from gantrymq.errors import ConfigError, ConnectError, GantryError
 from gantrymq.message.model import MessageExt, MessageQueue
-from gantrymq.message.topics import check_group, check_topic
+from gantrymq.message.topics import check_topic
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 
 COMMIT_S = 5.0  # RocketMQ: autoCommitIntervalMillis
 POLL_S = 5.0  # RocketMQ: pollTimeoutMillis
-SOON_S = 1.0
+SOON_S = 1.0  # from a new registration to the next look at the queues: the group has to learn of it
 
 
-class PullConsumer:
-    """Polls messages for a group. batch_size: at most so many a poll, all of one queue. `consume_from` (with
-    `consume_from_ms` for TIMESTAMP): where the group begins in queues it never consumed. offsets_folder: where a
-    BROADCASTING consumer keeps its offsets."""
+class PullConsumer(Client):
+    """Polls messages for a group. batch_size: at most so many a poll, all of one queue. auto_commit: see above. model:
+    whether the members of the group share the messages. `consume_from` (with `consume_from_ms` for TIMESTAMP): where
+    the group begins in queues it never consumed. pull_batch, limits: how much is pulled at once, and held. strategy:
+    how the members share the queues. offsets_folder: where a BROADCASTING consumer keeps its offsets. Also
+    instance_name, credentials, tls and serialize_type. PullConsumerOptions has the defaults.
+
+    Subscribe or assign before or after `start`. `close` writes the offsets (with auto_commit: polled messages are done
+    with) and leaves the group.
+    """
 
     def __init__(
-        self,
-        name_servers: str | Sequence[str],
-        *,
-        group: str,
-        model: MessageModel = MessageModel.CLUSTERING,
-        consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET,
-        consume_from_ms: int | None = None,
-        batch_size: int = 10,
-        pull_batch: int = 32,
-        auto_commit: bool = True,
-        limits: FlowLimits | None = None,
-        strategy: AllocateStrategy = allocate_averagely,
-        offsets_folder: Path | None = None,
-        **options: Unpack[ConnectionOptions],
+        self, name_servers: str | Sequence[str], *, group: str, **keywords: Unpack[PullConsumerKeywords]
     ) -> None:
-        check_group(group)
-        if batch_size < 1 or pull_batch < 1:
-            raise ConfigError("batch_size and pull_batch must be at least 1")
-        if model is MessageModel.BROADCASTING and options.get("instance_name") is None:
-            options["instance_name"] = "DEFAULT"  # the offset file's name must be the same after a restart
+        options = PullConsumerOptions(name_servers=name_servers, group=group, **keywords)
+        super().__init__(ClientSession(options, heartbeat=self._heartbeat, heartbeat_slaves=True))
         self.group = group
-        self._model = model
-        self._consume_from = consume_from
-        self._auto_commit = auto_commit
+        self._options = options
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._chosen: dict[str, list[MessageQueue]] | None = None  # by topic, after `assign`
-        self._polled = Polled(batch_size)
+        self._polled = PolledMessages(options.batch_size)
         self._committed: dict[MessageQueue, int] = {}  # what `commit` said, when it is up to the application
         self._background = Background()
-        self._session = ClientSession(name_servers, heartbeat=self._heartbeat, heartbeat_slaves=True, **options)
-        self._group_share = GroupShare(self._session, group, model, strategy, self._not_registered)
-        self._offsets = offset_store(self._session, group, model, offsets_folder)
-        context = self._pull_context(limits or FlowLimits(), pull_batch)
-        self._assignment = Assignment(
-            self._session,
-            group,
-            share=self._share,
-            start_at=StartAt(consume_from, consume_from_ms),
-            offsets=self._offsets,
-            background=self._background,
-            keep_pulling=lambda process_queue: keep_pulling(context, process_queue),
-            commit_offset=self._to_commit,
-        )
+        self._group_share = GroupShare(self._session, options, self._not_registered)
+        self._offsets = offset_store(self._session, options)
+        self._assignment = self._make_assignment()
         self._session.answer_requests({RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed})
 
-    def _pull_context(self, limits: FlowLimits, batch: int) -> PullContext:
-        return PullContext(
-            calls=self._session.calls,
-            routes=self._session.routes,
-            group=self.group,
-            limits=limits,
-            batch=batch,
+    def _make_assignment(self) -> Assignment:
+        context = PullContext(
+            session=self._session,
+            options=self._options,
             counters=ConsumeCounters(),
             subscription=self._subscriptions.get,
             queue_count=lambda: len(self._assignment.held),
@@ -109,41 +82,30 @@ class PullConsumer:
             is_paused=lambda process_queue: process_queue.queue in self._polled.paused,
             says_subscription=True,
         )
+        return Assignment(
+            self._session,
+            self._options,
+            share=self._share,
+            offsets=self._offsets,
+            background=self._background,
+            keep_pulling=lambda process_queue: keep_pulling(context, process_queue),
+            commit_offset=self._to_commit,
+        )
 
     # -- life ---------------------------------------------------------------------------------------------------------
-
-    @property
-    def client_id(self) -> str:
-        """The name under which brokers list this client."""
-        return self._session.client_id
 
     @property
     def assigned_queues(self) -> list[MessageQueue]:
         """The queues this consumer reads right now."""
         return sorted(self._assignment.held)
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def start(self) -> None:
-        """Begin; subscribe or assign before or after."""
-        if self._session.is_open:
-            return
+    async def _open(self) -> None:
         self._session.open()
         self._background.start(every(REBALANCE_S, self._rebalance, wake=self._assignment.rebalance_wanted), "rebalance")
-        if self._auto_commit:
+        if self._options.auto_commit:
             self._background.start(every(COMMIT_S, self._assignment.persist), "commit offsets")
 
-    async def close(self) -> None:
-        """Write the offsets (with auto_commit: those of polled messages are done with), leave the group."""
-        if not self._session.is_open:
-            return
+    async def _shut_down(self) -> None:
         self._assignment.close()
         await self._background.close()
         self._polled.finish()
@@ -169,7 +131,8 @@ class PullConsumer:
         self._assignment.rebalance_wanted.set()
 
     async def assign(self, queues: Iterable[MessageQueue], expression: str = "*") -> None:
-        """Read these queues, whoever else reads them; replaces what was assigned before. Returns when they are read."""
+        """Read these queues, without regard to other readers; replaces what was assigned before. Returns when they are
+        read."""
         if self._subscriptions and self._chosen is None:
             raise ConfigError("topics were subscribed to: a consumer does either, assign or subscribe")
         chosen: dict[str, list[MessageQueue]] = {}
@@ -220,8 +183,8 @@ class PullConsumer:
         consumer = ConsumerData(
             self.group,
             consume_type="CONSUME_ACTIVELY",
-            message_model=self._model.value,
-            consume_from_where=self._consume_from.value,
+            message_model=self._options.model.value,
+            consume_from_where=self._options.consume_from.value,
             subscription_data_set=list(self._subscriptions.values()) if self._chosen is None else [],
         )
         return HeartbeatData(client_id, [], [consumer])
@@ -260,7 +223,7 @@ class PullConsumer:
     # -- offsets ------------------------------------------------------------------------------------------------------
 
     def _to_commit(self, process_queue: ProcessQueue) -> int | None:
-        return process_queue.commit_offset if self._auto_commit else self._committed.get(process_queue.queue)
+        return process_queue.commit_offset if self._options.auto_commit else self._committed.get(process_queue.queue)
 
     async def commit(self) -> None:
         """Write that every polled message is done with, those of the last poll too."""
@@ -309,7 +272,7 @@ class PullConsumer:
     async def _go_on(self, queue: MessageQueue, offset: int) -> None:
         self._polled.forget(queue)
         self._committed.pop(queue, None)
-        await self._assignment.restart({queue: offset}, persist=self._auto_commit)
+        await self._assignment.restart({queue: offset}, persist=self._options.auto_commit)
 
     def _offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
         self._background.start(self._assignment.restart({process_queue.queue: offset}), "correct offset")

@@ -1,4 +1,4 @@
-"""The loop that keeps one process queue filled: pull, hand to the listener's workers, pull again.
+"""The loop that keeps one process queue filled: pull, hand the messages on, pull again.
 
 The broker holds a pull until a message comes (long polling), so an idle queue costs a request every fifteen seconds.
 Pulling pauses while the consumer holds as much as it may.
@@ -10,10 +10,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from gantrymq.client.connection.broker_calls import BrokerCalls
-from gantrymq.client.connection.routes import Routes
+from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.consume.options import ConsumerOptions, FlowLimits
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.consume.subscription import is_wanted
@@ -40,58 +40,25 @@ NOT_REGISTERED = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class FlowLimits:
-    """How much may be held before pulling pauses."""
-
-    messages_per_queue: int = 1000  # RocketMQ: pullThresholdForQueue
-    bytes_per_consumer: int = 256 << 20  # shared evenly by the queues held
-    span_per_queue: int = 2000  # RocketMQ: consumeConcurrentlyMaxSpan; a crash repeats at most so many
-
-    def allow(self, process_queue: ProcessQueue, queue_count: int) -> bool:
-        """Whether another pull may be made for the queue."""
-        return (
-            process_queue.cached_messages < self.messages_per_queue
-            and process_queue.cached_bytes < self.bytes_per_consumer // max(queue_count, 1)
-            and process_queue.span < self.span_per_queue
-        )
-
-
+@dataclass(slots=True, kw_only=True)
 class PullContext:
     """What the pull loops of one consumer share."""
 
-    def __init__(
-        self,
-        *,
-        calls: BrokerCalls,
-        routes: Routes,
-        group: str,
-        limits: FlowLimits,
-        batch: int,
-        counters: ConsumeCounters,
-        subscription: Callable[[str], SubscriptionData | None],
-        queue_count: Callable[[], int],
-        commit_offset: Callable[[ProcessQueue], int | None],
-        received: Callable[[ProcessQueue, list[MessageExt]], None],
-        offset_moved: Callable[[ProcessQueue, int], None],
-        not_registered: Callable[[], None],
-        is_paused: Callable[[ProcessQueue], bool] = lambda process_queue: False,
-        says_subscription: bool = False,
-    ) -> None:
-        self.calls = calls
-        self.routes = routes
-        self.group = group
-        self.limits = limits
-        self.batch = batch
-        self.counters = counters
-        self.subscription = subscription  # of a topic, None when it was given up
-        self.queue_count = queue_count
-        self.commit_offset = commit_offset  # to tell the broker with a pull, None when it does not keep it
-        self.received = received
-        self.offset_moved = offset_moved  # the broker says that the offset is outside the queue
-        self.not_registered = not_registered  # the broker does not know this consumer (yet, or any more)
-        self.is_paused = is_paused
-        self.says_subscription = says_subscription  # with each pull, so that no heartbeat has to have told it before
+    session: ClientSession
+    options: ConsumerOptions
+    counters: ConsumeCounters
+    subscription: Callable[[str], SubscriptionData | None]  # of a topic, None when it was given up
+    queue_count: Callable[[], int]
+    commit_offset: Callable[[ProcessQueue], int | None]  # to tell the broker with a pull; None: it does not keep it
+    received: Callable[[ProcessQueue, list[MessageExt]], None]
+    offset_moved: Callable[[ProcessQueue, int], None]  # the broker says that the offset is outside the queue
+    not_registered: Callable[[], None]  # the broker does not know this consumer (yet, or any more)
+    is_paused: Callable[[ProcessQueue], bool] = lambda process_queue: False
+    says_subscription: bool = False  # with each pull, so that no heartbeat has to have told it before
+    limits: FlowLimits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.limits = self.options.limits or FlowLimits()
 
     def may_pull(self, process_queue: ProcessQueue) -> bool:
         """Whether the queue wants more; its `changed` is set when that may be another answer."""
@@ -132,21 +99,21 @@ async def _pull_once(
     context: PullContext, process_queue: ProcessQueue, subscription: SubscriptionData, broker_id: int
 ) -> PullResult:
     queue = process_queue.queue
-    found = context.routes.address_to_read(queue.broker_name, broker_id)
+    found = context.session.routes.address_to_read(queue.broker_name, broker_id)
     if found is None:
         raise ConnectError(queue.broker_name, "no address of this broker is known")
     address, is_master = found
     # a condition is compiled once, from the heartbeat, and not for each pull
     says_it = context.says_subscription and subscription.expression_type == SubscriptionData.TAG
     started = time.monotonic()
-    result = await context.calls.pull(
+    result = await context.session.calls.pull(
         address,
-        context.group,
+        context.options.group,
         queue.topic,
         queue.queue_id,
         process_queue.next_offset,
         broker_name=queue.broker_name,
-        max_messages=context.batch,
+        max_messages=context.options.pull_batch,
         commit_offset=context.commit_offset(process_queue) if is_master else None,
         suspend_s=SUSPEND_S,
         subscription=subscription.sub_string if says_it else None,

@@ -10,6 +10,7 @@ from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.consume.assignment import Assignment
 from gantrymq.client.consume.failed_messages import restore_topic
 from gantrymq.client.consume.listener_calls import ListenerCalls
+from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.results import ConsumeResult
 from gantrymq.message.topics import retry_topic
 from gantrymq.remoting import fastjson
@@ -20,26 +21,24 @@ from gantrymq.remoting.command import RemotingCommand
 
 logger = logging.getLogger(__name__)
 
-NOT_OURS = "the consumer group does not exist in this client"
+UNKNOWN_GROUP = "the consumer group does not exist in this client"
 
 
-class ConsumerRequests:
+class ConsumerRequestHandlers:
     """Answers for one consumer. `running_info` makes the body of 307, with stacks when told so."""
 
     def __init__(
         self,
-        group: str,
+        options: PushConsumerOptions,
         assignment: Assignment,
         calls: ListenerCalls,
         running_info: Callable[[bool], bytes],
-        *,
-        is_ordered: bool,
     ) -> None:
-        self._group = group
+        self._group = options.group
         self._assignment = assignment
         self._calls = calls
         self._running_info = running_info
-        self._is_ordered = is_ordered
+        self._is_ordered = options.ordered
 
     def handlers(self) -> dict[int, RequestHandler]:
         """The handlers by request code."""
@@ -64,18 +63,18 @@ class ConsumerRequests:
     async def _consumer_status(self, address: str, request: RemotingCommand) -> RemotingCommand:
         topic = request.ext_fields.get("topic")
         held = self._assignment.held
-        offsets = {queue: mine.commit_offset for queue, mine in held.items() if queue.topic == topic}
+        offsets = {queue: messages.commit_offset for queue, messages in held.items() if queue.topic == topic}
         return request.reply(body=fastjson.dumps({"messageQueueTable": offsets}))
 
     async def _tell_running_info(self, address: str, request: RemotingCommand) -> RemotingCommand:
         if request.ext_fields.get("consumerGroup") != self._group:
-            return request.reply(ResponseCode.SYSTEM_ERROR, NOT_OURS)
+            return request.reply(ResponseCode.SYSTEM_ERROR, UNKNOWN_GROUP)
         return request.reply(body=self._running_info(request.ext_fields.get("jstackEnable") == "true"))
 
     async def _consume_directly(self, address: str, request: RemotingCommand) -> RemotingCommand:
         """A tool gives one message to the listener, outside of any queue."""
         if request.ext_fields.get("consumerGroup") != self._group:
-            return request.reply(ResponseCode.SYSTEM_ERROR, NOT_OURS)
+            return request.reply(ResponseCode.SYSTEM_ERROR, UNKNOWN_GROUP)
         messages = read_messages(request.body, request.ext_fields.get("brokerName", ""))
         for message in messages:
             restore_topic(message, retry_topic(self._group))

@@ -7,45 +7,33 @@ an explicit queue, one-way messages and answers such as "busy" are never tried a
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
 
-from gantrymq.client.connection.send_codec import (
-    COMPRESS_FROM_BYTES,
-    Outgoing,
-    pack,
-    pack_batch,
-    send_request,
-    send_result,
-)
-from gantrymq.client.connection.session import ClientSession, ConnectionOptions
+from gantrymq.client.connection.lifecycle import Client
+from gantrymq.client.connection.send_codec import Outgoing, pack, pack_batch, send_request
+from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.produce.many_sends import ManySends
+from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords, ProducerOptions
 from gantrymq.client.produce.request_reply import WaitingRequests, reply_to
 from gantrymq.client.produce.sender import QueueSelector, Sender, queue_by_hash
 from gantrymq.client.produce.trace import SendTracer, TraceDispatcher
 from gantrymq.client.results import SendResult
-from gantrymq.errors import ConfigError, GantryError, SendIncomplete
+from gantrymq.errors import ConfigError
 from gantrymq.message.model import Message, MessageExt, MessageQueue
-from gantrymq.message.topics import TRACE_TOPIC, check_group
 from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.codes import RequestCode
-from gantrymq.remoting.command import RemotingCommand
-
-DEFAULT_GROUP = "DEFAULT_PRODUCER"
 
 
-# a message on its way: index, message, queue, broker's address, answer; for the trace the message and when it was sent
-_Sent = tuple[int, Outgoing, MessageQueue, str, asyncio.Future[RemotingCommand], Message | None, float]
-
-
-class Producer:
+class Producer(Client):
     """Sends messages: `async with Producer("host:port") as producer: await producer.send(Message("topic", b"body"))`.
 
-    retries: further tries after the first. timeout_s: for a whole call. compress_from_bytes: smaller bodies travel as
-    they are. trace: tell `trace_topic` of every message sent.
+    group: the producer group. timeout_s: for a whole call. retries: further tries after the first.
+    compress_from_bytes: smaller bodies travel as they are. trace: tell `trace_topic` of every message sent. Also
+    instance_name, credentials, tls and serialize_type. ProducerOptions has the defaults.
+
+    `start` connects nothing yet: the first message does that. `close` makes calls in flight fail: await them first.
     """
 
     def __init__(
@@ -53,47 +41,25 @@ class Producer:
         name_servers: str | Sequence[str],
         *,
         group: str = DEFAULT_GROUP,
-        timeout_s: float = 3.0,
-        retries: int = 2,
-        compress_from_bytes: int = COMPRESS_FROM_BYTES,
-        trace: bool = False,
-        trace_topic: str = TRACE_TOPIC,
-        **options: Unpack[ConnectionOptions],
+        **keywords: Unpack[ProducerKeywords],
     ) -> None:
-        check_group(group)
+        options = ProducerOptions(name_servers=name_servers, group=group, **keywords)
+        super().__init__(ClientSession(options, heartbeat=self._heartbeat))
         self.group = group
-        self._timeout_s = timeout_s
-        self._compress_from_bytes = compress_from_bytes
-        self._session = ClientSession(name_servers, heartbeat=self._heartbeat, **options)
-        self._sender = Sender(self._session, group, retries=retries)
+        self._options = options
+        self._sender = Sender(self._session, group, retries=options.retries)
         self._requests = WaitingRequests()
         self._session.answer_requests({RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._requests.reply_pushed})
-        self._traces = TraceDispatcher(self._session, group, topic=trace_topic) if trace else None
+        self._traces = TraceDispatcher(self._session, group, topic=options.trace_topic) if options.trace else None
         self._tracer = None if self._traces is None else SendTracer(self._traces, group)
 
-    @property
-    def client_id(self) -> str:
-        """The name under which brokers list this client."""
-        return self._session.client_id
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def start(self) -> None:
-        """Make the producer usable. Nothing is connected yet: the first message does that."""
-        if self._traces is not None and not self._session.is_open:
-            self._session.background.start(self._traces.run(), "send traces")
+    async def _open(self) -> None:
         self._session.open()
+        if self._traces is not None:
+            self._session.background.start(self._traces.run(), "send traces")
 
-    async def close(self) -> None:
-        """Leave the brokers and close the connections. Calls in flight fail: await them first."""
-        if self._traces is not None and self._session.is_open:
+    async def _shut_down(self) -> None:
+        if self._traces is not None:
             await self._traces.flush()
         await self._session.close(producer_group=self.group)
 
@@ -113,8 +79,12 @@ class Producer:
         `queue`, `selector` or `sharding_key` (equal keys: same queue, so ordered consumers see their order) choose the
         queue: such a message is tried once. Otherwise it goes to the queues in turn and is tried again after failures
         that may pass.
+
+        An error does not prove that the message is nowhere. ResponseError: the last broker asked did not store it.
+        ConnectError, RequestTimeout and ProtocolError: it may have. Tries before the last may have been stored as well.
         """
-        outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
+        # Packed once: every try sends the same unique id, by which a message that was stored twice can be recognised.
+        outgoing = self._pack(message)
         if sharding_key is not None:
             _check_only_choice(queue, selector)
             selector = queue_by_hash(sharding_key)
@@ -128,15 +98,24 @@ class Producer:
         """Send messages of one topic as one request into one queue: all are stored, or none. 4 MiB at most."""
         return await self._send(messages, pack_batch(messages), queue, timeout_s)
 
+    def _pack(self, message: Message) -> Outgoing:
+        return pack(message, compress_from_bytes=self._options.compress_from_bytes)
+
     async def _send(
         self, messages: Sequence[Message], outgoing: Outgoing, queue: MessageQueue | None, timeout_s: float | None
     ) -> SendResult:
+        """Send one message or one batch. On return a broker has answered that it is stored; `send` says what an error
+        means."""
+        timeout_s = timeout_s or self._options.timeout_s
         started = time.monotonic()
         if queue is None:
-            result = await self._sender.send_anywhere(outgoing, timeout_s or self._timeout_s)
+            result = await self._sender.send_anywhere(outgoing, timeout_s)
         else:
+            # The broker's address comes with the topic's route, which a queue chosen by hand does not bring along.
             await self._sender.routes_known(queue.topic)
-            result = await self._sender.send_to(queue, outgoing, timeout_s or self._timeout_s)
+            # Tried once: another queue would break the order, or the choice, that the caller asked for.
+            result = await self._sender.send_to(queue, outgoing, timeout_s)
+        # Only what was stored is traced: a failed send leaves no record.
         if self._tracer is not None:
             self._trace(messages, result, started)
         return result
@@ -156,7 +135,7 @@ class Producer:
     ) -> MessageExt:
         """Send a message and wait for what its consumer answers. RequestTimeout when no answer comes in time, which
         does not say whether the message was consumed."""
-        timeout = timeout_s or self._timeout_s
+        timeout = timeout_s or self._options.timeout_s
         deadline = time.monotonic() + timeout
         self._session.require_open()
         correlation_id, request = self._requests.begin(message, self.client_id, timeout)
@@ -169,21 +148,22 @@ class Producer:
             self._requests.end(correlation_id)
 
     async def reply(self, request: MessageExt, body: bytes, *, timeout_s: float | None = None) -> SendResult:
-        """Answer a request that a consumer got, through the broker the requester is connected to."""
-        return await self._sender.reply(request, reply_to(request, body), timeout_s or self._timeout_s)
+        """Answer a request that a consumer got, through the broker the requester is connected to. Tried once."""
+        return await self._sender.reply(request, reply_to(request, body), timeout_s or self._options.timeout_s)
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None
     ) -> None:
         """Send one message without asking for an answer: fast, and lost in silence when anything goes wrong."""
-        outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
+        outgoing = self._pack(message)
         queues = await self.queues(message.topic)
         if selector is not None:
             queue = selector(queues, message)
         elif queue is None:
             queue = self._sender.pick(queues)
         request = send_request(outgoing, self.group, queue.queue_id)
-        await self._session.remoting.invoke_oneway(self._sender.address_of(queue), request, timeout_s=self._timeout_s)
+        address = self._sender.address_of(queue)
+        await self._session.remoting.invoke_oneway(address, request, timeout_s=self._options.timeout_s)
 
     async def send_many(
         self, messages: Iterable[Message], *, in_flight: int = 256, timeout_s: float | None = None
@@ -193,69 +173,14 @@ class Producer:
         At most `in_flight` wait for their answers at once. Those that fail are tried again as `send` would; when some
         still fail, SendIncomplete says which, after all others were sent.
         """
-        timeout = timeout_s or self._timeout_s
-        window: deque[_Sent] = deque()
-        results: list[SendResult | None] = []
-        failures: dict[int, GantryError] = {}
-
-        again: list[tuple[int, Outgoing, MessageQueue, GantryError, Message | None, float]] = []
-
-        async def settle_oldest() -> None:
-            index, outgoing, queue, address, future, traced, started = window.popleft()
-            try:
-                results[index] = result = send_result(await future, outgoing, queue.broker_name, address)
-                if traced is not None:
-                    self._trace([traced], result, started)
-            except GantryError as exc:
-                again.append((index, outgoing, queue, exc, traced, started))
-                if len(again) >= in_flight:
-                    await try_again()
-
-        async def try_again() -> None:
-            failed = again.copy()
-            again.clear()
-            tries = (self._sender.send_again(outgoing, queue, exc, timeout) for _, outgoing, queue, exc, *_ in failed)
-            for (index, *_, traced, started), outcome in zip(
-                failed, await asyncio.gather(*tries, return_exceptions=True), strict=True
-            ):
-                if isinstance(outcome, GantryError):
-                    failures[index] = outcome
-                elif isinstance(outcome, BaseException):
-                    raise outcome
-                else:
-                    results[index] = outcome
-                    if traced is not None:
-                        self._trace([traced], outcome, started)
-
-        remoting = self._session.remoting
-        for index, message in enumerate(messages):
-            results.append(None)
-            if len(window) >= in_flight:
-                await settle_oldest()
-            try:
-                outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
-                queue = self._sender.pick(await self._sender.queues(message.topic))
-            except GantryError as exc:
-                failures[index] = exc
-                continue
-            traced, started = None if self._tracer is None else message, time.monotonic()
-            try:
-                address = self._sender.address_of(queue)
-                request = send_request(outgoing, self.group, queue.queue_id)
-                connection = await remoting.connection(address, request, timeout)
-                future = remoting.submit(connection, request, timeout)
-                window.append((index, outgoing, queue, address, future, traced, started))
-            except GantryError as exc:
-                again.append((index, outgoing, queue, exc, traced, started))
-                if len(again) >= in_flight:
-                    await try_again()
-        while window:
-            await settle_oldest()
-        if again:
-            await try_again()
-        if failures:
-            raise SendIncomplete(failures, len(results) - len(failures))
-        return [result for result in results if result is not None]
+        sends = ManySends(
+            self._sender,
+            self._options,
+            in_flight=in_flight,
+            timeout_s=timeout_s or self._options.timeout_s,
+            on_stored=None if self._tracer is None else self._trace,
+        )
+        return await sends.send(messages)
 
     async def queues(self, topic: str) -> Sequence[MessageQueue]:
         """The queues that take messages of the topic; for a topic that does not exist, those it will be made with."""

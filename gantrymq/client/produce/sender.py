@@ -19,6 +19,7 @@ from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.properties import string_hash_code
 from gantrymq.message.topics import check_topic, may_clients_send_to
 from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
@@ -30,7 +31,7 @@ def queue_by_hash(key: str) -> QueueSelector:
 
 
 class Sender:
-    """Sends packed messages in the name of a producer group. retries: further tries after the first."""
+    """Sends packed messages for a producer group. retries: further tries after the first."""
 
     def __init__(self, session: ClientSession, group: str, *, retries: int) -> None:
         self.group = group
@@ -38,7 +39,7 @@ class Sender:
         self._routes = session.routes
         self._remoting = session.remoting
         self._retries = retries
-        self._next_queue = random.randrange(1 << 16)  # many producers shall not all begin with queue 0
+        self._next_queue = random.randrange(1 << 16)  # so that many producers do not all begin with queue 0
 
     async def queues(self, topic: str) -> Sequence[MessageQueue]:
         """The queues that take messages of the topic; for a topic that does not exist, those it will be made with."""
@@ -51,48 +52,70 @@ class Sender:
     async def send_anywhere(
         self, outgoing: Outgoing, timeout_s: float, *, tries: int | None = None, avoid: str = ""
     ) -> SendResult:
-        """Try queue after queue until a broker stored the message, tries or time are used up."""
+        """Try queue after queue until a broker stored the message, or tries or time are used up.
+
+        avoid: name of a broker that is asked only when the topic has no other. Raises the failure of the last try.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        queues = await self.queues(outgoing.topic)
+        queues = await self.queues(outgoing.topic)  # raises before anything was sent
         failure: GantryError | None = None
         for _ in range(1 + self._retries if tries is None else tries):
             left_s = deadline - loop.time()
             if left_s <= 0:
-                break
+                break  # looking up the route or the tries so far took all of the call's time
             queue = self.pick(queues, avoid=avoid)
             try:
+                # On return the broker has answered that it stored the message: the only way out with a result.
                 return await self.send_to(queue, outgoing, left_s)
             except GantryError as exc:
                 if not may_try_again(exc):
                     raise
+                # Either the broker refused, and this try stored nothing. Or its answer is missing: then it may have
+                # stored the message, and the next try may store it a second time, with the same unique id. RocketMQ's
+                # producers make the same choice: rather twice than not at all.
                 failure = exc
                 avoid = queue.broker_name
+        # No try was answered as stored. Without a failure there was no try: the time was up before the first.
         raise failure or RequestTimeout(outgoing.topic, RequestCode.SEND_MESSAGE_V2, timeout_s)
 
     async def send_again(
         self, outgoing: Outgoing, queue: MessageQueue, failure: GantryError, timeout_s: float
     ) -> SendResult:
-        """Use the tries that are left after a first one failed."""
+        """Use the tries that are left after a first one, at `queue`, failed with `failure`."""
         if not may_try_again(failure) or self._retries < 1:
-            raise failure
+            raise failure  # no further try may be made: the first one's failure is the outcome
         return await self.send_anywhere(outgoing, timeout_s, tries=self._retries, avoid=queue.broker_name)
 
     async def send_to(self, queue: MessageQueue, outgoing: Outgoing, timeout_s: float) -> SendResult:
-        """Try once."""
+        """Try once. The result means: stored. ResponseError: not stored. ConnectError without an address or a
+        connection: not sent. ConnectError after sending, RequestTimeout, ProtocolError: may be stored."""
         address = self.address_of(queue)
         request = send_request(outgoing, self.group, queue.queue_id)
         answer = await self._remoting.invoke(address, request, timeout_s=timeout_s)
         return send_result(answer, outgoing, queue.broker_name, address)
 
+    async def begin_send(
+        self, queue: MessageQueue, outgoing: Outgoing, timeout_s: float
+    ) -> tuple[str, asyncio.Future[RemotingCommand]]:
+        """Hand the request to the broker's connection, and return the broker's address and the answer to come.
+
+        An error means that nothing was sent; the future fails as `send_to` does.
+        """
+        address = self.address_of(queue)
+        request = send_request(outgoing, self.group, queue.queue_id)
+        connection = await self._remoting.connection(address, request, timeout_s)
+        return address, self._remoting.submit(connection, request, timeout_s)
+
     async def reply(self, request: MessageExt, answer: Message, timeout_s: float) -> SendResult:
-        """Send the answer to a request, to the broker that had the request if its name is known: there the requester
-        is connected for sure. Tried once."""
+        """Send the answer to a request. Tried once, at the broker that stored the request if its name is known: the
+        requester is certain to be connected there."""
         queues = await self.queues(answer.topic)
         there = [queue for queue in queues if queue.broker_name == request.broker_name]
         return await self.send_to(self.pick(there or queues), pack(answer), timeout_s)
 
     def address_of(self, queue: MessageQueue) -> str:
+        """The address of the queue's master. ConnectError when it is not known."""
         address = self._routes.address(queue.broker_name)
         if address is None:
             raise ConnectError(queue.broker_name, "no address of this broker is known")
@@ -108,7 +131,10 @@ class Sender:
         return queues[self._next_queue % len(queues)]
 
     async def routes_known(self, topic: str) -> None:
-        """Look the topic up when it is new to this producer, and greet brokers that come with it."""
+        """Look the topic up when it is new to this producer, and register at brokers that come with it soon.
+
+        ClientClosed, MessageRejected (a name that is not allowed, or a system topic), RouteNotFound.
+        """
         self._session.require_open()
         if topic not in self._routes.known:
             check_topic(topic)
@@ -119,7 +145,7 @@ class Sender:
 
 
 def may_try_again(failure: GantryError) -> bool:
-    """Whether another try may succeed: never after an answer that another broker would give as well."""
+    """Whether another try may succeed. Not after an answer that another broker would give as well."""
     if isinstance(failure, ResponseError):
         return failure.code in RETRYABLE_CODES
     return isinstance(failure, ConnectError | RequestTimeout)

@@ -24,10 +24,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from gantrymq.client.connection.received_messages import read_messages
-from gantrymq.client.connection.send_codec import pack
+from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import GantryError, MessageRejected, RecordError, ResponseError
@@ -41,7 +41,7 @@ from gantrymq.remoting.command import RemotingCommand
 logger = logging.getLogger(__name__)
 
 CHECK_ANSWER_TIMEOUT_S = 3.0
-REMARK_CHARS_MAX = 200
+REMARK_CHARS_MAX = 200  # of an exception's text, told to the broker for its log
 
 
 class TransactionState(Enum):
@@ -77,8 +77,10 @@ class TransactionProducer(Producer):
     """A Producer (see there for the other arguments) that also sends in transactions.
 
     group: names the application. The broker asks any producer of the group, so all of them need an equal listener.
-    topics: those whose brokers shall know this producer from its start on, so that they can ask it about transactions
-    of the process before it; others are met with their first message. threads: for plain listener methods.
+    topics: `start` registers at their brokers, so that these can ask about transactions of the process before this one;
+    at the brokers of other topics the first message does that. threads: for plain listener methods.
+
+    After `close` open transactions stay open: the brokers ask another producer of the group.
     """
 
     def __init__(
@@ -89,17 +91,16 @@ class TransactionProducer(Producer):
         group: str,
         topics: Sequence[str] = (),
         threads: int = 8,
-        **options: Any,
+        **keywords: Unpack[ProducerKeywords],
     ) -> None:
-        super().__init__(name_servers, group=group, **options)
+        super().__init__(name_servers, group=group, **keywords)
         self._listener = listener
         self._topics = tuple(topics)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="gantrymq-transaction")
         self._session.answer_requests({RequestCode.CHECK_TRANSACTION_STATE: self._asked})
 
-    async def start(self) -> None:
-        """Make the producer usable, and known to the brokers of its topics."""
-        await super().start()
+    async def _open(self) -> None:
+        await super()._open()
         try:
             for topic in self._topics:
                 await self._sender.routes_known(topic)
@@ -109,9 +110,8 @@ class TransactionProducer(Producer):
             await self.close()
             raise
 
-    async def close(self) -> None:
-        """Leave the brokers and close the connections. Open transactions stay open: another producer is asked."""
-        await super().close()
+    async def _shut_down(self) -> None:
+        await super()._shut_down()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     # -- sending ------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class TransactionProducer(Producer):
             raise MessageRejected("a message in a transaction can't be delayed")
         marks = {names.TRAN_MSG: "true", names.PGROUP: self.group}
         message = replace(message, properties={**message.properties, **marks})
-        outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
+        outgoing = self._pack(message)
         outgoing.sys_flag |= sysflag.TRANSACTION_PREPARED
         result = await self._send([message], outgoing, queue, timeout_s)
         self._session.meet_brokers()
@@ -164,7 +164,7 @@ class TransactionProducer(Producer):
         fields = self._end_fields(state, prepared.queue_offset, physical_offset, prepared.msg_id)
         try:
             address = self._sender.address_of(prepared.queue)
-            is_confirmed = await self._tell(address, fields, error, timeout_s or self._timeout_s, state)
+            is_confirmed = await self._tell(address, fields, error, timeout_s or self._options.timeout_s, state)
         except GantryError as exc:
             logger.warning(
                 "transaction's end not confirmed",

@@ -26,7 +26,7 @@ from gantrymq import (
     SyncProducer,
     SyncPushConsumer,
 )
-from gantrymq.client.consume.pull_loop import FlowLimits
+from gantrymq.client.consume.options import FlowLimits
 from gantrymq.errors import ClientClosed, GantryError, MessageRejected, ResponseError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
+from gantrymq.client.consume.options import FlowLimits
 from gantrymq.client.consume.process_queue import ProcessQueue
-from gantrymq.client.consume.pull_loop import FlowLimits
 from gantrymq.message.model import MessageQueue
 from tests.gantrymq.client.messages import stored
 

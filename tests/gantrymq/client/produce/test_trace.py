@@ -10,6 +10,7 @@ import pytest
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, ConsumeResult, Message, MessageExt, Producer, PushConsumer
 from gantrymq.client.admin.results import MessageTrace
+from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce import trace
 from gantrymq.client.produce.trace import TraceDispatcher
@@ -101,7 +102,7 @@ async def traced(admin: AdminClient, msg_id: str, count: int) -> MessageTrace:
 
 
 async def test_a_trace_that_cannot_be_sent_neither_blocks_nor_fails_anything() -> None:
-    session = ClientSession(closed_port(), heartbeat=HeartbeatData)
+    session = ClientSession(ClientOptions(name_servers=closed_port()), heartbeat=HeartbeatData)
     session.open()
     dispatcher = TraceDispatcher(session, "g")
     for _ in range(trace.WAITING_MAX + 5):
@@ -113,7 +114,7 @@ async def test_a_trace_that_cannot_be_sent_neither_blocks_nor_fails_anything() -
 
 
 def test_a_batch_of_records_fits_into_one_message() -> None:
-    dispatcher = TraceDispatcher(ClientSession("h:1", heartbeat=HeartbeatData), "g")
+    dispatcher = TraceDispatcher(ClientSession(ClientOptions(name_servers="h:1"), heartbeat=HeartbeatData), "g")
     for number in range(trace.WAITING_MAX):
         dispatcher.append(TraceRecord(kind=TraceKind.PUB, msg_id=f"{number:032X}", keys="k" * 400))
     sizes = []

@@ -1,4 +1,4 @@
-"""What a consumer with an SQL condition finds out before it starts."""
+"""What a push consumer checks before it consumes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,57 @@
+"""The life of a client, which producers and consumers share: new, open, closed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+from gantrymq.client.connection.session import ClientSession
+
+
+class Client(ABC):
+    """A producer or consumer. `async with` starts and closes it; it can be opened once.
+
+    Calls before `start` and after `close` raise ClientClosed.
+    """
+
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
+        self._is_closing = False
+
+    @property
+    def client_id(self) -> str:
+        """The name under which brokers list this client."""
+        return self._session.client_id
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Open the client; on an open one this does nothing. ClientClosed when it was closed."""
+        if not self._session.is_open:
+            await self._open()
+
+    async def close(self) -> None:
+        """Leave the brokers and close the connections. Does nothing unless the client is open."""
+        if not self._session.is_open or self._is_closing:
+            return
+        self._is_closing = True
+        try:
+            await self._shut_down()
+        finally:
+            self._is_closing = False  # an interrupted close can be repeated; after a whole one the session is closed
+
+    @abstractmethod
+    async def _open(self) -> None:
+        """Open the session and begin the client's work. When this raises, the session is not open."""
+
+    @abstractmethod
+    async def _shut_down(self) -> None:
+        """End the client's work, then close the session."""

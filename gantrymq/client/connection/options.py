@@ -1,0 +1,36 @@
+"""How a client connects: the keyword arguments that every producer and consumer takes.
+
+They are listed twice. `ClientKeywords` gives a constructor's `**keywords` their names and types, `ClientOptions` their
+defaults and meaning. The options of producers and consumers add to both in the same way.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+from gantrymq.remoting.command import JSON
+from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
+
+
+class ClientKeywords(TypedDict, total=False):
+    """See ClientOptions."""
+
+    instance_name: str | None
+    credentials: Credentials | None
+    tls: ssl.SSLContext | TlsConfig | None
+    serialize_type: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientOptions:
+    """name_servers: "host:port;host:port", or a sequence of addresses."""
+
+    name_servers: str | Sequence[str]
+    instance_name: str | None = None  # the client id's second half, when it must stay the same over restarts
+    credentials: Credentials | None = None  # None: requests are not signed
+    tls: ssl.SSLContext | TlsConfig | None = None  # None: plain TCP
+    serialize_type: int = JSON  # of headers: JSON or ROCKETMQ (gantrymq.remoting.command)

@@ -1,0 +1,128 @@
+"""The keyword arguments of consumers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gantrymq.client.connection.options import ClientKeywords, ClientOptions
+from gantrymq.client.consume.process_queue import ProcessQueue
+from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely
+from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
+from gantrymq.errors import ConfigError
+from gantrymq.message.topics import TRACE_TOPIC, check_group
+
+MAX_RECONSUME_TIMES = 16  # RocketMQ's default, unless ordered
+UNLIMITED = (1 << 31) - 1  # RocketMQ's default when ordered
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowLimits:
+    """How much may be held before pulling pauses."""
+
+    messages_per_queue: int = 1000  # RocketMQ: pullThresholdForQueue
+    bytes_per_consumer: int = 256 << 20  # shared evenly by the queues held
+    span_per_queue: int = 2000  # RocketMQ: consumeConcurrentlyMaxSpan; a crash repeats at most so many
+
+    def allow(self, process_queue: ProcessQueue, queue_count: int) -> bool:
+        """Whether another pull may be made for the queue."""
+        return (
+            process_queue.cached_messages < self.messages_per_queue
+            and process_queue.cached_bytes < self.bytes_per_consumer // max(queue_count, 1)
+            and process_queue.span < self.span_per_queue
+        )
+
+
+class ConsumerKeywords(ClientKeywords, total=False):
+    """See ConsumerOptions."""
+
+    model: MessageModel
+    consume_from: ConsumeFrom
+    consume_from_ms: int | None
+    batch_size: int
+    pull_batch: int
+    limits: FlowLimits | None
+    strategy: AllocateStrategy
+    offsets_folder: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerOptions(ClientOptions):
+    """What every consumer is made with.
+
+    MessageRejected when `group` can't be a group's name; ConfigError when a number is less than 1, or `consume_from` is
+    TIMESTAMP without `consume_from_ms`.
+    """
+
+    group: str
+    model: MessageModel = MessageModel.CLUSTERING
+    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET  # where the group begins in queues it never consumed
+    consume_from_ms: int | None = None  # store time, with TIMESTAMP
+    batch_size: int = 1  # messages given to the application at once, all of one queue
+    pull_batch: int = 32  # messages asked for in one request
+    limits: FlowLimits | None = None  # None: those of FlowLimits()
+    strategy: AllocateStrategy = allocate_averagely  # how members of the group share the queues
+    offsets_folder: Path | None = None  # of a BROADCASTING consumer; None: where the Java client keeps its own
+
+    def __post_init__(self) -> None:
+        check_group(self.group)
+        if self.consume_from is ConsumeFrom.TIMESTAMP and self.consume_from_ms is None:
+            raise ConfigError("consume_from TIMESTAMP needs consume_from_ms")
+        if self.batch_size < 1 or self.pull_batch < 1:
+            raise ConfigError("batch_size and pull_batch must be at least 1")
+        if self.model is MessageModel.BROADCASTING and self.instance_name is None:
+            # the offset file bears the client id, so that must be the same after a restart
+            object.__setattr__(self, "instance_name", "DEFAULT")
+
+
+class PushConsumerKeywords(ConsumerKeywords, total=False):
+    """See PushConsumerOptions."""
+
+    concurrency: int
+    ordered: bool
+    suspend_s: float
+    max_reconsume_times: int | None
+    overdue_s: float
+    close_wait_s: float
+    trace: bool
+    trace_topic: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushConsumerOptions(ConsumerOptions):
+    """What a push consumer is made with, besides its listener."""
+
+    concurrency: int = 20  # listener calls at once
+    ordered: bool = False  # a queue's messages one after the other, by one member of the group at a time
+    suspend_s: float = 1.0  # ordered: until a failed message is tried again (RocketMQ: suspendCurrentQueueTimeMillis)
+    max_reconsume_times: int | None = None  # until a message is a dead letter; None: 16, ordered: never
+    overdue_s: float = 900.0  # a listener call that takes longer is given up; its messages come again
+    close_wait_s: float = 10.0  # for listener calls in progress when the consumer closes
+    trace: bool = False  # tell `trace_topic` when messages are consumed
+    trace_topic: str = TRACE_TOPIC
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.concurrency < 1:
+            raise ConfigError("concurrency must be at least 1")
+
+    @property
+    def reconsume_limit(self) -> int:
+        """`max_reconsume_times` as a number, as brokers want it."""
+        if self.max_reconsume_times is not None:
+            return self.max_reconsume_times
+        return UNLIMITED if self.ordered else MAX_RECONSUME_TIMES
+
+
+class PullConsumerKeywords(ConsumerKeywords, total=False):
+    """See PullConsumerOptions."""
+
+    auto_commit: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullConsumerOptions(ConsumerOptions):
+    """What a pull consumer is made with."""
+
+    batch_size: int = 10  # messages a poll returns at most
+    auto_commit: bool = True  # write the offsets of what was polled each 5 s; False: when `commit` is called

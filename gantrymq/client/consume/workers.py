@@ -1,0 +1,67 @@
+"""The workers of a push consumer: the tasks that call the listener, and what a consumer needs of them.
+
+`concurrent_service` and `ordered_service` say in which order the messages are consumed and what becomes of failed ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from gantrymq.client.connection.background import Background, wait_for_event
+from gantrymq.client.consume.process_queue import ProcessQueue
+from gantrymq.message.model import MessageExt
+
+logger = logging.getLogger(__name__)
+
+
+class ConsumeService(Protocol):
+    """What a push consumer needs of its workers (RocketMQ: ConsumeMessageService)."""
+
+    def start(self) -> None:
+        """Begin to work."""
+
+    async def stop(self, wait_s: float) -> None:
+        """Begin nothing new; give calls in progress that long to end."""
+
+    def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
+        """Have messages consumed that the process queue holds already."""
+
+
+class Workers:
+    """Tasks that each run `work_on` until they are stopped, and how many of them are busy."""
+
+    def __init__(self, count: int, work_on: Callable[[], Awaitable[None]]) -> None:
+        self.background = Background()
+        self.is_stopping = False
+        self._count = count
+        self._work_on = work_on
+        self._busy = 0
+        self._idle = asyncio.Event()
+
+    def start(self) -> None:
+        for number in range(self._count):
+            self.background.start(self._run(), f"consume {number}")
+
+    async def _run(self) -> None:
+        await self._work_on()
+
+    def __enter__(self) -> None:
+        self._busy += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._busy -= 1
+        if self.is_stopping and not self._busy:
+            self._idle.set()
+
+    async def stop(self, wait_s: float) -> None:
+        """Begin nothing new; give work in progress that long to end."""
+        self.is_stopping = True
+        own = 1 if self.background.owns_current_task() else 0  # a listener may close its own consumer
+        if self._busy > own:
+            await wait_for_event(self._idle, wait_s)
+        if self._busy > own:
+            logger.warning("listener still busy", extra={"event": "listener_still_busy", "calls": self._busy})
+        await self.background.close()
