@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def home_folder() -> Path:
-    """The user's home; the working folder for a user who has none: containers run as any number, without HOME."""
+    """The user's home; the working folder for a user without one: containers run under any user id, without HOME."""
     try:
         return Path.home()
     except RuntimeError:

@@ -10,7 +10,7 @@ from gantrymq.remoting.codes import ResponseCode
 
 
 class SendStatus(Enum):
-    """All of them mean that the broker stored the message; the last three, that a promise on top was not kept."""
+    """Each means that the broker stored the message; the last three, that it is not flushed or replicated as asked."""
 
     SEND_OK = ResponseCode.SUCCESS.value
     FLUSH_DISK_TIMEOUT = ResponseCode.FLUSH_DISK_TIMEOUT.value
@@ -33,7 +33,7 @@ class SendResult:
 
 
 class ConsumeResult(Enum):
-    """What a listener answers. LATER sends the messages back; the broker delivers them again after a delay."""
+    """What a listener returns. LATER sends the messages back; the broker delivers them again after a delay."""
 
     SUCCESS = "SUCCESS"
     LATER = "LATER"
@@ -50,7 +50,7 @@ class PullStatus(Enum):
 
 @dataclass(slots=True)
 class PullResult:
-    """One answer to a pull. next_offset: where to go on; broker_id: whom the broker suggests to ask next time."""
+    """One answer to a pull. next_offset: where to go on; broker_id: the broker that is suggested for the next pull."""
 
     status: PullStatus
     messages: list[MessageExt]

@@ -73,7 +73,7 @@ def _unique_id_base(process_id: int) -> tuple[str, int, int]:
 
 
 def local_address() -> bytes:
-    """Return the packed address (4 or 16 bytes) this host would use to leave itself; no packet is sent."""
+    """Return the packed address (4 or 16 bytes) from which this host reaches others; no packet is sent."""
     for family, probe in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as sock:

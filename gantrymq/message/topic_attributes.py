@@ -4,7 +4,7 @@
     RocketMQ 5's      message.type and the like: a GantryMQ broker keeps them and gives them back, and nothing more
 
 Tools made for 5.x send RocketMQ's with every topic (its dashboard: message.type), and read them back. Their values are
-checked as 5.x does. Whoever shows attributes asks `without_effect`, so that nobody waits for what won't happen.
+checked as 5.x does. `without_effect` says which ones change nothing, for those who show attributes to a person.
 """
 
 from __future__ import annotations

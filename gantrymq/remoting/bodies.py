@@ -236,7 +236,7 @@ class Connection(Body):
 
 @dataclass
 class SubscriptionParty(Body):
-    """Members of a consumer group that want the same: topics to expressions."""
+    """Members of a consumer group with the same subscription: topics to expressions."""
 
     client_ids: list[str] = field(default_factory=list)
     message_model: str = "CLUSTERING"
@@ -245,7 +245,7 @@ class SubscriptionParty(Body):
 
 @dataclass
 class ConsumerConnection(Body):
-    """Body of 203. disagreement: who wants what, where members subscribe differently (our brokers only)."""
+    """Body of 203. disagreement: the subscriptions of members that subscribe differently (GantryMQ brokers only)."""
 
     connection_set: list[Connection] = json_field(read=list_of(Connection), default=list)
     subscription_table: dict[str, SubscriptionData] = json_field(read=map_of(SubscriptionData), default=dict)
@@ -328,7 +328,7 @@ class TopicStatsTable(Body):
 class OffsetWrapper(Body):
     """A group's place in one queue; last_timestamp: store time of the last consumed message, 0 if none.
 
-    lag_ms: age of the oldest message not consumed yet, 0 if none; only our brokers tell it, and Java ignores it.
+    lag_ms: age of the oldest message not consumed yet, 0 if none; only GantryMQ brokers tell it, and Java ignores it.
     pull_offset: how far the group has pulled, which RocketMQ 5 tells and its tools count as "in flight"; RocketMQ 4.9
     does not know it.
     """

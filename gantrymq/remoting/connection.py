@@ -32,7 +32,7 @@ RequestReceived = Callable[["ClientConnection", RemotingCommand], None]
 
 
 class _Call:
-    """A request on its way, and who waits for the answer."""
+    """A request on its way, and the future of its answer."""
 
     __slots__ = ("code", "deadline", "future", "started_at", "timeout_s")
 
@@ -129,7 +129,7 @@ class ClientConnection(asyncio.Protocol):
         self._closed.add_done_callback(lambda closed: act())
 
     async def wait_lost(self) -> None:
-        """Wait as long as the connection lives, whoever ends it; does nothing to it."""
+        """Wait until the connection has ended, for whatever reason. Does not close it."""
         await asyncio.shield(self._closed)
 
     async def wait_closed(self) -> None:
@@ -168,7 +168,7 @@ class ClientConnection(asyncio.Protocol):
         self._wake_room_waiters()
 
     def _wake_room_waiters(self) -> None:
-        """Wake as many as there is room for; those who can't proceed queue up again."""
+        """Wake as many waiting callers as there is room for; one that finds no room after all waits again."""
         free = self._in_flight_max - len(self._calls)
         while self._room_waiters and free > 0:
             waiter = self._room_waiters.popleft()
@@ -253,7 +253,7 @@ class ClientConnection(asyncio.Protocol):
         for call in calls.values():
             if not call.future.done():
                 call.future.set_exception(ConnectError(self.address, self._close_reason))
-                call.future.exception()  # whoever waits still gets it; nobody waiting is no mistake here
+                call.future.exception()  # marks it as seen: asyncio must not warn when the caller has stopped waiting
         while self._room_waiters:
             waiter = self._room_waiters.popleft()
             if not waiter.done():

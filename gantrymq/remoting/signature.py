@@ -4,14 +4,14 @@ A signed request carries AccessKey (and SecurityToken) among its ext fields. Sig
 but Signature itself, in the order of their names, followed by the body: HMAC-SHA1 under the secret key, Base64. Code,
 opaque and flag are not signed, and there is no nonce: the scheme is RocketMQ's and only as strong as that.
 
-Our own clients close that gap in RocketMQ's own terms. They add one more ext field, which is signed like all others and
-which brokers that don't know it pass over:
+GantryMQ's clients close that gap in RocketMQ's own terms. They add one more ext field, which is signed like all others
+and which brokers that don't know it ignore:
 
     RequestStamp = <ms since the epoch>.<random id of the connection>.<number of the request on it>.<request code>
 
 A GantryMQ broker refuses a stamp that is too old, whose number it has seen on that connection, that comes over another
 connection, that stands on another request code (appliance/acl/replay.py), or that hides under another name: what is
-signed begins with access key and stamp, so its place tells. Each broker remembers on its own what it has seen.
+signed begins with access key and stamp, so its place tells. Each broker remembers only what it has seen itself.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Stamper:
 class Credentials:
     """An account at the brokers. The secret never shows in a repr.
 
-    stamped: protect requests against being sent again by somebody else (see the module). Brokers that don't know stamps
+    stamped: protect requests against being recorded and sent again (see the module). Brokers that don't know stamps
     ignore them.
     """
 

@@ -1,4 +1,4 @@
-"""The tasks of a running client, owned: started together, ended together, a crash never silent."""
+"""The tasks of a running client: each has an owner, ends with it, and logs a crash."""
 
 from __future__ import annotations
 

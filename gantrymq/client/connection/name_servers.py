@@ -1,4 +1,4 @@
-"""Asking one of several name servers: they all know the same, so any will do; keep the one that answered last."""
+"""Asking one of several name servers. They all know the same, so the one that answered last is asked again."""
 
 from __future__ import annotations
 

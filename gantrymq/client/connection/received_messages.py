@@ -1,4 +1,4 @@
-"""Stored records to messages as their sender meant them: body unpacked, flags saying so."""
+"""The messages inside an answer, as their sender made them: bodies decompressed, flags cleared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_messages(body: bytes, broker_name: str = "") -> list[MessageExt]:
 
 
 def unpack(message: MessageExt) -> None:
-    """Decompress the body in place. What can't be unpacked here stays as it was sent, and its sys_flag says so."""
+    """Decompress the body in place. A body that can't be unpacked stays as it was sent; its sys_flag still says so."""
     try:
         message.body = decompress_body(message.body, message.sys_flag)
     except RecordError as exc:

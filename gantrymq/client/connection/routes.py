@@ -25,7 +25,7 @@ REFRESH_S = 30.0  # RocketMQ: pollNameServerInterval
 
 @dataclass(slots=True)
 class TopicRoute:
-    """What is known of one topic. The queues are sorted; writable ones only where the master is there."""
+    """One topic's queues, sorted, and brokers. Writable are only queues whose broker has a master."""
 
     writable: tuple[MessageQueue, ...]
     readable: tuple[MessageQueue, ...]
@@ -34,7 +34,7 @@ class TopicRoute:
 
 
 def writable_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
-    """The queues to send to. An ordered topic says itself which ("broker:count;...")."""
+    """The queues to send to. The route of an ordered topic lists them itself ("broker:count;...")."""
     if route.order_topic_conf:
         pairs = (part.partition(":") for part in route.order_topic_conf.split(";") if part)
         return tuple(MessageQueue(topic, name, queue_id) for name, _, n in pairs for queue_id in range(int(n)))
@@ -113,7 +113,7 @@ class Routes:
         self._addresses = live
 
     async def look_again(self, topic: str) -> bool:
-        """Ask for one topic again; whether its route is another than before. Raises as `to_read`, ConnectError, …"""
+        """Ask for one topic again; return whether its route has changed. Raises as `to_read`, ConnectError, …"""
         before = self.known.get(topic)
         self._learn(topic, await self._fetch(topic))
         return self.known[topic] != before

@@ -1,4 +1,4 @@
-"""The send request and its answer as values: nothing here waits or remembers.
+"""The send request and its answer as values, without I/O or state.
 
 An outgoing message is packed once (unique id, compression, property text) and may then be sent several times, to
 several brokers, without changing. The header has one-letter names (SEND_MESSAGE_V2), as Java's clients send it.

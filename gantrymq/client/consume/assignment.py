@@ -144,15 +144,15 @@ class Assignment:
         async with self._changing:
             if self._is_closed:
                 return
-            mine = [queue for queue in offsets if queue in self.held]
-            former = {queue: self._let_go(queue) for queue in mine}
-            for queue in mine:
+            held = [queue for queue in offsets if queue in self.held]
+            former = {queue: self._let_go(queue) for queue in held}
+            for queue in held:
                 former[queue].drop()
                 if persist:
                     self._offsets.update(queue, offsets[queue])
             if persist:
-                await self._offsets.persist(mine)
-            for queue in mine:
+                await self._offsets.persist(held)
+            for queue in held:
                 self._pull_from(queue, offsets[queue], after=former[queue] if self._locks else None)
 
     async def renew_locks(self) -> None:
@@ -163,8 +163,7 @@ class Assignment:
         if not lost:
             return
         async with self._changing:
-            mine = [queue for queue in lost if queue in self.held]
-            for queue in mine:
+            for queue in [queue for queue in lost if queue in self.held]:
                 self._let_go(queue).drop()
                 self._offsets.forget(queue)
             for queue in lost & self._leaving.keys():
@@ -192,7 +191,7 @@ class Assignment:
             await self._locks.unlock([*self.held, *self._leaving])
 
     async def _hold(self, topic: str, share: Iterable[MessageQueue]) -> bool:
-        """Release what is not in the share, take what is new; say if all could be taken."""
+        """Release queues of the topic that are not in the share, take new ones; return whether all could be taken."""
         wanted = set(share)
         async with self._changing:
             released = [queue for queue in self.held if queue.topic == topic and queue not in wanted]
@@ -243,8 +242,8 @@ class Assignment:
         return self.held.pop(queue)
 
     async def _release(self, queues: Iterable[MessageQueue]) -> None:
-        """Give queues up: what was done is written; nothing of them counts from now on, or from the end of the last
-        listener call on when ordered."""
+        """Give queues up: their offsets are written, and nothing of them counts from now on; when ordered, from the
+        end of the last listener call on."""
         released = {queue: self._let_go(queue) for queue in queues}
         busy = {queue: held for queue, held in released.items() if self._locks is not None and held.is_in_use()}
         for queue, process_queue in busy.items():

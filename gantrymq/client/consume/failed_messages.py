@@ -1,8 +1,8 @@
-"""What becomes of messages a listener could not consume.
+"""What happens to messages that a listener could not consume.
 
 They go back to the broker that stored them, which delivers them again later through the topic %RETRY%<group>; after
-`max_reconsume_times` they rest in %DLQ%<group>. What the broker can't take back is sent as a new message. In
-broadcasting, failed messages are dropped: each member would have to keep its own.
+`max_reconsume_times` they are dead letters, in %DLQ%<group>. What the broker can't take back is sent as a new message.
+In broadcasting, failed messages are dropped: each member would have to keep its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FailedMessages:
         return left
 
     async def _send_back_one(self, message: MessageExt, delay_level: int) -> None:
-        """Through the broker that stored it, else as a message of our own to the retry topic of any broker."""
+        """Through the broker that stored it, else as a new message to the retry topic at any broker."""
         address = self._session.routes.address(message.broker_name)
         if address is not None:
             try:

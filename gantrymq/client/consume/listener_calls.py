@@ -1,7 +1,7 @@
 """Calling the application's listener: in a thread or on the loop, counted, traced, and visible while it lasts.
 
-An async listener runs on the event loop, a plain function in a thread pool. What both kinds of consuming (concurrent
-and ordered) share stands here; what becomes of the messages is theirs.
+An async listener runs on the event loop, a plain function in a thread pool. What becomes of the messages after the call
+is up to the concurrent and the ordered service.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class ListenerCalls:
         error: Exception | None = None
         try:
             result = await self.call(messages)
-        except Exception as exc:  # the listener's bug: told in full, and the messages come again
+        except Exception as exc:  # the listener's bug: logged in full, and the messages come again
             logger.exception(
                 "listener failed",
                 extra={"event": "listener_failed", "msg_id": messages[0].msg_id, "count": len(messages)},

@@ -1,9 +1,9 @@
 """The brokers' locks on the queues of an ordered consumer: at most one client of a group consumes a locked queue.
 
 Asked for when a queue is taken, renewed each 20 s, given back when the queue is released. A broker forgets a lock 60 s
-after its last renewal, and soon after the connection of its holder broke; we stop consuming 30 s after the renewal, and
-as soon as the connection is gone. A lock that was lost, or that may have been somebody else's in between, is reported:
-the queue has to be taken anew, at the offset the broker knows by then.
+after its last renewal, and soon after the connection of its holder broke. The consumer stops 30 s after the renewal,
+and as soon as the connection is gone. A lock that was lost, or that another client may have had in between, is
+reported: the queue has to be taken anew, at the offset the broker knows by then.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 RENEW_S = 20.0  # RocketMQ: rocketmq.client.rebalance.lockInterval
 VALID_S = 30.0  # RocketMQ: rocketmq.client.rebalance.lockMaxLiveTime
 BROKER_FORGETS_S = 60.0  # RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime
-BROKER_WAITS_S = 0.8  # for us to come back after our connection broke: queueLockGraceTime is 1 s
+BROKER_WAITS_S = 0.8  # for a client whose connection broke: queueLockGraceTime is 1 s
 LOCK_TIMEOUT_S = 1.0  # as Java asks; the next round is the retry
 
 
@@ -42,7 +42,7 @@ class QueueLocks:
         self._watched: weakref.WeakSet[ClientConnection] = weakref.WeakSet()
 
     def holds(self, queue: MessageQueue) -> bool:
-        """Whether the queue's lock is ours for sure."""
+        """Whether this client has the queue's lock for certain."""
         locked_at, connection = self._locked_at.get(queue), self._locked_over.get(queue)
         is_fresh = locked_at is not None and time.monotonic() - locked_at < VALID_S
         if is_fresh and (connection is None or not connection.is_closing):
@@ -51,11 +51,11 @@ class QueueLocks:
         return False
 
     def locked_at(self, queue: MessageQueue) -> float | None:
-        """When the broker last said that the lock is ours (time.monotonic())."""
+        """When the broker last confirmed the lock (time.monotonic()); None without a lock."""
         return self._locked_at.get(queue)
 
     async def lock(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        """Lock what can be locked now, and say what that is."""
+        """Lock those of the queues that can be locked now, and return them."""
         locked, _ = await self._ask(queues)
         now = time.monotonic()
         for queue in locked:
@@ -91,19 +91,19 @@ class QueueLocks:
             connection.when_lost(self.renew_wanted.set)
 
     def _was_away(self, queue: MessageQueue) -> bool:
-        """Whether we were without a connection for so long that the broker may have let go of the lock."""
+        """Whether the connection was missing for so long that the broker may have released the lock."""
         connection = self._locked_over.get(queue)
         if connection is None or not connection.is_closing:
             return False
         return connection.lost_at is None or time.monotonic() - connection.lost_at >= BROKER_WAITS_S
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:
-        """Give locks back. What can't be said now the broker forgets by itself."""
-        mine = [queue for queue in queues if self._locked_at.pop(queue, None) is not None]
-        for queue in mine:
+        """Give locks back. A broker that can't be told forgets them by itself."""
+        held = [queue for queue in queues if self._locked_at.pop(queue, None) is not None]
+        for queue in held:
             self._locked_over.pop(queue, None)
         answers = (
-            self._call(RequestCode.UNLOCK_BATCH_MQ, address, part) for address, part in self._by_broker(mine).items()
+            self._call(RequestCode.UNLOCK_BATCH_MQ, address, part) for address, part in self._by_broker(held).items()
         )
         for outcome in await asyncio.gather(*answers, return_exceptions=True):
             if isinstance(outcome, GantryError):
@@ -112,7 +112,7 @@ class QueueLocks:
                 raise outcome
 
     async def _ask(self, queues: Iterable[MessageQueue]) -> tuple[set[MessageQueue], set[MessageQueue]]:
-        """The queues that are locked for us now, and those whose broker answered at all."""
+        """The queues that are locked for this client now, and those whose broker answered at all."""
         parts = self._by_broker(queues)
         answers = (self._call(RequestCode.LOCK_BATCH_MQ, address, part) for address, part in parts.items())
         locked: set[MessageQueue] = set()

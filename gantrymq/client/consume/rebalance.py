@@ -16,7 +16,7 @@ AllocateStrategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[M
 def allocate_averagely(client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> list[MessageQueue]:
     """Contiguous runs whose lengths differ by one at most (RocketMQ: AllocateMessageQueueAveragely).
 
-    Both inputs are sorted. A client that is not in the list gets nothing, as does one too many.
+    Both inputs are sorted. A client that is not in the list gets nothing, nor do clients beyond the number of queues.
     """
     if client_id not in client_ids:
         return []

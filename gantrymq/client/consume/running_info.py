@@ -1,4 +1,4 @@
-"""What a running consumer counts and says of itself when a tool asks (request 307)."""
+"""What a running consumer counts, and its answer when a tool asks how it is doing (request 307)."""
 
 from __future__ import annotations
 
@@ -113,8 +113,10 @@ def running_info(
     workers: Sequence[Mapping[str, Any]] = (),
     stacks: str | None = None,
 ) -> bytes:
-    """The body of the answer to 307 (ConsumerRunningInfo). workers: what each listener call in progress holds, and
-    since when: ours, tools of RocketMQ leave it unread. locks: when ordered. stacks: when the tool asked for them."""
+    """The body of the answer to 307 (ConsumerRunningInfo). locks: when ordered. stacks: when the tool asked for them.
+
+    workers: what each listener call in progress holds, and since when; only GantryMQ's tools read it.
+    """
     info = {
         "mqTable": {queue: process_queue_info(held, locks) for queue, held in queues.items()},
         "properties": {

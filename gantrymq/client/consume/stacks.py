@@ -53,7 +53,7 @@ def stacks_of(calls: Iterable[RunningCall]) -> str:
 
 
 def task_stack(task: asyncio.Task[object]) -> str:
-    """The chain of awaits of a suspended task, outermost first; asyncio itself tells the outermost only."""
+    """The chain of awaits of a suspended task, outermost first; asyncio itself shows only the outermost."""
     lines: list[str] = []
     waiting: Any = task.get_coro()
     for _ in range(AWAITS_MAX):

@@ -1,4 +1,4 @@
-"""What a consumer group wants: topics with tags, how messages are shared, where to begin. Values and pure functions."""
+"""A consumer group's subscription: topics with tags, how messages are shared, where to begin. Pure functions."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def parse_subscription(topic: str, expression: str, version_ms: int, *, sql: str
 
 
 def is_wanted(subscription: SubscriptionData, message: MessageExt) -> bool:
-    """Whether the subscription means this message: brokers compare hash codes of tags, which may collide."""
+    """Whether the message has one of the tags: brokers compare only their hash codes, which may collide."""
     return not subscription.tags_set or message.tags in subscription.tags_set

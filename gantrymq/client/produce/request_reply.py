@@ -1,4 +1,4 @@
-"""Request and reply over topics: a requester sends a message that says who waits for the answer; whoever consumes it
+"""Request and reply over topics: a requester sends a message that names its client id; the consumer of that message
 sends an answer to the cluster's reply topic, and the broker pushes it to the requester's connection.
 
     reply = await producer.request(Message("quote", b"ACME"), timeout_s=3)      the requester
@@ -87,7 +87,7 @@ class WaitingRequests:
             return request.reply(ResponseCode.SYSTEM_ERROR, f"process reply message fail: {exc}")
         future = self._waiting.get(message.properties.get(names.CORRELATION_ID, ""))
         if future is None or future.done():
-            logger.info("nobody waits for a reply", extra={"event": "reply_unexpected", "msg_id": message.msg_id})
+            logger.info("reply without a request", extra={"event": "reply_unexpected", "msg_id": message.msg_id})
         else:
             future.set_result(message)
         return request.reply(ResponseCode.SUCCESS)
@@ -96,7 +96,7 @@ class WaitingRequests:
 def read_reply(request: RemotingCommand) -> MessageExt:
     """The message inside a pushed reply, its body unpacked. ValueError when a field is no number.
 
-    It has no place in a log, as far as the broker tells: offsets are zero.
+    The broker does not say where it is stored: offsets are zero.
     """
     fields = request.ext_fields
     properties = names.decode_properties(fields.get("properties", ""))

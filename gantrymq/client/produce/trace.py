@@ -1,9 +1,9 @@
 """Message trace: what producers and consumers did with each message, sent as messages to a topic of its own.
 
-Records wait in a bounded queue and are sent in batches: a record is dropped (and counted) rather than that a send or a
-listener waits, and a batch that can't be sent is lost. The topic exists where brokers have traceTopicEnable, or where
-topics may be created by their first message; where neither is so, the log says it once. The broker can switch tracing
-off for its messages (traceOn).
+Records wait in a bounded queue and are sent in batches. When the queue is full, records are dropped and counted: no
+send and no listener waits for them. A batch that can't be sent is lost. The topic exists where brokers have
+traceTopicEnable, or where topics may be created by their first message; where neither is so, the log says it once. The
+broker can switch tracing off for its messages (traceOn).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gantrymq.remoting.codes import ResponseCode
 
 logger = logging.getLogger(__name__)
 
-WAITING_MAX = 2048  # records; what comes on top is dropped
+WAITING_MAX = 2048  # records; further ones are dropped
 BATCH_WAIT_S = 0.5  # RocketMQ: AsyncTraceDispatcher.waitTimeThresholdMil
 BATCH_CHARS_MAX = 118_000  # RocketMQ: maxMsgSize less its reserve
 KEYS_CHARS_MAX = 16_000  # a record's properties hold 32767 bytes, and the keys are among them
@@ -63,7 +63,7 @@ class TraceDispatcher:
         self._arrived.set()
 
     async def run(self) -> None:
-        """Send what comes, until cancelled; then `flush`."""
+        """Send records as they come, until cancelled; afterwards `flush` sends the rest."""
         said = 0
         while True:
             await self._arrived.wait()
@@ -76,7 +76,7 @@ class TraceDispatcher:
                 said = self.dropped
 
     async def flush(self) -> None:
-        """Send what still waits, as far as a second allows."""
+        """Send the records that still wait, for a second at most."""
         try:
             async with asyncio.timeout(FLUSH_S):
                 while self._waiting:
@@ -85,7 +85,7 @@ class TraceDispatcher:
             logger.warning("trace records lost", extra={"event": "trace_lost", "count": len(self._waiting)})
 
     def _next_batch(self) -> Message:
-        """One message with as many of the waiting records as it may hold. Keys: every message id and key in it."""
+        """One message with as many of the waiting records as fit. Its keys: every message id and key in the records."""
         texts: list[str] = []
         keys: dict[str, None] = {}
         chars = keys_chars = 0

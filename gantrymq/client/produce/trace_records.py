@@ -71,7 +71,7 @@ class TraceRecord:
     transaction_id: str | None = None
     transaction_state: str = ""  # COMMIT_MESSAGE, ROLLBACK_MESSAGE, UNKNOW
     is_from_check: bool = False
-    client_host: str = ""  # of whoever sent the record; not in the text
+    client_host: str = ""  # address of the client that sent the record; not in the text
 
 
 def encode_record(record: TraceRecord) -> str:
@@ -145,7 +145,7 @@ def _decode(kind: TraceKind, fields: list[str]) -> TraceRecord:
 
 
 def _text(value: object) -> str:
-    """As Java prints it; separators inside a value would end it early, so they don't get in."""
+    """As Java prints it. Separators inside a value become spaces: they would end the field."""
     if value is None:
         return NULL
     if isinstance(value, bool):

@@ -5,7 +5,7 @@
             await database.insert(order)
             return TransactionState.COMMIT
 
-        async def check(self, message):                     # later, for a message whose end got lost
+        async def check(self, message):                     # later, when the outcome got lost
             return TransactionState.COMMIT if await database.has(message.keys[0]) else TransactionState.ROLLBACK
 
     async with TransactionProducer(servers, listener=Orders(), group="orders") as producer:
@@ -129,7 +129,7 @@ class TransactionProducer(Producer):
         Raises only when the message could not be prepared: then `execute` did not run.
         """
         prepared = await self.prepare(message, queue=queue, timeout_s=timeout_s)
-        if prepared.status is not SendStatus.SEND_OK:  # stored, but a promise was not kept: begin nothing on it
+        if prepared.status is not SendStatus.SEND_OK:  # stored, but not as safely as asked: begin no transaction on it
             return await self.end(prepared, TransactionState.ROLLBACK)
         state, error = await self._outcome(self._listener.execute, message, argument)
         return await self.end(prepared, state, error=error)
@@ -156,9 +156,9 @@ class TransactionProducer(Producer):
         error: Exception | None = None,
         timeout_s: float | None = None,
     ) -> TransactionResult:
-        """Tell the broker how the transaction went, and wait until it has stored that. UNKNOWN is told, not waited for.
+        """Tell the broker how the transaction went, and wait until it has stored that; UNKNOWN is sent without waiting.
 
-        An end that can't be told is no error: the broker will ask.
+        When the broker can't be told, that is no error: it will ask.
         """
         _, _, physical_offset = decode_offset_message_id(prepared.offset_msg_id)
         fields = self._end_fields(state, prepared.queue_offset, physical_offset, prepared.msg_id)
@@ -240,7 +240,7 @@ class TransactionProducer(Producer):
     # -- the listener -------------------------------------------------------------------------------------------------
 
     async def _outcome(self, method: Callable[..., Any], *arguments: Any) -> tuple[TransactionState, Exception | None]:
-        """What the listener says; UNKNOWN and the reason when it raises or says something else."""
+        """What the listener returns; UNKNOWN and the exception when it raises or returns something else."""
         try:
             if inspect.iscoroutinefunction(method):
                 state = await method(*arguments)
