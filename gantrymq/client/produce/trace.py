@@ -54,6 +54,11 @@ class TraceDispatcher:
         self._arrived = asyncio.Event()
         self._sender = Sender(session, f"_INNER_TRACE_PRODUCER-{group}", retries=2)
 
+    @property
+    def waiting(self) -> int:
+        """Records that are not sent yet."""
+        return len(self._waiting)
+
     def append(self, record: TraceRecord) -> None:
         """Have the record sent soon; drop it when too many wait."""
         if len(self._waiting) >= WAITING_MAX:
@@ -70,7 +75,7 @@ class TraceDispatcher:
             await asyncio.sleep(BATCH_WAIT_S)
             self._arrived.clear()
             while self._waiting:
-                await self._send(self._next_batch())
+                await self._send(self.take_batch())
             if self.dropped > said:
                 logger.warning("trace records dropped", extra={"event": "trace_dropped", "count": self.dropped - said})
                 said = self.dropped
@@ -80,12 +85,13 @@ class TraceDispatcher:
         try:
             async with asyncio.timeout(FLUSH_S):
                 while self._waiting:
-                    await self._send(self._next_batch())
+                    await self._send(self.take_batch())
         except TimeoutError:
             logger.warning("trace records lost", extra={"event": "trace_lost", "count": len(self._waiting)})
 
-    def _next_batch(self) -> Message:
-        """One message with as many of the waiting records as fit. Its keys: every message id and key in the records."""
+    def take_batch(self) -> Message:
+        """Take as many of the waiting records as fit into one message, and return it. Its keys: every message id and
+        key in the records."""
         texts: list[str] = []
         keys: dict[str, None] = {}
         chars = keys_chars = 0

@@ -1,4 +1,4 @@
-"""The brokers that the client's tests share: ours, then Apache's, each started once."""
+"""The brokers that the client's tests share: GantryMQ's, then Apache's, each started once."""
 
 from __future__ import annotations
 

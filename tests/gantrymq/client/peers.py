@@ -1,15 +1,17 @@
-"""Brokers for the client's tests: ours and Apache's, with delay levels short enough to wait for."""
+"""Brokers for the client's tests: GantryMQ's and Apache's, with delay levels short enough to wait for."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from appliance.bench.apache_peer import ApachePeer
 from appliance.bench.maven import ToolError
 from appliance.bench.peer import Peer
 from gantrymq.client.admin.client import AdminClient
+from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import TopicConfig
 from tests.conftest import missing, require_tool
 from tests.harness import LocalCluster
@@ -42,3 +44,10 @@ async def topic_at(peer: Peer, name: str, *, queues: int = 4) -> AsyncIterator[A
     async with AdminClient(peer.namesrv_address) as admin:
         await admin.topics.create_at(peer.broker_address, TopicConfig(name, queues, queues))
         yield admin
+
+
+async def held_of(admin: AdminClient, peer: Peer, group: str, client_id: str, queue: MessageQueue) -> dict[str, Any]:
+    """What a running consumer holds of a queue, as it tells a tool: cachedMsgCount, commitOffset and so on."""
+    info = await admin.clients.running_info_at(peer.broker_address, group, client_id)
+    held: dict[str, Any] = info["mqTable"][queue]
+    return held

@@ -1,4 +1,4 @@
-"""Addresses where nobody listens."""
+"""Addresses without a listener."""
 
 from __future__ import annotations
 

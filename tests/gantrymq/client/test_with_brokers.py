@@ -26,12 +26,13 @@ from gantrymq import (
     SyncProducer,
     SyncPushConsumer,
 )
+from gantrymq.client.consume import push_consumer
 from gantrymq.client.consume.options import FlowLimits
 from gantrymq.errors import ClientClosed, GantryError, MessageRejected, ResponseError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import ROCKETMQ
-from tests.gantrymq.client.peers import running_peer, topic_at
+from tests.gantrymq.client.peers import held_of, running_peer, topic_at
 from tests.gantrymq.client.seen import Seen, until
 
 _numbers = itertools.count()
@@ -287,12 +288,14 @@ async def test_topics_come_and_go_while_the_consumer_runs(peer: Peer, name: str)
 
 async def test_a_slow_listener_holds_no_more_than_its_limits(peer: Peer, name: str) -> None:
     gate = asyncio.Event()
-    largest = 0
+    consumed = 0
 
     async def listener(messages: list[MessageExt]) -> None:
+        nonlocal consumed
         await gate.wait()
+        consumed += len(messages)
 
-    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
         consumer = PushConsumer(
             peer.namesrv_address, group=name, listener=listener, limits=FlowLimits(messages_per_queue=10), pull_batch=4
         )
@@ -301,10 +304,11 @@ async def test_a_slow_listener_holds_no_more_than_its_limits(peer: Peer, name: s
             await producer.send_many(Message(name, b"x") for _ in range(200))
             await asyncio.sleep(1.0)
             queue = MessageQueue(name, peer.broker_name, 0)
-            largest = consumer._assignment.held[queue].cached_messages
+            held = await held_of(admin, peer, name, consumer.client_id, queue)
             gate.set()
-            await until(lambda: consumer._assignment.held[queue].commit_offset == 200)
-        assert 10 <= largest < 14
+            await until(lambda: consumed == 200)
+        assert 10 <= held["cachedMsgCount"] < 14
+        assert await offsets_written(admin, peer, name, name) == {0: (200, 200)}
 
 
 async def test_offsets_of_unfinished_messages_are_not_written(peer: Peer, name: str) -> None:
@@ -340,7 +344,10 @@ async def test_an_offset_outside_the_queue_is_corrected(peer: Peer, name: str) -
             await until(lambda: seen.bodies == [b"new"])
 
 
-async def test_a_listener_that_never_returns_does_not_hold_the_offset_for_ever(peer: Peer, name: str) -> None:
+async def test_a_listener_that_never_returns_does_not_hold_the_offset_for_ever(
+    peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push_consumer, "PERSIST_S", 0.1)  # overdue calls are looked for as often as offsets are written
     tries: list[int] = []
 
     async def listener(messages: list[MessageExt]) -> None:
@@ -348,18 +355,16 @@ async def test_a_listener_that_never_returns_does_not_hold_the_offset_for_ever(p
         if messages[0].reconsume_times == 0:
             await asyncio.Event().wait()
 
-    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
         consumer = PushConsumer(
             peer.namesrv_address, group=name, listener=listener, overdue_s=0.05, close_wait_s=0.0, concurrency=2
         )
         consumer.subscribe(name)
         async with consumer:
             await producer.send(Message(name, b"x"))
-            await until(lambda: tries == [0])
-            await asyncio.sleep(0.1)
-            await consumer._give_up_overdue()  # what happens each five seconds
-            assert consumer._assignment.held[MessageQueue(name, peer.broker_name, 0)].commit_offset == 1
             await until(lambda: tries == [0, 1])
+            queue = MessageQueue(name, peer.broker_name, 0)
+            assert (await held_of(admin, peer, name, consumer.client_id, queue))["commitOffset"] == 1
 
 
 async def test_a_tool_hands_a_message_to_a_consumer_and_asks_for_its_offsets(peer: Peer, name: str) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gantrymq.message.model import Message, MessageQueue
-from tests.gantrymq.message.test_record import MESSAGE
+from tests.gantrymq.message.example import MESSAGE
 
 
 def test_keys_tags_and_delay_become_properties() -> None:

@@ -154,9 +154,12 @@ async def test_all_name_servers_gone_is_a_connect_error() -> None:
     await remoting.close()
 
 
-def test_a_slave_is_read_when_the_master_is_gone() -> None:
-    routes = Routes(NameServers(RemotingClient(), "h:9"))
-    routes._learn("T", topic_route("T", route()))
+async def test_a_slave_is_read_when_the_master_is_gone() -> None:
+    async with scripted_server(Topics(T=route())) as server:
+        remoting = RemotingClient()
+        routes = Routes(NameServers(remoting, server.address))
+        await routes.to_read("T")
+        await remoting.close()
     assert routes.address_to_read("a", 0) == ("h:2", True)
     assert routes.address_to_read("a", 1) == ("h:3", False)
     assert routes.address_to_read("a", 7) == ("h:2", True)

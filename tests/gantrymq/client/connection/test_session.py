@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from gantrymq import AdminClient, MessageExt, PushConsumer
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.client.connection import session
+from gantrymq.client.connection.broker_calls import BrokerCalls
+from gantrymq.remoting.bodies import HeartbeatData, TopicConfig
 from tests.harness import serving
 
 
@@ -18,8 +20,17 @@ async def listener(messages: list[MessageExt]) -> None:
 
 
 async def test_consumers_whose_group_disagrees_are_warned_once_each_and_an_admin_sees_who_wants_what(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(session, "HEARTBEAT_S", 0.05)
+    remarks: list[str | None] = []
+    send_heartbeat = BrokerCalls.heartbeat
+
+    async def noting_the_remark(calls: BrokerCalls, address: str, heartbeat: HeartbeatData) -> str | None:
+        remarks.append(await send_heartbeat(calls, address, heartbeat))
+        return remarks[-1]
+
+    monkeypatch.setattr(BrokerCalls, "heartbeat", noting_the_remark)
     caplog.set_level(logging.WARNING, logger="gantrymq.client.connection.session")
 
     def warnings() -> list[str]:
@@ -35,9 +46,9 @@ async def test_consumers_whose_group_disagrees_are_warned_once_each_and_an_admin
         async with one, other, asyncio.timeout(30):
             while not cluster.broker.consumers.agreement.disagreeing_groups:
                 await asyncio.sleep(0.05)
-            for _ in range(3):
-                await one._session.send_heartbeats()
-                await other._session.send_heartbeats()
+            remarks.clear()
+            while len([remark for remark in remarks if remark]) < 6:
+                await asyncio.sleep(0.05)
             assert len(warnings()) == 2
             assert all("consumer group G subscribe differently" in remark for remark in warnings())
             found = (await admin.clients.consumers_at(cluster.broker_address, "G")).disagreement

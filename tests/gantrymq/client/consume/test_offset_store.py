@@ -9,7 +9,7 @@ import pytest
 
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.name_servers import NameServers
-from gantrymq.client.connection.routes import Routes, topic_route
+from gantrymq.client.connection.routes import Routes
 from gantrymq.client.consume.offset_store import BrokerOffsets, FileOffsets
 from gantrymq.errors import ResponseError
 from gantrymq.message.model import MessageQueue
@@ -81,11 +81,15 @@ class OffsetBroker:
 
 async def test_broker_offsets_are_written_when_they_changed_and_again_when_that_failed() -> None:
     broker = OffsetBroker()
-    async with scripted_server(broker) as server:
+
+    def name_server(names: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        route = TopicRouteData([BrokerData("c", "b", {0: server.address})], [QueueData("b", 2, 2, 6)])
+        writer.write(request.reply(body=route.to_json()).encode())
+
+    async with scripted_server(broker) as server, scripted_server(name_server) as names:
         remoting = RemotingClient()
-        routes = Routes(NameServers(remoting, "127.0.0.1:9"))
-        data = TopicRouteData([BrokerData("c", "b", {0: server.address})], [QueueData("b", 2, 2, 6)])
-        routes._learn("T", topic_route("T", data))
+        routes = Routes(NameServers(remoting, names.address))
+        await routes.to_read("T")
         store = BrokerOffsets(BrokerCalls(remoting), routes, "g")
         assert await store.read(QUEUE) is None
         broker.failing = 1

@@ -1,4 +1,4 @@
-"""Request and reply, against our broker and Apache's; what a pushed reply looks like."""
+"""Request and reply, against GantryMQ's broker and Apache's; what a pushed reply looks like."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def name() -> str:
     return f"ask_{next(numbers)}"
 
 
-async def test_requests_get_the_answers_meant_for_them(peer: Peer, name: str) -> None:
+async def test_requests_get_the_answers_meant_for_them(peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_reply, "WAITING_MAX", 9)
     async with topic_at(peer, name), Producer(peer.namesrv_address, group=f"P{name}") as producer:
 
         async def listener(messages: list[MessageExt]) -> None:
@@ -48,16 +49,19 @@ async def test_requests_get_the_answers_meant_for_them(peer: Peer, name: str) ->
         async with consumer:
             bodies = [b"%d" % n for n in range(8)] + [b"long" * 5000]
             replies = await asyncio.gather(*(producer.request(Message(name, body), 15.0) for body in bodies))
+            await producer.request(Message(name, b"one more"), 15.0)  # rejected if any of the nine were still waiting
         assert [reply.body for reply in replies] == [b"answer to " + body for body in bodies]
         assert int(replies[0].properties[names.ARRIVE_TIME]) >= replies[0].born_timestamp > 0
-        assert not producer._requests._waiting
 
 
-async def test_a_request_nobody_answers_ends_in_time(peer: Peer, name: str) -> None:
+async def test_a_request_without_an_answer_ends_in_time_and_waits_no_longer(
+    peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_reply, "WAITING_MAX", 1)
     async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:
-        with pytest.raises(RequestTimeout):
-            await producer.request(Message(name, b"anyone?"), 0.5)
-        assert not producer._requests._waiting
+        for _ in range(2):  # the second would be rejected if the first still waited
+            with pytest.raises(RequestTimeout):
+                await producer.request(Message(name, b"anyone?"), 0.5)
 
 
 def test_threads_ask_and_answer_as_well(peer: Peer, name: str) -> None:

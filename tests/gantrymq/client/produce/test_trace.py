@@ -119,8 +119,8 @@ def test_a_batch_of_records_fits_into_one_message() -> None:
         dispatcher.append(TraceRecord(kind=TraceKind.PUB, msg_id=f"{number:032X}", keys="k" * 400))
     sizes = []
     found: list[str] = []
-    while dispatcher._waiting:
-        batch = dispatcher._next_batch()
+    while dispatcher.waiting:
+        batch = dispatcher.take_batch()
         sizes.append((len(batch.body), len(batch.encoded_properties())))
         found += [record.msg_id for record in decode_records(batch.body.decode())]
     assert max(body for body, _ in sizes) < 128_000
@@ -139,7 +139,7 @@ async def test_where_no_trace_topic_is_the_log_says_so_once_and_sends_go_on(
             assert producer._traces is not None
             for _ in range(3):
                 await producer.send(Message("orders", b"x"))
-                await until(lambda: not producer._traces._waiting)
+                await until(lambda: not producer._traces.waiting)
         assert cluster.broker.store.max_offset("orders", 0) == 3
     warnings = [record for record in caplog.records if record.name == trace.__name__]
     assert [getattr(record, "event", "") for record in warnings] == ["trace_topic_missing"]
