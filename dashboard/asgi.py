@@ -13,9 +13,9 @@ pages = get_asgi_application()  # loads the models, which the imports below need
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.sessions import SessionMiddlewareStack  # noqa: E402
 
-from dashboard.accounts.log_in_door import LogInDoor  # noqa: E402
+from dashboard.accounts.log_in_limit import LogInLimit  # noqa: E402
 from dashboard.urls import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
-    {"http": LogInDoor(pages), "websocket": SessionMiddlewareStack(URLRouter(websocket_urlpatterns))}
+    {"http": LogInLimit(pages), "websocket": SessionMiddlewareStack(URLRouter(websocket_urlpatterns))}
 )

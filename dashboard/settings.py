@@ -46,7 +46,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "dashboard.http.headers.SecurityHeaders",
-    "dashboard.http.database_door.DatabaseDoor",
+    "dashboard.http.database_guard.DatabaseGuard",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -1,1 +1,1 @@
-"""Who may do what: accounts, addresses, signatures, and the written-out table of request codes."""
+"""Access control: accounts, addresses, signatures, and the table of request codes with their permissions."""

@@ -1,14 +1,14 @@
-"""The gate before the lanes: may this request be served?
+"""Access control for one process: each request is checked before it is queued.
 
-    1  the address is on the global white list        -> no account needed, but for administration
-    2  there is an account, known here                 else refused
-    3  the address is on the account's own white list  -> no signature needed, and no permission but admin
-    4  the signature fits                              else refused
-    5  a stamp, where there is one or must be one, is good and fresh
-    6  the account has what the table asks for         else refused
+    1  the address is on the global white list         -> no account needed, except for administration
+    2  the request names a known account               else refused
+    3  the address is on the account's own white list  -> no signature needed, and no permission except admin
+    4  the signature is right                          else refused
+    5  the stamp, if present or required, is valid     else refused
+    6  the account has the permissions of the table    else refused
 
-RocketMQ's order, with two doors shut: a white list opens no administration, and who guesses account names learns
-nothing, neither from words nor from time.
+The order is RocketMQ's, with two differences: a white list gives no administration, and neither the response nor its
+time shows whether an account exists.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ from gantrymq.remoting.signature import ACCESS_KEY, STAMP, SigningKey
 
 logger = logging.getLogger(__name__)
 
-UNKNOWN_CODES_MAX = 32  # of a connection that was never let in
-TEXT_CHARS_MAX = 512  # names in it are the peer's
-TOLD_PEERS_MAX = 1024
-TOLD_AGAIN_S = 10.0
+UNKNOWN_CODES_MAX = 32  # of a connection without any permitted request
+TEXT_CHARS_MAX = 512  # the text contains names from the request
+LOGGED_PEERS_MAX = 1024
+LOG_AGAIN_S = 10.0
 
-# A signature covers the fields' values in the order of their names, not the names: a stamp under another name, or split
-# over several, still stands behind the access key, for nothing that our SDK sends sorts between.
+# A signature covers the fields' values, in the order of the fields' names, but not the names. So an attacker could hide
+# the stamp of a captured request under another name. The signed text then still has it right after the access key,
+# because no field of the SDK sorts between the two.
 HIDDEN_STAMP = re.compile(rb"[0-9]{13}\.[0-9a-f]{16}\.[0-9]+\.[0-9]")
 
 
 class AccessDenied(BrokerError):
-    """Refused. `reason` is a short word for figures; the text has the shape that Java's clients show."""
+    """Refused. `reason` is the key of a counter; the text has the form that Java clients show."""
 
     def __init__(self, reason: str, text: str) -> None:
         remark = f"org.apache.rocketmq.acl.common.AclException: {text[:TEXT_CHARS_MAX]}"
@@ -55,7 +56,7 @@ class AccessDenied(BrokerError):
 
 
 class Peer(Protocol):
-    """What the gate knows of a connection."""
+    """The connection, as far as access control needs it."""
 
     access: Any
 
@@ -68,7 +69,7 @@ class Peer(Protocol):
 
 
 class Request(Protocol):
-    """What the gate reads of a request; ext_fields must be all of them, as texts."""
+    """The request, as far as access control needs it; ext_fields must be complete, as texts."""
 
     @property
     def code(self) -> int: ...
@@ -80,25 +81,25 @@ class Request(Protocol):
 
 @dataclass(slots=True)
 class Notes:
-    """What is remembered of a connection."""
+    """The state that access control keeps for a connection."""
 
     number: int
-    accounts: Accounts | None = None  # the state for which is_white holds
+    accounts: Accounts | None = None  # the accounts for which is_white was determined
     is_white: bool = False
-    account: Account | None = None  # who sent the last request that was let in
+    account: Account | None = None  # of the last permitted request
     unknown_codes: int = 0
 
 
 @dataclass(frozen=True)
 class AccessOptions:
-    """requires_stamp: refuse requests that anybody could send again, where the account doesn't say otherwise."""
+    """requires_stamp: refuse requests that can be replayed, unless the account's own setting differs."""
 
     requires_stamp: bool = False
     stamp_window_ms: int = 300_000
 
 
 class Access:
-    """The gate of one process. Call it with each request, before it is queued."""
+    """Access control of one process. Call it with each request before it is queued."""
 
     def __init__(
         self,
@@ -114,28 +115,28 @@ class Access:
         self._options = options or AccessOptions()
         self._signatures = SignatureCheck()
         self._replay = ReplayGuard(self._options.stamp_window_ms)
-        self._nobody = Account("", SigningKey(secrets.token_hex(16)))  # takes as long to refuse as anybody
+        self._decoy_account = Account("", SigningKey(secrets.token_hex(16)))  # for unknown names
         self._numbers = itertools.count(1)
-        self._told: dict[tuple[str, str], float] = {}
+        self._logged_at: dict[tuple[str, str], float] = {}
         self.denied: Counter[str] = Counter()  # by reason
-        self.unstamped = 0  # signed requests that anybody who saw them could send again
+        self.unstamped = 0  # signed requests without a stamp: they can be replayed
 
     def __call__(self, peer: Peer, request: Request) -> None:
-        """Let the request pass, or raise AccessDenied; BrokerError when it points at a message that isn't there."""
+        """Return to let the request pass. Raises AccessDenied; BrokerError when the message it refers to is missing."""
         try:
             self._check(peer, request)
         except AccessDenied as exc:
-            self._tell(peer, request.code, exc)
+            self._log(peer, request.code, exc)
             raise
 
     def unknown_code(self, peer: Peer, code: int) -> bool:
-        """Note a request code that nobody serves. True: enough of them, close the connection."""
+        """Count a request with an unsupported code. Returns True when the connection should be closed."""
         notes = self._notes(peer)
         notes.unknown_codes += 1
         return notes.account is None and not notes.is_white and notes.unknown_codes >= UNKNOWN_CODES_MAX
 
     def may_touch(self, peer: Peer, topic: str, permission: int) -> bool:
-        """Whether whoever spoke last on the connection has a permission: for what is sent without being asked for."""
+        """Whether the account of the connection's last request has a permission; for pushes to the client."""
         notes = self._notes(peer)
         if notes.account is None:
             return notes.is_white
@@ -149,7 +150,7 @@ class Access:
     def _check(self, peer: Peer, request: Request) -> None:
         rule = self._table.get(request.code)
         if rule is None:
-            raise AccessDenied("unlisted", f"request code {request.code} is open to nobody")
+            raise AccessDenied("unlisted", f"request code {request.code} is not open to any account")
         accounts = self._book.current
         notes = peer.access
         if notes is None or notes.accounts is not accounts:
@@ -162,13 +163,16 @@ class Access:
             raise AccessDenied("no_account", "No accessKey is configured")
         account = accounts.by_key.get(access_key)
         if account is None:
-            self._signatures.is_genuine(self._nobody.key, fields, request.body)
+            # Checking a signature takes time. With the same work for unknown names the time of a refusal does not tell
+            # which accounts exist.
+            self._signatures.is_genuine(self._decoy_account.key, fields, request.body)
             raise AccessDenied("unknown_account", f"Check signature failed for accessKey={access_key}")
-        if account.is_white(peer.remote_address[0]):
+        if account.is_white(peer.remote_address[0]):  # as in RocketMQ: neither signature nor permissions are checked
             if rule.is_admin and not account.is_admin:
                 raise _needs_admin(request.code, access_key)
             notes.account = account
             return
+        # The stamp is checked after the signature: otherwise forged requests could fill the table of stamps.
         signed = self._signatures.signed_part(account.key, fields, request.body)
         if signed is None:
             raise AccessDenied("bad_signature", f"Check signature failed for accessKey={access_key}")
@@ -217,16 +221,16 @@ class Access:
             notes.is_white = notes.accounts.is_white(peer.remote_address[0])
         return notes
 
-    def _tell(self, peer: Peer, code: int, exc: AccessDenied) -> None:
-        """Log a refusal: each peer and reason once in a while, so that nobody fills the disk with them."""
+    def _log(self, peer: Peer, code: int, exc: AccessDenied) -> None:
+        """Count and log a refusal; at most one line in LOG_AGAIN_S for each peer and reason."""
         self.denied[exc.reason] += 1
         key = peer.remote_address[0], exc.reason
         now = time.monotonic()
-        if now - self._told.get(key, -TOLD_AGAIN_S) < TOLD_AGAIN_S:
+        if now - self._logged_at.get(key, -LOG_AGAIN_S) < LOG_AGAIN_S:
             return
-        if len(self._told) >= TOLD_PEERS_MAX:
-            self._told.clear()
-        self._told[key] = now
+        if len(self._logged_at) >= LOGGED_PEERS_MAX:
+            self._logged_at.clear()
+        self._logged_at[key] = now
         logger.warning(
             "access denied",
             extra={
@@ -240,7 +244,7 @@ class Access:
 
 
 def account_name(peer: Peer) -> str | None:
-    """The access key under which the connection last spoke, None where nobody is asked for one."""
+    """The access key of the connection's last permitted request, None without one."""
     notes: Notes | None = peer.access
     return notes.account.access_key if notes is not None and notes.account is not None else None
 

@@ -1,11 +1,12 @@
-"""One account of plain_acl.yml, and what it may do.
+"""One account of plain_acl.yml, and its permissions.
 
 Permissions are RocketMQ's: DENY, PUB, SUB, PUB|SUB for topics by name and for consumer groups by name, and a default
-for each. A group stands for its retry and dead-letter topics, too. An administrator without permissions of its own may
-do everything; one with permissions may use the administrator's request codes, and of topics and groups what it lists.
+for each. A group's permission also holds for its retry and dead-letter topics. An administrator without listed
+permissions may do everything; one with listed permissions may use the administrator's request codes and the listed
+topics and groups.
 
-RocketMQ's own topics that hold other topics' messages (delayed ones, half messages, traces, replies) follow no default:
-SUB on them has to be given by name, else a default of SUB would open every topic by the back door.
+The defaults don't hold for RocketMQ's own topics with messages of other topics (delayed ones, half messages, traces,
+replies): SUB on them must be listed by name, or a default of SUB would give access to messages of every topic.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ DENY, ANY, PUB, SUB = 1, 2, 4, 8
 
 KEY_CHARS_MIN = 7  # RocketMQ: "longer than 6"
 PERMISSIONS = {"DENY": DENY, "PUB": PUB, "SUB": SUB, "PUB|SUB": PUB | SUB, "SUB|PUB": PUB | SUB}
-_TRUE = frozenset({"true", "yes", "on"})  # of YAML 1.1, which RocketMQ's reader speaks
+_TRUE = frozenset({"true", "yes", "on"})  # of YAML 1.1, as RocketMQ's parser
 
 
 class AccountError(GantryError):
-    """An account's fields are not what they should be. The text never holds a secret."""
+    """An account's fields are invalid. The text never contains a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,15 @@ class Account:
     topics: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
     is_white: Matches = field(default=lambda address: False, repr=False)
-    requires_stamp: bool | None = None  # None: as the broker's settings say
-    is_managed: bool = False  # the appliance's own: not for requests to change
+    requires_stamp: bool | None = None  # None: as in the broker's settings
+    is_managed: bool = False  # the appliance's own account, which requests can't change
 
     @property
     def may_everything(self) -> bool:
         return self.is_admin and not self.topics and not self.groups
 
     def may_topic(self, topic: str, need: int) -> bool:
-        """Whether the account has the permission on a topic, or on the group whose topic it is."""
+        """Whether the account has the permission on a topic; a retry or dead-letter topic counts as its group."""
         owned = self.topics.get(topic)
         if owned is None:
             group = group_of(topic)
@@ -85,7 +86,7 @@ def group_of(topic: str) -> str | None:
 
 
 def holds_other_topics(topic: str) -> bool:
-    """Whether messages of other topics, or facts about them, are kept there."""
+    """Whether the topic holds messages of other topics, or data about them."""
     if topic.endswith(REPLY_TOPIC_POSTFIX):
         return True
     return is_system_topic(topic) and topic not in (BENCHMARK_TOPIC, AUTO_CREATE_TOPIC)
@@ -111,7 +112,7 @@ def read_account(fields: Mapping[str, Any]) -> Account:
     groups = read_permissions(list_of(fields, "groupPerms"), "group")
     topics = {}
     for name, permission in read_permissions(list_of(fields, "topicPerms"), "topic").items():
-        if name.startswith(RETRY_PREFIX):  # a group in its other spelling
+        if name.startswith(RETRY_PREFIX):  # another spelling of a group
             groups.setdefault(name[len(RETRY_PREFIX) :], permission)
         else:
             topics[name] = permission
@@ -131,7 +132,7 @@ def read_account(fields: Mapping[str, Any]) -> Account:
 
 
 def check_keys(access_key: str, secret_key: str) -> None:
-    """Raise AccountError, with RocketMQ's own words, unless both keys are long enough."""
+    """Raise AccountError, with RocketMQ's own text, unless both keys are long enough."""
     if len(access_key) < KEY_CHARS_MIN or len(secret_key) < KEY_CHARS_MIN:
         raise AccountError(
             f"The accessKey={access_key} and secretKey=*** cannot be null and length should longer than 6"
@@ -139,7 +140,7 @@ def check_keys(access_key: str, secret_key: str) -> None:
 
 
 def read_permissions(entries: list[str], what: str) -> dict[str, int]:
-    """ "name=PUB|SUB" entries by name. Raises AccountError; an unknown permission is DENY, as it is to RocketMQ."""
+    """Parse "name=PUB|SUB" entries. Raises AccountError; an unknown permission is DENY, as in RocketMQ."""
     permissions = {}
     for entry in entries:
         parts = [part.strip() for part in entry.split("=") if part]
@@ -150,7 +151,7 @@ def read_permissions(entries: list[str], what: str) -> dict[str, int]:
 
 
 def check_permissions(entries: list[str]) -> None:
-    """What a request may write into the file: RocketMQ's own words for what it refuses. Raises AccountError."""
+    """Check the entries of a request before they are written. Raises AccountError with RocketMQ's own text."""
     for entry in entries:
         parts = [part for part in entry.split("=") if part]
         if len(parts) != 2:
@@ -166,7 +167,7 @@ def check_permissions(entries: list[str]) -> None:
 
 
 def text_of(fields: Mapping[str, Any], name: str) -> str:
-    """A scalar, stripped; "" when it is absent. Raises AccountError for a list or mapping."""
+    """A scalar without surrounding blanks; "" when it is absent. Raises AccountError for a list or mapping."""
     value = fields.get(name)
     if value is None:
         return ""

@@ -1,12 +1,12 @@
-"""AccountBook: every account of a home folder, watched, and changed on request.
+"""AccountBook: all accounts of a home folder. It watches the files, and changes them on request.
 
     HOME/conf/acl/**/*.yml, *.yaml      in order of their names
-    HOME/conf/plain_acl.yml             last; where new accounts go
+    HOME/conf/plain_acl.yml             last; new accounts are written here
 
-An access key that stands in two files belongs to the first. A file that can't be understood keeps the accounts it gave
-before, and the log says which line is wrong; at a start it is an error, because starting open or shut by accident is
-worse than not starting. Several processes may share a home: changes are made under a lock file, and each process sees
-those of the others within a second.
+An access key in two files belongs to the first one. If a changed file is invalid, its former accounts stay in force and
+the log names the wrong line. At a start an invalid file is an error, because starting with the wrong accounts, open or
+locked, would be worse than not starting. Several processes may share a home folder: changes are made under a lock
+file, and each process reads those of the others within a second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_FILE = Path("conf/plain_acl.yml")
 FOLDER = Path("conf/acl")
-WATCH_INTERVAL_S = 1.0  # RocketMQ looks every 5 s
+WATCH_INTERVAL_S = 1.0  # RocketMQ: 5 s
 FILES_MAX = 256
 
 FileStamp = tuple[int, int, int]  # modified ns, size, inode
@@ -43,7 +43,7 @@ class Accounts:
 
     by_key: dict[str, Account] = field(default_factory=dict)
     files: dict[Path, FileContent] = field(default_factory=dict)
-    file_of: dict[str, Path] = field(default_factory=dict)  # access key -> where it stands
+    file_of: dict[str, Path] = field(default_factory=dict)  # access key -> its file
     is_white: Matches = lambda address: False
 
 
@@ -55,17 +55,17 @@ class AccountBook:
         self.default_file = default_file if default_file.is_absolute() else home / default_file
         self.current = Accounts()
         self._stamps: dict[Path, FileStamp] = {}
-        self._broken: dict[Path, str] = {}  # what is wrong, said once
+        self._broken: dict[Path, str] = {}  # invalid files and their errors; each is logged once
         self._lock = threading.RLock()
 
     def load(self) -> None:
-        """Read everything; make an empty file where there is none. Raises AccountFileError."""
+        """Read all files; create an empty default file if it is missing. Raises AccountFileError."""
         with self._lock:
             if not self.default_file.exists():
                 try:
                     write_private(self.default_file, "accounts: []\n")
                 except OSError as exc:
-                    raise AccountFileError(self.default_file, f"can't be made: {exc.strerror}") from exc
+                    raise AccountFileError(self.default_file, f"can't be created: {exc.strerror}") from exc
             paths = self._paths()
             self._stamps = {path: _stamp(path) for path in paths}
             self._take({path: read_content(path) for path in paths})
@@ -79,8 +79,7 @@ class AccountBook:
                 await asyncio.to_thread(self.refresh)
 
     def refresh(self) -> None:
-        """Read the files that changed. One that can't be understood, or a default file that is gone, changes
-        nothing."""
+        """Read the files that have changed. An invalid file, or a missing default file, keeps its former accounts."""
         with self._lock:
             contents: dict[Path, FileContent] = {}
             stamps: dict[Path, FileStamp] = {}
@@ -104,24 +103,24 @@ class AccountBook:
             self._take(contents)
 
     def version(self) -> DataVersion:
-        """Of the default file."""
+        """The version of the default file."""
         content = self.current.files.get(self.default_file)
         return content.version if content is not None else DataVersion()
 
     @property
     def broken_files(self) -> list[Path]:
-        """Those that could not be understood when they were read last: who stands in them is not known."""
+        """The files that are invalid now, so that their accounts are not known."""
         return sorted(path for path in self._broken if path in self._stamps)
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Nobody else, in this process or another, changes a file while the block runs. Raises AccountFileError."""
+        """Hold the lock of all changes, in this process and in others, while the block runs. AccountFileError."""
         lock_path = self.default_file.with_name(".acl.lock")
         with self._lock:
             try:
                 descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
             except OSError as exc:
-                raise AccountFileError(lock_path, f"can't be made: {exc.strerror}") from exc
+                raise AccountFileError(lock_path, f"can't be created: {exc.strerror}") from exc
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 self.refresh()
@@ -133,7 +132,7 @@ class AccountBook:
     # -- files --------------------------------------------------------------------------------------------------------
 
     def _paths(self) -> list[Path]:
-        """The files in the order in which they count."""
+        """The files, in order of precedence."""
         folder = self.home / FOLDER
         found = sorted(
             path
@@ -159,7 +158,7 @@ class AccountBook:
             for account in content.accounts:
                 if account.access_key in by_key:
                     logger.warning(
-                        "access key stands twice, the first counts",
+                        "access key is in two files: the first one counts",
                         extra={"event": "acl_key_twice", "access_key": account.access_key, "path": str(path)},
                     )
                     continue
@@ -173,7 +172,7 @@ class AccountBook:
         if self._broken.get(exc.path) != exc.reason:
             self._broken[exc.path] = exc.reason
             logger.error(
-                "accounts file not understood, what it said before stays",
+                "accounts file is invalid: its former accounts stay in force",
                 extra={"event": "acl_file_broken", "path": str(exc.path), "why": exc.reason},
             )
 
@@ -181,7 +180,7 @@ class AccountBook:
         for path in paths:
             if path.stat().st_mode & 0o077:
                 logger.warning(
-                    "accounts file can be read by others on this machine: chmod 600 it",
+                    "other accounts of this machine can read the accounts file: chmod 600 it",
                     extra={"event": "acl_file_open", "path": str(path)},
                 )
 

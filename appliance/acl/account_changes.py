@@ -1,7 +1,7 @@
-"""Accounts changed on request: 50, 51 and 53, and what 52 and 54 tell.
+"""Requests about accounts: 50, 51 and 53 change them, 52 and 54 show them.
 
-Changes go to the file where the account stands, else to the default one, in RocketMQ's form; what the file says beside
-them stays, but for comments. The appliance's own account (managedBy) is no request's to change.
+A change is written to the account's file, a new account to the default file, in RocketMQ's form. The file's other
+content stays, except comments. Requests can't change the appliance's own account (managedBy).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from appliance.acl.address import AddressPatternError, compile_patterns
 
 logger = logging.getLogger(__name__)
 
-MASK = "********"  # what 54 shows in a secret's place; sent back by 50 it means: leave it
+MASK = "********"  # shown by 54 instead of a secret; in a request 50 it means "unchanged"
 _PLAIN_FIELDS = ("secretKey", "whiteRemoteAddress", "admin", "defaultTopicPerm", "defaultGroupPerm")
 _LIST_FIELDS = ("topicPerms", "groupPerms")
 
 
 def update_account(book: AccountBook, fields: Mapping[str, str]) -> None:
-    """50: make an account or change the fields that are given. Raises AccountError, AccountFileError."""
+    """50: create an account, or change the given fields of one. Raises AccountError, AccountFileError."""
     access_key = fields.get("accessKey", "").strip()
     changes = _changes(fields)
     with book.changing():
@@ -45,7 +45,10 @@ def update_account(book: AccountBook, fields: Mapping[str, str]) -> None:
 
 
 def delete_account(book: AccountBook, access_key: str) -> None:
-    """51. One that is gone already is as asked: two brokers may share a file. Raises AccountError, AccountFileError."""
+    """51: delete an account. A missing one is no error: another broker with the same file may have deleted it.
+
+    Raises AccountError, AccountFileError.
+    """
     access_key = access_key.strip()
     refused = f"The accesskey[{access_key}] corresponding to accessConfig has been deleted failed."
     if not access_key:
@@ -54,7 +57,7 @@ def delete_account(book: AccountBook, access_key: str) -> None:
         path = book.current.file_of.get(access_key)
         if path is None:
             if broken := ", ".join(map(str, book.broken_files)):
-                raise AccountError(f"{refused} It may stand in {broken}, which can't be understood.")
+                raise AccountError(f"{refused} It may be in {broken}, which is invalid.")
             return
         document = read_document(path)
         accounts = _accounts(document)
@@ -64,7 +67,7 @@ def delete_account(book: AccountBook, access_key: str) -> None:
 
 
 def update_white_addresses(book: AccountBook, addresses: str | None, file: str) -> None:
-    """53: replace the white list of one of the book's files, by default the default one. Raises AccountError."""
+    """53: replace the global white list of an accounts file, by default of the default file. Raises AccountError."""
     refused = f"The globalWhiteAddresses[{addresses}] has been updated failed."
     if addresses is None:
         raise AccountError(refused)
@@ -75,7 +78,7 @@ def update_white_addresses(book: AccountBook, addresses: str | None, file: str) 
         raise AccountError(f"{refused} {exc}") from exc
     with book.changing():
         path = Path(file) if file else book.default_file
-        if path not in book.current.files:  # no other file is ours to write, whatever its name
+        if path not in book.current.files:  # the request names a path, and must not write any other file
             raise AccountError(refused)
         document = read_document(path)
         if document.get("globalWhiteRemoteAddresses") == wanted:
@@ -86,7 +89,7 @@ def update_white_addresses(book: AccountBook, addresses: str | None, file: str) 
 
 
 def listing(book: AccountBook) -> dict[str, Any]:
-    """54: everything but secrets."""
+    """54: all accounts and white lists, without secrets."""
     accounts = book.current
     shown = []
     for path, content in accounts.files.items():
@@ -98,7 +101,7 @@ def listing(book: AccountBook) -> dict[str, Any]:
 
 
 def _shown(raw: Mapping[str, Any], *, is_admin: bool) -> dict[str, Any]:
-    """One account as 54 tells it, field by field: what else stands in the file is not for everybody."""
+    """One account as 54 shows it. Only these fields: the file may contain others that are not meant for clients."""
     shown: dict[str, Any] = {"accessKey": raw["accessKey"].strip(), "admin": is_admin}
     for name in ("defaultGroupPerm", "defaultTopicPerm", "groupPerms"):
         if raw.get(name):
@@ -111,7 +114,7 @@ def _shown(raw: Mapping[str, Any], *, is_admin: bool) -> dict[str, Any]:
 
 
 def _changes(fields: Mapping[str, str]) -> dict[str, Any]:
-    """What the request wants to have written. Raises AccountError."""
+    """The fields that the request changes. Raises AccountError."""
     changes: dict[str, Any] = {}
     for name in _PLAIN_FIELDS:
         value = fields.get(name)
@@ -144,7 +147,7 @@ def _refuse_managed(raw: Mapping[str, Any] | None, access_key: str) -> None:
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
-    """Write with the next version."""
+    """Write the file with the next version number."""
     versions = document.get("dataVersion")
     counter = 0
     if isinstance(versions, list) and versions and isinstance(versions[0], dict):

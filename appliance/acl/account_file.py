@@ -1,7 +1,7 @@
-"""One accounts file (plain_acl.yml): read without trust, written so that a crash leaves the old or the new text.
+"""One accounts file (plain_acl.yml): parsed as untrusted input, written atomically.
 
-Every scalar is read as the text that stands there: a secret key of digits stays what somebody typed, and no tag makes
-anything but texts, lists and mappings. Errors name file and line and never quote the file, which holds secrets.
+Every scalar is read as plain text: a secret key of digits stays as typed, and tags can't create other objects than
+texts, lists and mappings. Errors name file and line and never quote the file, because it contains secrets.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ FILE_MODE = 0o600
 FILE_BYTES_MAX = 16 << 20
 ACCOUNTS_MAX = 100_000  # of one file
 
-# Plain texts only: neither tags nor YAML's guesses about numbers and booleans. In C where PyYAML was built with it.
+# Plain texts only: no tags, no conversion to numbers and booleans. The C version if PyYAML was built with it.
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _BOOLEANS = frozenset({"admin", "requireStamp"})
 _NUMBERS = frozenset({"counter", "timestamp"})
 
 
 class AccountFileError(GantryError):
-    """The file can't be read, written or understood."""
+    """The file can't be read or written, or is invalid."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -41,7 +41,7 @@ class AccountFileError(GantryError):
 
 @dataclass(frozen=True)
 class FileContent:
-    """What one file says."""
+    """The content of one file."""
 
     accounts: list[Account] = field(default_factory=list)
     raw_accounts: list[dict[str, Any]] = field(default_factory=list, repr=False)
@@ -82,7 +82,8 @@ def read_document(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, RecursionError) as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        problem, _, _ = (getattr(exc, "problem", None) or "no YAML").partition("'")  # what it quotes is the file's
+        # The error's text may quote the file, and so a secret: only the part before the quote is used.
+        problem, _, _ = (getattr(exc, "problem", None) or "no YAML").partition("'")
         raise AccountFileError(path, f"{where}{problem.strip()}") from None
     finally:
         if loader is not None:
@@ -95,7 +96,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def write_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Replace the file, readable by its owner only; on disk when this returns. Raises AccountFileError."""
+    """Replace the file, readable by its owner only; it is on disk when this returns. Raises AccountFileError."""
     text = yaml.safe_dump(_typed("", document), sort_keys=False, allow_unicode=True, default_flow_style=False)
     try:
         write_private(path, text)
@@ -104,7 +105,7 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Put the text at `path`, mode 0600, whole or not at all. Raises OSError."""
+    """Write the text to `path` atomically, with mode 0600. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600 by construction
     try:
@@ -118,7 +119,7 @@ def write_private(path: Path, text: str) -> None:
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the new name, too
+        os.fsync(folder)  # makes the rename durable
     finally:
         os.close(folder)
 
@@ -147,7 +148,7 @@ def _version(document: Mapping[str, Any]) -> DataVersion:
 
 
 def _typed(name: str, value: Any) -> Any:
-    """Values as RocketMQ's reader wants to find them: booleans and numbers bare, all else text."""
+    """Values as RocketMQ's parser expects them: booleans and numbers as such, everything else as text."""
     if isinstance(value, Mapping):
         return {key: _typed(key, item) for key, item in value.items()}
     if isinstance(value, list):

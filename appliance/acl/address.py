@@ -1,19 +1,19 @@
 """Address patterns of white lists, as plain_acl.yml writes them.
 
-    (empty)                          nobody
-    *   *.*.*.*   *:*:*:*:*:*:*:*    everybody
+    (empty)                          no address
+    *   *.*.*.*   *:*:*:*:*:*:*:*    any address
     192.168.0.7   2001:db8::7        one address
     192.168.0.1,192.168.0.2          several
     192.168.0.{1,2,3}   2001:db8::{1,2}
                                      several that differ in their last part
     192.168.*.*   192.168.1-100.*   192.168.0.5-9
-                                     a range in one part, anything behind it
+                                     a range in one part, any value in the parts after it
     2001:db8::*   2001:db8::1-20:*   2001:db8::1-ff
-                                     the same in hexadecimal; what a wildcard or range leaves open are the last parts
+                                     the same in hexadecimal; a wildcard or range stands for the last parts
 
-A pattern means what it means to RocketMQ (RemoteAddressStrategyFactory) where that has a meaning. What RocketMQ takes
-and matches wrongly (a range before fixed parts, an octet above 255) is refused, as a rule that lets in fewer or more
-than it says is worse than an error.
+Valid patterns mean the same as in RocketMQ (RemoteAddressStrategyFactory). Patterns that RocketMQ accepts and matches
+wrongly (a range before fixed parts, an octet above 255) are refused: a rule that matches other addresses than it says
+would be worse than an error.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from collections.abc import Callable
 Matches = Callable[[str], bool]
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-EVERYBODY = frozenset({"*", "*.*.*.*", "*:*:*:*:*:*:*:*"})
+ANY_ADDRESS = frozenset({"*", "*.*.*.*", "*:*:*:*:*:*:*:*"})
 
 
 class AddressPatternError(ValueError):
-    """A text that is no address pattern; says which part is wrong."""
+    """Not an address pattern; the text names the wrong part."""
 
 
-def everybody(address: str) -> bool:
+def any_address(address: str) -> bool:
     return True
 
 
-def nobody(address: str) -> bool:
+def no_address(address: str) -> bool:
     return False
 
 
 def compile_pattern(pattern: str) -> Matches:
-    """The test whether an address (text, without port) fits the pattern. Raises AddressPatternError."""
+    """Return a test whether an address (text, without port) matches the pattern. Raises AddressPatternError."""
     pattern = pattern.strip()
     if not pattern:
-        return nobody
-    if pattern in EVERYBODY:
-        return everybody
+        return no_address
+    if pattern in ANY_ADDRESS:
+        return any_address
     if pattern.endswith("}"):
         return _one_of(_expanded(pattern))
     if "," in pattern:
@@ -56,17 +56,17 @@ def compile_pattern(pattern: str) -> Matches:
 
 
 def compile_patterns(patterns: list[str]) -> Matches:
-    """The test whether an address fits any of them. Raises AddressPatternError."""
-    tests = [test for test in map(compile_pattern, patterns) if test is not nobody]
-    if everybody in tests:
-        return everybody
+    """Return a test whether an address matches any of the patterns. Raises AddressPatternError."""
+    tests = [test for test in map(compile_pattern, patterns) if test is not no_address]
+    if any_address in tests:
+        return any_address
     if not tests:
-        return nobody
+        return no_address
     return lambda address: any(test(address) for test in tests)
 
 
 def parse_address(text: str) -> IPAddress | None:
-    """An address as sockets tell it; an IPv4 address in IPv6 clothes (::ffff:10.0.0.1) is the IPv4 address."""
+    """Parse an address of a socket; an IPv4-mapped IPv6 address (::ffff:10.0.0.1) becomes the IPv4 address."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -85,7 +85,7 @@ def _one_of(texts: list[str]) -> Matches:
 
 
 def _expanded(pattern: str) -> list[str]:
-    """ "10.0.0.{1,2}" as its addresses. The braces stand for the last part alone."""
+    """Expand "10.0.0.{1,2}" to addresses. Braces may only stand for the last part."""
     head, brace, tail = pattern.partition("{")
     choices = [part.strip() for part in tail[:-1].split(",")]
     if not brace or not head.endswith((".", ":")) or not all(choices):
@@ -122,7 +122,7 @@ def _range_v6(pattern: str) -> Matches:
 
 
 def _v6_parts(pattern: str) -> list[str]:
-    """The eight parts; "::" stands for as many zeros as are missing."""
+    """The eight parts, with the zeros that "::" stands for."""
     if pattern.count("::") > 1:
         raise AddressPatternError(f"{pattern!r}: '::' may stand once")
     head, double, tail = pattern.partition("::")
@@ -151,7 +151,7 @@ def _span(part: str, pattern: str, *, base: int, highest: int) -> tuple[int, int
 
 
 def _check_open_end(spans: list[tuple[int, int]], pattern: str, highest: int) -> None:
-    """Behind the first part that is not a single number only wildcards may stand."""
+    """Check that only wildcards follow the first part that is not a single number."""
     first_open = next(index for index, (low, high) in enumerate(spans) if low != high or index == len(spans) - 1)
     if first_open == 0:
         raise AddressPatternError(f"{pattern!r}: the first part has to be a number")

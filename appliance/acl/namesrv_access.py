@@ -1,8 +1,9 @@
-"""The name server's gate: everybody may ask, not everybody may tell.
+"""Access control of the name server: any client may read routes, but not change them.
 
-RocketMQ's name server believes whoever can reach it, so anybody can send a topic's messages to a broker of his own
-(route poisoning). Here the codes that change something, or tell more than routes, are served to programs on this
-machine and to whoever signs for an administrator's account; `writeAccess` says whether this machine has to sign, too.
+RocketMQ's name server accepts registrations from any program that can reach it, so an attacker can redirect a topic's
+messages to a broker of his own (route poisoning). Here request codes that change something, or show more than routes,
+are served to programs on this machine, and to requests signed with an administrator's account. `writeAccess` decides
+whether programs on this machine must sign, too.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from appliance.acl.address import parse_address
 from appliance.acl.permission_table import ADMIN
 from gantrymq.remoting.codes import RequestCode
 
-LOOPBACK, SIGNED, ANYBODY = "loopback", "signed", "any"
-WRITE_ACCESS = (LOOPBACK, SIGNED, ANYBODY)
+LOOPBACK, SIGNED, ANY = "loopback", "signed", "any"
+WRITE_ACCESS = (LOOPBACK, SIGNED, ANY)
 
 PROTECTED = frozenset(
     {
@@ -33,14 +34,14 @@ PROTECTED = frozenset(
 
 
 class _NoStore:
-    """A name server has no messages, and no code that points at one."""
+    """A name server has no messages, and no request code that refers to one."""
 
     def topic_at(self, physical_offset: int) -> str | None:
         return None
 
 
 class NamesrvAccess:
-    """Refuses protected codes to strangers. book: accounts, None where there are none."""
+    """Refuses protected codes without local address or signature. book: the accounts, None without any."""
 
     def __init__(self, book: AccountBook | None, *, write_access: str, options: AccessOptions) -> None:
         self._is_local_enough = write_access == LOOPBACK
@@ -49,7 +50,7 @@ class NamesrvAccess:
         )
 
     def __call__(self, peer: Peer, request: Request) -> None:
-        """Let the request pass, or raise AccessDenied."""
+        """Return to let the request pass. Raises AccessDenied."""
         if request.code not in PROTECTED or (self._is_local_enough and is_local(peer)):
             return
         if self._signed is None:
@@ -60,11 +61,11 @@ class NamesrvAccess:
         self._signed(peer, request)
 
     def unknown_code(self, peer: Peer, code: int) -> bool:
-        """Anybody may ask for anything."""
+        """Never close a connection because of unknown codes."""
         return False
 
 
 def is_local(peer: Peer) -> bool:
-    """Whether a connection comes from this machine: over loopback, or from the very address that it goes to."""
+    """Whether a connection comes from this machine: over loopback, or from the address to which it connects."""
     remote = parse_address(peer.remote_address[0])
     return remote is not None and (remote.is_loopback or remote == parse_address(peer.local_host))

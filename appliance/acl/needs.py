@@ -1,7 +1,7 @@
-"""What a request needs, read from its header, its body, and the stored message it points at.
+"""The permissions that a request needs, read from its header, its body, and the stored message that it refers to.
 
-A rule is made of readers; each gives the topics or groups that the request touches, with the permission. Readers look
-at every name under which a handler might find a field: who fills two of them must have both.
+A rule consists of readers; each yields the topics or groups that the request uses, with the permission. A reader looks
+at every name under which a handler may find a field: a request that sets two of them needs the permissions of both.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Need(NamedTuple):
 
 
 class Lookup(Protocol):
-    """What the store knows."""
+    """Access to the store."""
 
     def topic_at(self, physical_offset: int) -> str | None:
-        """The topic of the message stored there, the real one of a delayed or half message; None: no message."""
+        """The topic of the message at this offset, the real one for delayed and half messages; None: no message."""
 
 
 Reader = Callable[[Fields, bytes, Lookup], Iterator[Need]]
@@ -41,7 +41,7 @@ def _topic(permission: int, names: tuple[str, ...], *, optional: bool) -> Reader
     def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
         found = [fields[name] for name in names if name in fields]
         if not found and not optional:
-            found = ["null"]  # the handler will complain; until then it counts as a topic without a name
+            found = ["null"]  # the handler refuses it later; until then it counts as an unknown topic
         for topic in found:
             yield Need(topic, permission)
 
@@ -59,7 +59,7 @@ def subscribe(*names: str) -> Reader:
 
 
 def subscribe_if_given(*names: str) -> Reader:
-    """SUB on the topic, where the request names one."""
+    """SUB on the topic, if the request names one."""
     return _topic(SUB, names, optional=True)
 
 
@@ -80,7 +80,7 @@ def group(*names: str) -> Reader:
 
 
 def group_if_given(*names: str) -> Reader:
-    """The same, where the request names one."""
+    """The same, if the request names one."""
 
     def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
         for name in names:
@@ -91,7 +91,7 @@ def group_if_given(*names: str) -> Reader:
 
 
 def further_queues(*names: str) -> Reader:
-    """PUB on every queue that a message's properties ask to be dispatched to besides its own topic."""
+    """PUB on every further queue to which a message's properties dispatch it."""
 
     def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
         for name in names:
@@ -108,8 +108,8 @@ def further_queues(*names: str) -> Reader:
 def stored(permission: int, *names: str, remark: str) -> Reader:
     """The permission on the topic of the message at the physical offset in the field.
 
-    Where no message starts the request ends here, with the handler's own words: a message may come to stand there
-    until the handler looks.
+    If no message starts there, the request is refused here, with the handler's own text. It must not reach the handler:
+    by then another client's message may have been stored at that offset.
     """
 
     def read(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
@@ -132,7 +132,7 @@ def heartbeat(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
 
 
 def checked_subscription(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
-    """Group and topic of a subscription that a client wants to have checked (46)."""
+    """Group and topic of a subscription that the client asks to be checked (46)."""
     wanted = read_body(CheckClientRequestBody, body)
     yield Need(str(wanted.group), 0)
     yield Need(str(wanted.subscription_data.topic), SUB)

@@ -1,12 +1,12 @@
-"""The appliance's own account: what its dashboard and its brokers sign with.
+"""The appliance's own account, with which its dashboard and its brokers sign.
 
     HOME/appliance.yml               access key and secret key, for the appliance's processes
-    HOME/conf/acl/appliance.yml      the same account for brokers and name server to check against
-    HOME/conf/plain_acl.yml          people's accounts; made once, with examples, and theirs from then on
+    HOME/conf/acl/appliance.yml      the same account, for brokers and name server to verify signatures
+    HOME/conf/plain_acl.yml          the users' accounts; created once, with examples, and not changed afterwards
 
-Made at a start, random, readable by their owner only, never printed and never logged. The account may do everything,
-no request can change it, and its requests can't be sent again by somebody else. To have a new secret, delete
-appliance.yml and start again.
+The files are created at the first start, readable by their owner only; the secret is random, and never printed or
+logged. The account may do everything, requests can't change it, and its requests can't be replayed. For a new secret,
+delete appliance.yml and start again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ accounts: []
 
 
 def ensure_own_account(home: Path) -> Credentials:
-    """Make what is missing of the three files, and return the account. Raises ConfigError or AccountFileError."""
+    """Create the missing ones of the three files, and return the account. Raises ConfigError or AccountFileError."""
     credentials_file = home / "appliance.yml"
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)

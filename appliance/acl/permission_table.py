@@ -1,12 +1,12 @@
-"""The table: every request code that a broker answers, and what an account needs for it.
+"""The permissions for every request code that a broker answers.
 
     ADMIN          an account with admin: true; an address on the global white list is not enough
     ACCOUNT        any account
-    Needs(...)     the topics and groups that the readers find; see needs.py
+    Needs(...)     permissions on the topics and groups that the readers find; see needs.py
 
-A code that is not here is refused to everybody. Topics called %RETRY%g and %DLQ%g mean group g. Where this is stricter
-than RocketMQ 4.9 (which looks at 10, 310, 36, 11, 12, 34, 35, 38 and 15 only, and calls 17, 25, 200, 207 and 215
-administration) it closes a hole.
+A code without an entry is always refused. Topics named %RETRY%g and %DLQ%g mean group g. The table is stricter than
+RocketMQ 4.9, which only checks 10, 310, 36, 11, 12, 34, 35, 38 and 15, and treats 17, 25, 200, 207 and 215 as
+administration; the other codes are security holes there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gantrymq.remoting.codes import RequestCode
 
 
 class Rule:
-    """What a request code needs: ADMIN, ACCOUNT, or what its readers find."""
+    """The permissions for a request code: ADMIN, ACCOUNT, or those that its readers find."""
 
     __slots__ = ("is_admin", "readers")
 
@@ -39,7 +39,7 @@ class Rule:
         self.is_admin = is_admin
 
 
-def Needs(*readers: Reader) -> Rule:  # reads as a row of the table
+def Needs(*readers: Reader) -> Rule:  # capitalised as ADMIN and ACCOUNT, its alternatives in the table
     return Rule(*readers)
 
 

@@ -1,9 +1,9 @@
-"""Stamps of signed requests: each is good once, on one connection, for a while.
+"""Replay protection: the stamp of a signed request is valid once, on one connection, for a limited time.
 
-A stamp (gantrymq/remoting/signature.py) names a time, the client's random id of the connection, a number that only
-grows on it, and the request code. TCP keeps the order, so it is enough to remember the last number of each connection
-id, and which connection of ours it came over. An id is forgotten when its last stamp is out of the window, and then no
-stamp of it is young enough any more.
+A stamp (gantrymq/remoting/signature.py) contains a time, the client's random id of the connection, a number that only
+grows on that connection, and the request code. TCP keeps the order, so it is enough to remember the last number of each
+connection id, and the TCP connection on which it came. An id is forgotten when its last stamp is older than the window:
+then all of its stamps are too old.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _AT_MOST_CHARS = 80
 
 
 class StampRefused(Exception):
-    """Why a stamp is not accepted."""
+    """A stamp is not accepted; the text says why."""
 
 
 class _Seen:
     __slots__ = ("connection", "number", "time_ms")
 
     def __init__(self, connection: object, number: int, time_ms: int) -> None:
-        self.connection = connection  # by identity of what the server keeps for it
+        self.connection = connection  # the number of the TCP connection
         self.number = number
         self.time_ms = time_ms
 
 
 class ReplayGuard:
-    """Remembers stamps. Call `check` for requests whose signature was right only: others could fill the table."""
+    """Remembers stamps. Call `check` only after the signature was right: forged requests could fill the table."""
 
     def __init__(self, window_ms: int = WINDOW_MS, *, clock: Callable[[], float] = time.time) -> None:
         self._window_ms = window_ms
@@ -38,7 +38,7 @@ class ReplayGuard:
         self._seen: dict[str, dict[str, _Seen]] = {}
 
     def check(self, access_key: str, stamp: str, code: int, connection: int) -> None:
-        """Accept the stamp, or raise StampRefused. `connection` is a number of its own for each connection."""
+        """Accept the stamp, or raise StampRefused. `connection` is a unique number of the connection."""
         if len(stamp) > _AT_MOST_CHARS:
             raise StampRefused("malformed stamp")
         try:

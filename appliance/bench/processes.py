@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import random
 import signal
@@ -13,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
+from appliance.process.parent_death import ask_for_signal
+
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 STOP_TIMEOUT_S = 30.0
 _PORTS = (11_000, 32_000)
@@ -62,7 +61,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env=None if env is None else {**os.environ, **env},
-                preexec_fn=_die_with_parent,
+                preexec_fn=_end_with_parent,
             )
 
     @property
@@ -122,6 +121,6 @@ def sum_smaps(smaps: str, without: str) -> MemoryUse:
     return MemoryUse(rss * 1024, pss * 1024)
 
 
-def _die_with_parent() -> None:
+def _end_with_parent() -> None:
     """Runs in the child before exec: an aborted benchmark must not leave a JVM behind."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    ask_for_signal(signal.SIGTERM)

@@ -16,7 +16,7 @@ OTHER_CPU_MUCH = 0.3
 
 
 @dataclass
-class LoadFigures:
+class LoadMetrics:
     """One peer under one load: medians of its runs."""
 
     rate: float
@@ -31,7 +31,7 @@ class LoadFigures:
 
 
 @dataclass
-class StartFigures:
+class StartMetrics:
     """One peer from command to first stored message, and what it holds when nothing happens."""
 
     first_message_s: float
@@ -43,14 +43,14 @@ class StartFigures:
 
 
 @dataclass
-class ScenarioFigures:
+class ScenarioMetrics:
     name: str
     title: str
     kind: str
     ceiling: float = 0.0  # messages a second of the same load against the null server
     ceiling_cpu_share: float = 0.0
-    loads: dict[str, LoadFigures] = field(default_factory=dict)
-    starts: dict[str, StartFigures] = field(default_factory=dict)
+    loads: dict[str, LoadMetrics] = field(default_factory=dict)
+    starts: dict[str, StartMetrics] = field(default_factory=dict)
 
     def ratio(self) -> float | None:
         """Ours against Apache's rate; None unless both ran."""
@@ -61,14 +61,14 @@ class ScenarioFigures:
     def warnings(self) -> list[str]:
         """Where the load may have been the limit, or an answer was not a success."""
         texts = []
-        for label, figures in self.loads.items():
-            if self.ceiling and self.kind != "latency" and figures.rate > CEILING_NEAR * self.ceiling:
-                texts.append(f"{self.title}: {label} is at {figures.rate / self.ceiling:.0%} of the load's ceiling")
-            if figures.load_cpu_share > CPU_SHARE_NEAR:
-                texts.append(f"{self.title}: with {label} the load used {figures.load_cpu_share:.0%} of its core")
-            if figures.other_cpu > OTHER_CPU_MUCH:
-                texts.append(f"{self.title}: other work took {figures.other_cpu:.1f} cores while {label} was measured")
-            for run in figures.runs:
+        for label, metrics in self.loads.items():
+            if self.ceiling and self.kind != "latency" and metrics.rate > CEILING_NEAR * self.ceiling:
+                texts.append(f"{self.title}: {label} is at {metrics.rate / self.ceiling:.0%} of the load's ceiling")
+            if metrics.load_cpu_share > CPU_SHARE_NEAR:
+                texts.append(f"{self.title}: with {label} the load used {metrics.load_cpu_share:.0%} of its core")
+            if metrics.other_cpu > OTHER_CPU_MUCH:
+                texts.append(f"{self.title}: other work took {metrics.other_cpu:.1f} cores while {label} was measured")
+            for run in metrics.runs:
                 if run["errors"]:
                     texts.append(f"{self.title}: {label} answered with errors: {run['errors']}")
                 if run["missing"]:
@@ -83,7 +83,7 @@ class BenchResults:
     peers: dict[str, str] = field(default_factory=dict)  # label to name and version
     machine: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-    scenarios: list[ScenarioFigures] = field(default_factory=list)
+    scenarios: list[ScenarioMetrics] = field(default_factory=list)
     memory_after_load: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -115,14 +115,14 @@ class LoadRun:
         }
 
 
-def load_figures(runs: list[LoadRun]) -> LoadFigures:
+def load_metrics(runs: list[LoadRun]) -> LoadMetrics:
     """The medians of the runs."""
 
     def median(name: str) -> float:
         values: list[float] = [getattr(run.result, name) for run in runs]
         return statistics.median(values)
 
-    return LoadFigures(
+    return LoadMetrics(
         rate=median("rate"),
         p50_ms=median("p50_ms"),
         p99_ms=median("p99_ms"),
@@ -135,7 +135,7 @@ def load_figures(runs: list[LoadRun]) -> LoadFigures:
     )
 
 
-def start_figures(runs: list[dict[str, float]]) -> StartFigures:
+def start_metrics(runs: list[dict[str, float]]) -> StartMetrics:
     """The medians of the runs."""
     medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-    return StartFigures(**medians, runs=runs)
+    return StartMetrics(**medians, runs=runs)

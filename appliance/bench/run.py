@@ -25,17 +25,17 @@ from appliance.bench.results import (
     OTHER_CPU_MUCH,
     BenchResults,
     LoadRun,
-    ScenarioFigures,
-    load_figures,
-    start_figures,
+    ScenarioMetrics,
+    load_metrics,
+    start_metrics,
 )
 from appliance.bench.scenarios import BATCH_TOPIC, PULL_TOPIC, QUEUES, SEND_TOPIC, Scenario
 from gantrymq.errors import GantryError
 
 CHECKOUT = Path(__file__).parents[2]
 FIRST_MESSAGE_TIMEOUT_S = 60.0
-CALM_S = 0.5  # so long the machine must have been idle before a patient run
-CALM_TIMEOUT_S = 20.0
+QUIET_S = 0.5  # so long the machine must have been idle before a patient run
+QUIET_TIMEOUT_S = 20.0
 SLACK_S = 60.0  # a load that takes so much longer than it was told hangs
 
 
@@ -94,7 +94,7 @@ class Bench:
         loads = [scenario for scenario in scenarios if scenario.kind != "start"]
         if loads:
             self._loads(loads, results)
-        results.scenarios.sort(key=lambda figures: [scenario.name for scenario in scenarios].index(figures.name))
+        results.scenarios.sort(key=lambda metrics: [scenario.name for scenario in scenarios].index(metrics.name))
         return results
 
     # -- loads --------------------------------------------------------------------------------------------------------
@@ -147,41 +147,41 @@ class Bench:
             _stored(peer, topic)
             self._say(f"warm-up {peer.label}: {kind} {result.acknowledged} messages, {result.rate:,.0f}/s")
 
-    def _one(self, scenario: Scenario, peers: Sequence[Peer]) -> ScenarioFigures:
+    def _one(self, scenario: Scenario, peers: Sequence[Peer]) -> ScenarioMetrics:
         settings = self._settings
-        figures = ScenarioFigures(name=scenario.name, title=scenario.title, kind=scenario.kind)
+        metrics = ScenarioMetrics(name=scenario.name, title=scenario.title, kind=scenario.kind)
         runs: dict[str, list[LoadRun]] = {peer.label: [] for peer in peers}
         for turn in range(settings.rounds):
             if scenario.kind != "latency":
-                self._ceiling(scenario, figures)
+                self._ceiling(scenario, metrics)
             for peer in peers if turn % 2 == 0 else reversed(peers):
-                run = self._patiently(scenario, peer)
+                run = self._measure_undisturbed(scenario, peer)
                 runs[peer.label].append(run)
                 self._say(f"{scenario.name} {peer.label}: {run.result.rate:,.0f}/s  p99 {run.result.p99_ms:.2f} ms")
-        figures.loads = {label: load_figures(done) for label, done in runs.items()}
-        return figures
+        metrics.loads = {label: load_metrics(done) for label, done in runs.items()}
+        return metrics
 
-    def _patiently(self, scenario: Scenario, peer: Peer) -> LoadRun:
-        """One run, and again while other work disturbs it and there is patience left. The calmest counts."""
+    def _measure_undisturbed(self, scenario: Scenario, peer: Peer) -> LoadRun:
+        """Run the load, again while other work disturbs it, up to `patience` times; the least disturbed run counts."""
         patience = self._settings.patience
         runs: list[LoadRun] = []
         while len(runs) <= patience:
             if patience:
-                _wait_for_calm()
+                _wait_until_idle()
             runs.append(self._measure(scenario, peer))
             if runs[-1].other_cpu <= OTHER_CPU_MUCH:
                 break
             self._say(f"{scenario.name} {peer.label}: other work took {runs[-1].other_cpu:.1f} cores")
         return min(runs, key=lambda run: run.other_cpu)
 
-    def _ceiling(self, scenario: Scenario, figures: ScenarioFigures) -> None:
+    def _ceiling(self, scenario: Scenario, metrics: ScenarioMetrics) -> None:
         """What the load can do when nobody holds it up: the best of the runs counts, they can only be disturbed."""
         settings = self._settings
         with null_server() as address:
             spec = self._spec(scenario, address, PULLED, min(settings.warm_s, 0.3), settings.ceiling_s)
             result = run_load(spec)
-        if result.rate > figures.ceiling:
-            figures.ceiling, figures.ceiling_cpu_share = result.rate, result.cpu_share
+        if result.rate > metrics.ceiling:
+            metrics.ceiling, metrics.ceiling_cpu_share = result.rate, result.cpu_share
 
     def _measure(self, scenario: Scenario, peer: Peer) -> LoadRun:
         settings = self._settings
@@ -218,8 +218,8 @@ class Bench:
 
     # -- start-up and idle memory -------------------------------------------------------------------------------------
 
-    def _starts(self, scenario: Scenario, results: BenchResults) -> ScenarioFigures:
-        figures = ScenarioFigures(name=scenario.name, title=scenario.title, kind=scenario.kind)
+    def _starts(self, scenario: Scenario, results: BenchResults) -> ScenarioMetrics:
+        metrics = ScenarioMetrics(name=scenario.name, title=scenario.title, kind=scenario.kind)
         runs: dict[str, list[dict[str, float]]] = {label: [] for label in self._makers}
         for turn in range(self._settings.start_rounds):
             for label, make in self._makers.items():
@@ -228,8 +228,8 @@ class Bench:
                 run = self._start(peer)
                 runs[label].append(run)
                 self._say(f"start {label}: first message after {run['first_message_s']:.2f} s")
-        figures.starts = {label: start_figures(done) for label, done in runs.items()}
-        return figures
+        metrics.starts = {label: start_metrics(done) for label, done in runs.items()}
+        return metrics
 
     def _start(self, peer: Peer) -> dict[str, float]:
         start = time.monotonic()
@@ -276,13 +276,13 @@ def null_server() -> Iterator[str]:
             server.terminate()
 
 
-def _wait_for_calm() -> None:
+def _wait_until_idle() -> None:
     """Return when other work leaves the machine alone, or after a while anyway."""
-    deadline = time.monotonic() + CALM_TIMEOUT_S
+    deadline = time.monotonic() + QUIET_TIMEOUT_S
     while time.monotonic() < deadline:
         before = machine_busy_s()
-        time.sleep(CALM_S)
-        if machine_busy_s() - before < OTHER_CPU_MUCH * CALM_S:
+        time.sleep(QUIET_S)
+        if machine_busy_s() - before < OTHER_CPU_MUCH * QUIET_S:
             return
 
 

@@ -53,8 +53,8 @@ from appliance.broker.topics.topic_sharing import TopicSharing
 from appliance.broker.transaction.check import TransactionCheckService
 from appliance.broker.transaction.service import TransactionService
 from appliance.errors import StartError
-from appliance.process.gc_pacing import YoungCollection
-from appliance.process.malloc import ReturnOfMemory
+from appliance.process.gc_pacing import GcPacer
+from appliance.process.malloc import MemoryTrimmer
 from appliance.process.tasks import running
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import QUEUED_MESSAGES_BYTES_MAX, LaneLimits, Route
@@ -227,8 +227,8 @@ class BrokerController:
                 ClientHousekeeping(self.producers, self.consumers, self.locks),
                 self.slow_consumers,
                 WatermarkLog(self.lanes, self.store),
-                YoungCollection(),
-                ReturnOfMemory(),
+                GcPacer(),
+                MemoryTrimmer(),
                 self.server,
                 self.vip_server,
                 *([self.accounts] if self.accounts is not None else []),

@@ -8,7 +8,7 @@ Apache RocketMQ is fetched by Maven at the first run. The full run takes about s
   gantry bench --quick --peer ours                      ours alone, a short round of each load
   gantry bench --scenario send-16x8 --scenario pull-8   two loads, both brokers
 
-Exit codes: 0 done, 1 a run lost messages or had errors (its figures are wrong, and say so), 2 the command was wrong.
+Exit codes: 0 done, 1 a run lost messages or had errors (its metrics are wrong, and say so), 2 the command was wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from appliance.bench.profile import render_profile
 from appliance.bench.report import render
 from appliance.bench.run import FULL, QUICK, Bench, MakePeer, RunSettings
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
-from appliance.bench.store.peer import MakeCommand, apache_command, our_command
+from appliance.bench.store.peer import MakeCommand, apache_command, gantry_command
 from appliance.bench.store.report import StoreBench
 from appliance.cli.parser import did_you_mean
 from gantrymq.errors import ConfigError
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_bytes(orjson.dumps(results.as_json(), option=orjson.OPT_INDENT_2))
-    runs = [run for figures in results.scenarios for load in figures.loads.values() for run in load.runs]
+    runs = [run for metrics in results.scenarios for load in metrics.loads.values() for run in load.runs]
     return int(any(run["errors"] or run["missing"] for run in runs))
 
 
@@ -103,11 +103,11 @@ def _run_store(arguments: argparse.Namespace) -> int:
     size = STORE_QUICK if arguments.quick else STORE_FULL
     peers, stores = _stores(arguments)
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
-        text, figures = StoreBench(Path(work), _say, **size).run(peers, stores)
+        text, metrics = StoreBench(Path(work), _say, **size).run(peers, stores)
     print(text, end="", flush=True)
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
+        arguments.json.write_bytes(orjson.dumps(metrics, option=orjson.OPT_INDENT_2))
     return 0
 
 
@@ -117,7 +117,7 @@ def _stores(arguments: argparse.Namespace) -> tuple[dict[str, Callable[[Path], P
     stores: dict[str, MakeCommand] = {}
     if arguments.peer != "apache":
         peers["gantry"] = GantryPeer
-        stores["gantry"] = our_command
+        stores["gantry"] = gantry_command
     if arguments.peer != "ours":
         try:
             for name in ("java", "javac", "mvn"):

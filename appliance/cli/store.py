@@ -194,7 +194,7 @@ def _dump(arguments: argparse.Namespace) -> int:
 
 def _repair(arguments: argparse.Namespace) -> int:
     """Exit code after --yes: as verify's, of the repaired store. Without: 0 nothing to do, 1 a plan, 2 refused."""
-    wish = RepairWish(
+    options = RepairWish(
         cut_at_damage=arguments.cut_at_damage,
         skip_lost=arguments.skip_lost,
         all_queues=arguments.rebuild in ("queues", "all"),
@@ -202,7 +202,7 @@ def _repair(arguments: argparse.Namespace) -> int:
     )
     if not arguments.yes:
         with _open(arguments) as folder:
-            plan = plan_repair(folder, verify_store(folder, progress=_Progress()), wish)
+            plan = plan_repair(folder, verify_store(folder, progress=_Progress()), options)
         if arguments.json:
             _print_json({"would": plan.lines(), "refusal": plan.refusal or None})
         else:
@@ -210,7 +210,7 @@ def _repair(arguments: argparse.Namespace) -> int:
             if not plan.is_empty and not plan.refusal:
                 print("nothing was changed; --yes does it")
         return EXIT_DAMAGED if plan.refusal else int(not plan.is_empty)
-    plan, kept, result = repair_store(arguments.folder, partial(_open, arguments), wish, _Progress())
+    plan, kept, result = repair_store(arguments.folder, partial(_open, arguments), options, _Progress())
     if arguments.json:
         kept_in = str(kept.path) if kept.cuts else None
         _print_json({"did": plan.lines(), "kept": kept_in, "cuts": kept.cuts, **_findings_json(result.findings)})

@@ -67,13 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Become `manage.py users`, which knows the accounts. Comes back only when something is wrong."""
-    wish = dict(vars(arguments))
-    config = ApplianceConfig.load({"data": wish.pop("data")}, config_file=wish.pop("config"))
+    options = dict(vars(arguments))
+    config = ApplianceConfig.load({"data": options.pop("data")}, config_file=options.pop("config"))
     _check_database(config.dashboard_folder / DATABASE)
     environment = {**os.environ, **config.to_environment()}
     environment.pop(CONFIG_VARIABLE, None)  # what it said is in the variables now
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, str(ROOT / "manage.py"), "users", json.dumps(wish)], environment)
+    os.execve(sys.executable, [sys.executable, str(ROOT / "manage.py"), "users", json.dumps(options)], environment)
 
 
 def _check_database(path: Path) -> None:

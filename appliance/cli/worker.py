@@ -19,7 +19,7 @@ import uvloop
 
 from appliance.process import logs
 from appliance.process.malloc import keep_freed_memory
-from appliance.process.stall_watch import StandstillWatch
+from appliance.process.stall_watch import StallWatch
 from appliance.process.tasks import running
 from appliance.settings.ignored import explain_ignored
 from appliance.settings.properties_file import PropertiesFile
@@ -54,7 +54,7 @@ async def _serve(controller: Controller, role: str, host: str, facts: Mapping[st
     await asyncio.gather(*(asyncio.to_thread(all_there.wait) for _ in range(IO_THREADS)))
     async with controller:
         _announce({"role": role, "listen": f"{host}:{controller.port}", "pid": os.getpid(), **facts})
-        async with running(StandstillWatch()):
+        async with running(StallWatch()):
             await stop.wait()
         logger.info("stopping", extra={"event": "stopping", "role": role})
     logger.info("stopped", extra={"event": "stopped", "role": role})

@@ -20,14 +20,14 @@ from typing import Self
 from appliance.acl.access import AccessOptions
 from appliance.acl.account_book import AccountBook
 from appliance.acl.account_file import AccountFileError
-from appliance.acl.namesrv_access import ANYBODY, NamesrvAccess
+from appliance.acl.namesrv_access import ANY, NamesrvAccess
 from appliance.errors import BrokerError, StartError
 from appliance.namesrv.kv_config import KVConfigManager
 from appliance.namesrv.processors import HANDLERS, LANE
 from appliance.namesrv.route_changes import RouteChanges
 from appliance.namesrv.route_info import RouteInfoManager
-from appliance.process.gc_pacing import YoungCollection
-from appliance.process.malloc import ReturnOfMemory
+from appliance.process.gc_pacing import GcPacer
+from appliance.process.malloc import MemoryTrimmer
 from appliance.process.tasks import running
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import LaneLimits
@@ -82,7 +82,7 @@ class NamesrvController:
 
     def _gate(self) -> NamesrvAccess | None:
         config = self.config
-        if config.write_access == ANYBODY:
+        if config.write_access == ANY:
             return None
         options = AccessOptions(config.acl_require_stamp, config.acl_stamp_window_ms)
         return NamesrvAccess(self.accounts, write_access=config.write_access, options=options)
@@ -112,8 +112,8 @@ class NamesrvController:
                 running(
                     self._server,
                     _BrokerScan(self),
-                    YoungCollection(),
-                    ReturnOfMemory(),
+                    GcPacer(),
+                    MemoryTrimmer(),
                     *[part for part in (self.tls, self.accounts) if part],
                 )
             )

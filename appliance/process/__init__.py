@@ -1,1 +1,1 @@
-"""What every process of the appliance needs: tasks, logs, the data folder, fair turns, memory, time."""
+"""What every process of the appliance needs: tasks, logs, the data folder, fair queuing, memory, time."""

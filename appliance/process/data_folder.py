@@ -1,4 +1,4 @@
-"""The data folder: its layout, its secrets, and the lock that keeps two appliances out of one folder.
+"""The data folder: its layout, its secrets, and the lock that keeps a second appliance out.
 
 DATA/gantry.lock              held while an appliance runs here; holds its process id
 DATA/dashboard/               db.sqlite3, copies/ of it, secret_key
@@ -25,7 +25,7 @@ from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.errors import GantryError
 
 SECRET_BYTES = 48
-FOLDER_MODE = 0o700  # messages and secrets are nobody else's business
+FOLDER_MODE = 0o700  # other accounts of the machine may not read messages and secrets
 SECRET_MODE = 0o600
 
 
@@ -34,15 +34,15 @@ class DataFolderInUse(GantryError):
 
     def __init__(self, folder: Path, pid: int | None) -> None:
         owner = f"process {pid}" if pid else "another process"
-        super().__init__(f"{folder} is in use by {owner}: stop that one, or give --data another folder")
+        super().__init__(f"{folder} is in use by {owner}: stop that process, or name another folder with --data")
         self.folder = folder
         self.pid = pid
 
 
 def lay_out(config: ApplianceConfig) -> None:
-    """Make the folders and the secrets that are missing; tighten the mode of the data folder. NewerFormat."""
+    """Create missing folders and secrets; restrict the mode of the data folder. Raises NewerFormat."""
     if config.data.is_dir():
-        bring_up_to_date(config.data, DATA)  # before anything else is written
+        bring_up_to_date(config.data, DATA)  # first: a folder of a newer version must stay untouched
     for folder in (
         config.data,
         config.dashboard_folder,
@@ -58,7 +58,7 @@ def lay_out(config: ApplianceConfig) -> None:
 
 
 def ensure_secret(path: Path) -> str:
-    """The secret that `path` holds; a new random one, readable by its owner only, when there is none yet."""
+    """Return the secret in `path`. A missing file is created with a random secret, readable by its owner only."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
     try:
         return path.read_text(encoding="ascii").strip()
@@ -68,7 +68,7 @@ def ensure_secret(path: Path) -> str:
 
 
 def _write_new(path: Path, secret: str) -> None:
-    """Put `secret` at `path` whole or not at all; where another process was faster, its secret stays."""
+    """Write `secret` to `path` atomically; if another process has created the file meanwhile, its secret stays."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as file:  # mode 0600 by construction
         file.write(secret + "\n")
         file.flush()

@@ -1,20 +1,20 @@
-"""Whose turn it is when there is more to do than time: by what each connection and each address has cost so far.
+"""Fair queuing of connections under overload, by the time that each connection and each address has used so far.
 
-Requests are not alike, one may cost what a thousand others do, so what counts is the loop's time. Every connection has
-an account, every address one for all its connections. There are two lines (the idea is that of fq_codel's new and old
-flows):
+One request may cost as much as a thousand others, so the unit is the event loop's time, not the number of requests.
+Every connection has a usage, and every address one for all its connections. There are two queues (the idea of
+fq_codel's new and old flows):
 
-    the light line   who comes with something new and is within its allowance: a few percent of the time, saved up
-                     for a while. Who came first is first, but what probably takes long stands further back
-    the heavy line   who had a turn and has more, or has used up its allowance. Who has spent least is first: among
-                     addresses, then among the connections of that address (start-time fair queueing)
+    light   connections with new requests that are within their allowance: a few percent of the time, which may be
+            saved up for a while. First come, first served, but requests that probably take long are placed further back
+    heavy   connections that had a turn and have more requests, or have used up their allowance. The least used time
+            is first: among addresses, then among the connections of that address (start-time fair queuing)
 
-The light line goes first, but for one turn in HEAVY_TURN_EACH. So a client that asks little waits for nobody who asks
-much, be it many requests or costly ones, and among those who ask much four hundred connections of one host are one
-host. In the heavy line idle time is not saved up: who joins starts where the others are (`floor`), and what is owed
-beyond DEBT_SECONDS_MAX is forgiven, for what was costly a minute ago may be cheap now.
+The light queue goes first, except for one turn in HEAVY_TURN_EACH. So a client with few requests never waits behind
+clients with many or expensive ones, and four hundred connections of one host get the share of one host. Idle time is
+not saved up in the heavy queue: a connection that joins starts where the others are (`floor`). Debt beyond
+DEBT_SECONDS_MAX is forgiven, because what was expensive a minute ago may be cheap now.
 
-No clock and no loop here: the lanes measure and charge, and tell the time.
+There is no clock and no loop in this module: the lanes measure, charge, and pass the time.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ import itertools
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-DEBT_SECONDS_MAX = 0.1  # how far behind the others one can fall
-HEAVY_TURN_EACH = 8  # turns, while somebody stands in the light line
-ALLOWANCE = 0.05  # of the time, a connection
-ALLOWANCE_SAVED_SECONDS = 0.05  # what it may have saved of it
-ADDRESS_ALLOWANCE = 0.25  # of the time, all connections of an address
+DEBT_SECONDS_MAX = 0.1  # how far a connection can fall behind the others
+HEAVY_TURN_EACH = 8  # every eighth turn is the heavy queue's while the light queue is not empty
+ALLOWANCE = 0.05  # share of the time, for a connection
+ALLOWANCE_SAVED_SECONDS = 0.05  # the most that a connection can save up
+ADDRESS_ALLOWANCE = 0.25  # share of the time, for all connections of an address
 ADDRESS_ALLOWANCE_SAVED_SECONDS = 0.25
-BACK_A_SECOND = 8.0  # seconds that a request of one second stands further back in the light line
-BACK_FOR_ADDRESS_SECONDS = 0.1  # that who is light stands further back when its address is not
-FIRST_REQUEST_SECONDS = 0.010  # what a request of an unknown address is taken to cost: much, so one comes first
-REQUEST_SECONDS_MIN = 0.000_001  # no clock is so fine that nothing takes no time
-ADDRESSES_REMEMBERED_MAX = 4096  # without a connection: who comes anew for each request is known all the same
+BACK_A_SECOND = 8.0  # a request of one second is placed as many seconds further back in the light queue
+BACK_FOR_ADDRESS_SECONDS = 0.1  # a light connection is placed further back when its address is over its allowance
+FIRST_REQUEST_SECONDS = 0.010  # assumed cost of an unknown address's request: high, so only one is read at first
+REQUEST_SECONDS_MIN = 0.000_001  # below the clock's resolution the measured time is 0, and a count divides by it
+ADDRESSES_REMEMBERED_MAX = 4096  # without a connection: clients that reconnect for each request keep their usage
 
 _Item = TypeVar("_Item")
 
 
-class _Spender:
-    """Time that was spent, and what is left of an allowance; both in seconds."""
+class _Usage:
+    """Time that was used, and what is left of an allowance; both in seconds."""
 
     __slots__ = ("_allowance", "_left", "_left_max", "_seen_at", "spent")
 
@@ -51,39 +51,39 @@ class _Spender:
         self._seen_at = 0.0
 
     def is_within_allowance(self, now: float) -> bool:
-        """Whether it has spent no more than it may. now: monotonic seconds, at which this is asked."""
+        """Whether some allowance is left. now: the current time, monotonic seconds."""
         self._left = min(self._left + (now - self._seen_at) * self._allowance, self._left_max)
         self._seen_at = now
         return self._left > 0
 
 
-class AddressAccount(_Spender):
-    """What all connections of one address cost.
+class AddressUsage(_Usage):
+    """The time that all connections of one address have used.
 
-    floor: where a connection that joins its others starts, seconds. waiting: connections that wait for a turn.
+    floor: the used time from which a joining connection starts, seconds. waiting: connections that wait for a turn.
     """
 
-    __slots__ = ("connections", "floor", "ledger", "request_seconds", "waiting")
+    __slots__ = ("connections", "floor", "request_seconds", "usage_table", "waiting")
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, usage_table: UsageTable) -> None:
         super().__init__(ADDRESS_ALLOWANCE, ADDRESS_ALLOWANCE_SAVED_SECONDS)
-        self.ledger = ledger
+        self.usage_table = usage_table
         self.connections = 0
         self.floor = 0.0
         self.waiting = 0
         self.request_seconds = FIRST_REQUEST_SECONDS
 
 
-class Account(_Spender):
-    """What one connection costs.
+class ConnectionUsage(_Usage):
+    """The time that one connection has used.
 
-    spent: seconds of the loop's time. begun: coroutines of its requests under way. request_seconds: what reading and
-    serving its next request will probably take, by the last ones: rising at once, falling by half.
+    spent: seconds of the loop's time. begun: running coroutines of its requests. request_seconds: estimated time to
+    read and serve its next request, from the last ones: it rises at once and falls by half.
     """
 
     __slots__ = ("address", "begun", "is_known", "request_seconds")
 
-    def __init__(self, address: AddressAccount) -> None:
+    def __init__(self, address: AddressUsage) -> None:
         super().__init__(ALLOWANCE, ALLOWANCE_SAVED_SECONDS)
         self.address = address
         self.spent = address.floor
@@ -92,7 +92,7 @@ class Account(_Spender):
         self.request_seconds = address.request_seconds
 
     def charge(self, seconds: float) -> None:
-        """Book time that was spent, or less than none when less was needed than was booked before."""
+        """Add used time; negative seconds correct a prepayment that was too high."""
         self.spent += seconds
         self._left -= seconds
         address = self.address
@@ -100,7 +100,7 @@ class Account(_Spender):
         address._left -= seconds
 
     def note(self, seconds: float, count: int) -> None:
-        """So long took its last `count` requests."""
+        """Record how long its last `count` requests took, all together."""
         each, known = seconds / count, self.request_seconds
         if each < REQUEST_SECONDS_MIN:
             each = REQUEST_SECONDS_MIN
@@ -112,88 +112,88 @@ class Account(_Spender):
         self.address.request_seconds = (self.address.request_seconds + each) / 2
 
 
-class Ledger:
-    """All accounts of a process.
+class UsageTable:
+    """The usage of all addresses and connections of a process.
 
-    floor: where an address that joins the others starts, seconds. waiting: addresses that have connections which wait
-    for a turn.
+    floor: the used time from which a joining address starts, seconds. waiting: addresses with waiting connections.
     """
 
     def __init__(self) -> None:
         self.floor = 0.0
         self.waiting = 0
-        self._addresses: OrderedDict[str, AddressAccount] = OrderedDict()  # the one used last stands last
+        self._addresses: OrderedDict[str, AddressUsage] = OrderedDict()  # least recently used first
 
-    def open(self, address: str) -> Account:
-        """The account of a new connection."""
+    def open(self, address: str) -> ConnectionUsage:
+        """Return the usage of a new connection."""
         shared = self._addresses.get(address)
         if shared is None:
             self._forget_the_oldest()
-            shared = self._addresses[address] = AddressAccount(self)
+            shared = self._addresses[address] = AddressUsage(self)
         self._addresses.move_to_end(address)
         shared.connections += 1
-        return Account(shared)
+        return ConnectionUsage(shared)
 
-    def close(self, account: Account) -> None:
-        """The connection is gone; the next one of its address is taken to cost as much."""
-        shared = account.address
+    def close(self, usage: ConnectionUsage) -> None:
+        """Note that the connection is gone; the estimate for the next one of its address includes its last cost."""
+        shared = usage.address
         shared.connections -= 1
-        shared.request_seconds = (shared.request_seconds + account.request_seconds) / 2
+        shared.request_seconds = (shared.request_seconds + usage.request_seconds) / 2
 
-    def begin_waiting(self, account: Account) -> None:
-        """One more connection waits for a turn."""
-        self.waiting += not account.address.waiting
-        account.address.waiting += 1
+    def begin_waiting(self, usage: ConnectionUsage) -> None:
+        """Count one more connection that waits for a turn."""
+        self.waiting += not usage.address.waiting
+        usage.address.waiting += 1
 
-    def end_waiting(self, account: Account) -> None:
-        """One connection less does."""
-        account.address.waiting -= 1
-        self.waiting -= not account.address.waiting
+    def end_waiting(self, usage: ConnectionUsage) -> None:
+        """Count one waiting connection less."""
+        usage.address.waiting -= 1
+        self.waiting -= not usage.address.waiting
 
-    def share(self, account: Account) -> float:
-        """What part of all that is read ahead a connection may bring: addresses share alike, and connections theirs."""
-        return 1 / (max(self.waiting, 1) * max(account.address.waiting, 1))
+    def share(self, usage: ConnectionUsage) -> float:
+        """Return the connection's share of what is read ahead: equal among addresses, then among their connections."""
+        return 1 / (max(self.waiting, 1) * max(usage.address.waiting, 1))
 
     def _forget_the_oldest(self) -> None:
-        """Make room for an address, at the cost of one that has no connection."""
+        """Make room for an address by removing the oldest one without a connection."""
         while len(self._addresses) >= ADDRESSES_REMEMBERED_MAX:
-            for address, account in self._addresses.items():
-                if account.connections <= 0:
+            for address, usage in self._addresses.items():
+                if usage.connections <= 0:
                     del self._addresses[address]
                     break
             else:
-                return  # all are connected: their number is bounded by that of connections
+                return  # all are connected: the limit of connections bounds the table
 
 
-class TurnQueue(Generic[_Item]):
-    """Items that wait for their turn, each under an account: a light and a heavy line."""
+class FairQueue(Generic[_Item]):
+    """Items that wait for their turn, each with the usage of a connection: a light and a heavy queue."""
 
     def __init__(self) -> None:
-        self._light: list[tuple[float, int, _Item]] = []  # a heap by place
-        self._heavy = _HeavyLine[_Item]()
-        self._numbers = itertools.count()  # who came first, where all else is equal
+        self._light: list[tuple[float, int, _Item]] = []  # a heap, by the time at which an item is due
+        self._heavy = _HeavyQueue[_Item]()
+        self._numbers = itertools.count()  # tie-breaker: first come, first served
         self._light_turns = 0  # since the last heavy one
 
     def __len__(self) -> int:
         return len(self._light) + len(self._heavy)
 
     def clear(self) -> None:
-        """Nobody waits any longer."""
+        """Remove all items."""
         self._light.clear()
         self._heavy.clear()
 
-    def put(self, account: Account, item: _Item, now: float, *, is_new: bool = True) -> None:
-        """Wait for a turn. is_new: the account had none just now from which this is left. now: monotonic seconds."""
-        if not is_new or not account.is_within_allowance(now):
-            self._heavy.put(account, item, joins=is_new)
+    def put(self, usage: ConnectionUsage, item: _Item, now: float, *, is_new: bool = True) -> None:
+        """Add an item. is_new: False for what a turn that just ended has left. now: monotonic seconds."""
+        if not is_new or not usage.is_within_allowance(now):
+            self._heavy.put(usage, item, joins=is_new)
             return
-        place = now + BACK_A_SECOND * account.request_seconds
-        if not account.address.is_within_allowance(now):
+        # Expensive requests are placed as if they had come later, so cheap ones overtake them, but never for ever.
+        place = now + BACK_A_SECOND * usage.request_seconds
+        if not usage.address.is_within_allowance(now):
             place += BACK_FOR_ADDRESS_SECONDS
         heapq.heappush(self._light, (place, next(self._numbers), item))
 
     def take(self) -> _Item:
-        """The item whose turn it is. Raises IndexError when nobody waits."""
+        """Remove and return the next item. Raises IndexError when the queue is empty."""
         if self._light and (self._light_turns < HEAVY_TURN_EACH - 1 or not len(self._heavy)):
             self._light_turns += 1
             return heapq.heappop(self._light)[2]
@@ -201,12 +201,12 @@ class TurnQueue(Generic[_Item]):
         return self._heavy.take()
 
 
-class _HeavyLine(Generic[_Item]):
-    """Who has spent least is first."""
+class _HeavyQueue(Generic[_Item]):
+    """A queue of addresses, each with a queue of connections; the least used time is first in both."""
 
     def __init__(self) -> None:
-        self._addresses: list[tuple[float, int, AddressAccount]] = []  # a heap of those that have a line
-        self._lines: dict[AddressAccount, list[tuple[float, int, Account, _Item]]] = {}
+        self._addresses: list[tuple[float, int, AddressUsage]] = []  # a heap of addresses with waiting items
+        self._lines: dict[AddressUsage, list[tuple[float, int, ConnectionUsage, _Item]]] = {}
         self._numbers = itertools.count()
         self._size = 0
 
@@ -218,35 +218,35 @@ class _HeavyLine(Generic[_Item]):
         self._lines.clear()
         self._size = 0
 
-    def put(self, account: Account, item: _Item, *, joins: bool) -> None:
-        """joins: it does not come back from a turn of this line, and has saved nothing."""
-        address = account.address
+    def put(self, usage: ConnectionUsage, item: _Item, *, joins: bool) -> None:
+        """Add an item. joins: it comes from outside this queue, so unused time of the past does not count."""
+        address = usage.address
         line = self._lines.get(address)
         if line is None:
             line = self._lines[address] = []
-            floor = address.ledger.floor
+            floor = address.usage_table.floor
             address.spent = min(max(address.spent, floor) if joins else address.spent, floor + DEBT_SECONDS_MAX)
             heapq.heappush(self._addresses, (address.spent, next(self._numbers), address))
-        spent = max(account.spent, address.floor) if joins else account.spent
-        account.spent = min(spent, address.floor + DEBT_SECONDS_MAX)
+        spent = max(usage.spent, address.floor) if joins else usage.spent
+        usage.spent = min(spent, address.floor + DEBT_SECONDS_MAX)
         # Of two that have spent the same the cheaper one is first: it keeps the other waiting for less.
-        heapq.heappush(line, (account.spent + account.request_seconds, next(self._numbers), account, item))
+        heapq.heappush(line, (usage.spent + usage.request_seconds, next(self._numbers), usage, item))
         self._size += 1
 
     def take(self) -> _Item:
-        """Accounts are charged while they wait: an entry that stands too far ahead is put where it belongs when it
-        comes up, which is early enough, for spending only moves it back.
-        """
+        """Remove and return the item with the least used time."""
+        # Usages are charged while their items wait, so a heap's keys may be too low. Used time only grows: it is
+        # enough to correct an entry when it comes up.
         addresses = self._addresses
         while (address := addresses[0][2]).spent > addresses[0][0]:
             heapq.heapreplace(addresses, (address.spent, next(self._numbers), address))
         line = self._lines[address]
         while (due := line[0][2].spent + line[0][2].request_seconds) > line[0][0]:
-            _, _, account, item = line[0]
-            heapq.heapreplace(line, (due, next(self._numbers), account, item))
-        _, _, account, item = heapq.heappop(line)
-        address.ledger.floor = max(address.ledger.floor, address.spent)
-        address.floor = max(address.floor, account.spent)
+            _, _, usage, item = line[0]
+            heapq.heapreplace(line, (due, next(self._numbers), usage, item))
+        _, _, usage, item = heapq.heappop(line)
+        address.usage_table.floor = max(address.usage_table.floor, address.spent)
+        address.floor = max(address.floor, usage.spent)
         self._size -= 1
         if not line:
             del self._lines[address]

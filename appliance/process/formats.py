@@ -1,6 +1,6 @@
 """The formats of an appliance's folders: data folder, stores, reports. The stamps: store/startup/format_stamp.py.
 
-A number rises when an older program would misread what this one writes: another step at the end of its tuple.
+Add a step at the end of a tuple when an older program would misread what this one writes; the format's number rises.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["DATA", "REPORTS", "STORE", "bring_up_to_date", "why_refused"]
 
 
 def _rewritten_at_start(data: Path) -> list[Path]:
-    """What a start changes by itself: the database, the lines that `gantry up` is responsible for, accounts."""
+    """The files that a start rewrites: the database, the properties that `gantry up` manages, accounts."""
     return [
         *sorted(data.glob("dashboard/db.sqlite3*")),  # with its journal
         *sorted(data.glob("namesrv/*.properties")),
@@ -24,7 +24,7 @@ def _rewritten_at_start(data: Path) -> list[Path]:
 
 
 def _nothing(reports: Path) -> tuple[Path, ...]:
-    """A run only adds to a lake from before there were stamps."""
+    """Nothing is rewritten: a run only adds files to a lake without a stamp."""
     return ()
 
 
@@ -33,7 +33,7 @@ REPORTS = FolderFormat("folder of reports", (Step(_nothing),))
 
 
 def why_refused(folder: Path, known: FolderFormat) -> str:
-    """Say why this program must not work on a folder, "" when it may."""
+    """Return why this program must not work on a folder, "" when it may."""
     try:
         check_format(folder, known)
     except (NewerFormat, StampDamaged) as exc:

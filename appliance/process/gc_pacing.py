@@ -1,9 +1,10 @@
-"""YoungCollection: collects the newest objects often, so that no collection of Python's finds many of them.
+"""Paces Python's garbage collector: frequent collections of the youngest objects, practically no full ones.
 
-Python looks at its newest objects after so many more were made than freed, and now and then at all there are: 50 ms
-with thousands of queues or topics, for each object is long out of the processor's cache. Twenty times a second there
-are a few hundred new ones, still at hand. What has survived one look is hardly ever looked at again: reference counts
-free it, the hot path makes no cycles, and a cycle that lives for longer than PERIOD_S is rare enough to be left.
+By default Python starts a collection after a number of allocations, and from time to time a full one: that takes 50 ms
+with thousands of queues or topics, because the old objects are no longer in the processor's cache. GcPacer collects
+twenty times a second instead, when there are only a few hundred new objects, still in the cache. Objects that have
+survived one collection are hardly ever examined again: reference counting frees them, the hot path creates no cycles,
+and cycles that live longer than PERIOD_S are too rare to matter.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import asyncio
 import gc
 
 PERIOD_S = 0.05
-# new objects until Python looks by itself: above what a thousand queued requests are made of, or it would look all the
-# time under load; then how often until it looks at those that survived once, and at everything: practically never
+# gc.set_threshold: allocations before an automatic collection (a thousand queued requests need fewer, otherwise every
+# burst would trigger one), collections of generation 0 for each of generation 1, and of 1 for each full one: never.
 THRESHOLDS = (10_000, 2, 1_000_000)
-YOUNG = 1  # generation: the new ones, and what survived Python's own looks
+YOUNG = 1  # collects generations 0 and 1: new objects, and survivors of the automatic collections
 
 
-class YoungCollection:
-    """Collects until cancelled, then leaves it to Python again."""
+class GcPacer:
+    """Collects until cancelled, then restores Python's own thresholds."""
 
     async def run(self) -> None:
         before = gc.get_threshold()

@@ -1,12 +1,12 @@
-"""A JSON state file: replaced atomically, the text before it kept as `.bak`, written off the loop.
+"""A JSON state file: replaced atomically, the previous text kept as `.bak`, written on a thread.
 
 RocketMQ's rule (ConfigManager): write `<file>.tmp`, copy the old text to `<file>.bak`, put the new text in place; a
-reader that can't use the file takes the `.bak`. Here it says so, and keeps the file as `.damaged`. The temporary file
-is synced and renamed, so the file itself is never absent. Reading accepts fastjson's bare integer keys, because a real
-broker wrote them; writing is plain JSON, one entry a line.
+reader that can't use the file takes the `.bak`. Here the reader also logs it and keeps the bad file as `.damaged`. The
+temporary file is synced and renamed, so the file itself is never absent. Reading accepts fastjson's bare integer keys,
+because RocketMQ's brokers write them; writing is plain JSON, one entry a line.
 
-`JsonFile` is the file, `StateWriter` decides when it is written: changes are coalesced, what is written is settled on
-the loop (the caller keeps its entries rendered, so a `Document` takes a list of them), and a thread joins them and
+`JsonFile` is the file, `StateWriter` decides when to write it: several changes make one write. The content is fixed on
+the loop (callers keep their entries rendered, so a `Document` only takes a list of them); a thread joins the text and
 waits for the disk.
 """
 
@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-RETRY_DELAY_S = 5.0  # a disk that refused a write is asked again after this
-ENTRIES_A_PART = 512  # of a text: joined at a time, well below a millisecond
+RETRY_DELAY_S = 5.0  # after a write that failed
+ENTRIES_A_PART = 512  # joined at a time: well below a millisecond
 
 
 class StateFileError(GantryError):
@@ -46,10 +46,10 @@ class StateFileError(GantryError):
 
 
 class Document:
-    """The text of tables, in parts: what it says is settled when it is made, joined only where it is needed.
+    """The JSON text of several tables. The content is fixed when the object is made; the text is joined later.
 
-    tables: the entries of each (see member_text). As files have it: one entry a line, indented by tabs as RocketMQ
-    does. is_compact: as bodies have it, without any space.
+    tables: the rendered entries of each (see member_text). Files have one entry a line, indented by tabs as in
+    RocketMQ. is_compact: no spaces at all, for bodies.
     """
 
     def __init__(
@@ -96,8 +96,8 @@ class JsonFile:
     def load_as(self, parse: Callable[[dict[str, Any]], T], what: str) -> T | None:
         """Return what `parse` makes of the document, None when there is none yet.
 
-        What parse refuses (BodyError, or what a wrong shape raises) is damage as well: the backup is asked then, and
-        the damaged file is kept as `.damaged` when it is replaced. Raises StateFileError when both are of no use.
+        If `parse` raises (BodyError, or the errors of a wrong shape), the file counts as damaged: the backup is read
+        instead, and the next write keeps the damaged file as `.damaged`. Raises StateFileError when both are unusable.
         """
         try:
             found = _read_as(self.path, parse, what)
@@ -110,7 +110,7 @@ class JsonFile:
         found = self._load_backup(parse, what, reason)
         if found is not None:
             logger.warning(
-                "state file can't be used, its backup is",
+                "state file can't be used: its backup was read instead",
                 extra={
                     "event": "state_file_damaged",
                     "path": str(self.path),
@@ -120,11 +120,13 @@ class JsonFile:
             )
         elif reason == "is empty":
             logger.warning(
-                "state file is empty and has no backup: begun anew",
+                "state file is empty and has no backup: starting with an empty table",
                 extra={"event": "state_file_empty", "path": str(self.path), "backup": str(self._backup)},
             )
         elif reason != "is missing":
-            raise StateFileError(self.path, f"{reason}, and there is no {self._backup.name}: repair it or move it away")
+            raise StateFileError(
+                self.path, f"{reason}, and there is no {self._backup.name}: repair the file or move it away"
+            )
         return found
 
     def _load_backup(self, parse: Callable[[dict[str, Any]], T], what: str, reason: str) -> T | None:
@@ -136,7 +138,7 @@ class JsonFile:
             ) from exc
 
     def write(self, text: Text, version: int) -> None:
-        """Replace the file. A text older than the one already written is dropped. Raises StateFileError."""
+        """Replace the file, unless a newer version is written already. Raises StateFileError."""
         with self._lock:
             if version < self._written_version:
                 return
@@ -154,9 +156,11 @@ class JsonFile:
             file.flush()
             os.fsync(file.fileno())
         if not self._is_main_sound:
+            # The .bak is the last good state, so it must not be overwritten with the damaged file.
             with contextlib.suppress(FileNotFoundError):
                 self.path.replace(self.path.with_name(self.path.name + ".damaged"))
         elif self.path.exists():
+            # A crash during the copy must not leave half a backup, so the copy is renamed when it is complete.
             half = self._backup.with_name(self._backup.name + ".tmp")
             shutil.copyfile(self.path, half)
             half.replace(self._backup)
@@ -214,7 +218,7 @@ def document_text(tables: Mapping[str, Iterable[str]], *, data_version: bytes | 
 
 
 async def document_body(tables: Mapping[str, Iterable[str]], *, data_version: bytes | None = None) -> bytes:
-    """Return the text as the body of an answer, compact; others have turns while it is joined."""
+    """Return the text as the body of an answer, compact; other tasks run while it is joined."""
     document = Document(tables, data_version=data_version, is_compact=True)
     return b"".join([part async for part in in_slices(document, 1)])
 
@@ -222,9 +226,9 @@ async def document_body(tables: Mapping[str, Iterable[str]], *, data_version: by
 class StateWriter:
     """Writes a state file some time after its state changed; many changes make one write.
 
-    render: returns the text of the state as it is now; called on the loop, its parts are made in a thread.
+    render: returns the current state as text; called on the loop, a Document is joined on a thread.
     delay_s: how long changes are gathered.
-    prepare: does most of render's work in advance, letting others run in between; for tables that change all over.
+    prepare: does most of render's work in advance, in slices; for tables where most entries change between writes.
     """
 
     def __init__(
@@ -246,7 +250,7 @@ class StateWriter:
         self._written = asyncio.Condition()  # notified after each write, good or bad
 
     def changed(self) -> None:
-        """Say that the state is no longer what the file holds. Cheap: called for each change."""
+        """Mark the state as changed. Cheap: called for each change."""
         self._version += 1
         self._changed.set()
 
@@ -266,7 +270,7 @@ class StateWriter:
             self._saved_version = version
 
     async def saved(self) -> None:
-        """Return when what is true now is on disk; needs run() to be running. Raises StateFileError."""
+        """Return when the current state is on disk; run() must be running. Raises StateFileError."""
         version = self._version
         async with self._written:
             while self._saved_version < version:
@@ -294,7 +298,7 @@ class StateWriter:
             self._saved_version = max(self._saved_version, version)
             self._failure = None
         except StateFileError as exc:
-            logger.exception("state file not written, will retry", extra={"event": "state_file_not_written"})
+            logger.exception("state file not written; will retry", extra={"event": "state_file_not_written"})
             self._failure = exc
         async with self._written:
             self._written.notify_all()
@@ -304,7 +308,7 @@ class StateWriter:
 
 
 class SavedTable:
-    """What the broker's tables have in common: changes are told to `_writer`, which keeps them in a file."""
+    """Base of the broker's tables: `_writer` keeps their changes in a file."""
 
     _writer: StateWriter
 

@@ -1,4 +1,4 @@
-"""How every process of the appliance writes its log: one line an event, the facts behind the message as key=value.
+"""The log format of every process: one line an event, the facts as key=value after the message.
 
 2026-11-21 08:15:02.113 INFO    appliance.supervisor.supervisor  process serves  event=process_serves child=broker-a
 """
@@ -10,12 +10,12 @@ import sys
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s  %(message)s"
-FACT_CHARS_MAX = 4096  # some are a peer's
+FACT_CHARS_MAX = 4096  # some facts are sent by peers
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class FactsFormatter(logging.Formatter):
-    """Appends what a call gave in `extra=` to the line."""
+    """Appends the facts given in `extra=` to the line."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         facts = " ".join(f"{key}={_shown(value)}" for key, value in vars(record).items() if key not in _STANDARD)
@@ -24,7 +24,7 @@ class FactsFormatter(logging.Formatter):
 
 
 def configure(level: str = "INFO", *, stream: object = None) -> None:
-    """Send everything from `level` up to `stream` (standard error)."""
+    """Log everything from `level` up to `stream` (default: standard error)."""
     handler = logging.StreamHandler(stream or sys.stderr)  # type: ignore[arg-type]
     handler.setFormatter(FactsFormatter(FORMAT, TIME_FORMAT))
     logging.basicConfig(level=level, handlers=[handler], force=True)

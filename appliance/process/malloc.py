@@ -1,11 +1,11 @@
-"""Keeping freed memory in the process, so that the loop does not have to get it from the kernel again and again.
+"""Settings of the C library's allocator: freed memory stays in the process instead of going back and forth.
 
-The C library gives the end of the heap back when a few hundred KiB of it are free. A broker under load takes and
-frees a MiB each second (units on their way to the consume queues), so each second some 250 pages came anew: emptied by
-the kernel and mapped one by one, in one turn of the loop, for 2 to 6 ms on a virtual machine.
+By default the C library returns the end of the heap to the kernel when a few hundred KiB of it are free. A broker under
+load allocates and frees a MiB each second (units on their way to the consume queues), so each second some 250 pages
+were mapped again, zeroed by the kernel one by one, in one turn of the loop: 2 to 6 ms on a virtual machine.
 
-What an unusual minute has left is given back all the same (ReturnOfMemory): half a gigabyte of requests that somebody
-sent and nobody finished is of no use here, and others may want it.
+MemoryTrimmer still returns what is left after a peak: half a gigabyte of unfinished requests would stay allocated
+forever, and other processes may need that memory.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
-KEPT_BYTES = 64 << 20  # free memory at the heap's end that is kept: as much as glibc would at most by itself
-MAPPED_FROM_BYTES = 8 << 20  # larger blocks come from the kernel and go back to it, each by itself
+KEPT_BYTES = 64 << 20  # free memory at the heap's end that is kept: the most that glibc's own adaptation would keep
+MAPPED_FROM_BYTES = 8 << 20  # larger blocks are mapped and unmapped one by one
 LOOK_PERIOD_S = 5.0
-RETURNED_FROM_BYTES = 96 << 20  # free, at two looks one after the other: it is not only between two bursts
+RETURNED_FROM_BYTES = 96 << 20  # free at two looks in a row; one look could fall between two bursts
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 
 
 def keep_freed_memory() -> bool:
-    """Have malloc keep what is freed, for the whole process. False where the C library knows no such setting."""
+    """Make malloc keep freed memory, in the whole process. Returns False where the C library has no such setting."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
     if mallopt is None:
         return False
     return bool(mallopt(_M_MMAP_THRESHOLD, MAPPED_FROM_BYTES)) and bool(mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES))
 
 
-class ReturnOfMemory:
-    """Gives the kernel back what has been free for a while, when it is much. Does nothing where malloc can't tell.
+class MemoryTrimmer:
+    """Returns memory to the kernel when much of it has been free for a while. Needs malloc's statistics (glibc 2.33).
 
-    Looking and giving back are done on a thread: malloc keeps its lock meanwhile, some ten milliseconds for half a
-    gigabyte, which whoever left that much had cost before.
+    Both calls run on a thread, for they take about ten milliseconds for half a gigabyte. malloc holds its lock
+    meanwhile, so allocations of other threads wait; that happens once after a peak.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def _free_bytes_of(library: ctypes.CDLL) -> Callable[[], int] | None:
-    """What tells how much malloc holds and nobody uses; None before glibc 2.33, and elsewhere."""
+    """Return a function that reports malloc's free bytes; None before glibc 2.33 and with other C libraries."""
     mallinfo2 = getattr(library, "mallinfo2", None)
     if mallinfo2 is None:
         return None

@@ -1,8 +1,8 @@
-"""Noticing that this process stood still, or that the clock was set: nobody else can tell afterwards.
+"""Detects that this process stalled, or that the clock was set, and logs it: afterwards there is no other trace.
 
-A loop that should turn twice a second and did not for seconds was held up (by its own work, or the machine's), or was
-stopped: the processor time that it took meanwhile tells which. A clock that went another way than the time that never
-jumps was set.
+The event loop should turn twice a second. If it did not for seconds, it was blocked by its own work, or the process was
+stopped or got no processor: the processor time used in between shows which. If the wall clock and the monotonic clock
+disagree, the wall clock was set.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import NamedTuple
 logger = logging.getLogger(__name__)
 
 EVERY_S = 0.5
-STOOD_S = 2.0  # more than this between two looks is told
-JUMP_S = 2.0  # what a clock is set by; it is corrected by far less at a time
-BUSY_PART = 0.5  # of the time that the loop stood: less processor time, and it was not this process that worked
+STOOD_S = 2.0  # a longer gap between two readings is reported
+JUMP_S = 2.0  # smaller steps are time synchronisation at work
+BUSY_PART = 0.5  # share of the gap: with less processor time the process itself did not work
 
 
 class Reading(NamedTuple):
-    """The clocks at one moment, seconds: the one that never jumps, the one on the wall, this process's own work."""
+    """The clocks at one moment, seconds: monotonic, wall, and the processor time of this process."""
 
     steady: float
     wall: float
@@ -42,7 +42,7 @@ def compare(before: Reading, now: Reading) -> list[Finding]:
         why = "it worked all the time" if worked > BUSY_PART * elapsed else "it was stopped, or the machine was busy"
         found.append(
             Finding(
-                "this process stood still, nobody was served",
+                "this process stood still, no request was served",
                 {"event": "stood_still", "seconds": round(elapsed, 1), "worked_s": round(worked, 1), "why": why},
             )
         )
@@ -58,12 +58,12 @@ def compare(before: Reading, now: Reading) -> list[Finding]:
 
 
 def read_clocks() -> Reading:
-    """time.CLOCK_BOOTTIME goes on while the machine sleeps, as the clock on the wall does."""
+    """CLOCK_BOOTTIME goes on while the machine sleeps, as the wall clock does; otherwise a resume would look set."""
     return Reading(time.clock_gettime(time.CLOCK_BOOTTIME), time.time(), time.process_time())
 
 
-class StandstillWatch:
-    """A service of each process that serves."""
+class StallWatch:
+    """A service of every serving process."""
 
     async def run(self) -> None:
         before = read_clocks()

@@ -1,4 +1,4 @@
-"""Who owns background work: services run while a block runs, and no longer.
+"""Structured concurrency for services: they run while a block runs, and no longer.
 
 A service is anything with a `run()` coroutine that is ended by cancellation and tidies up in `finally`.
 """
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Service(Protocol):
-    """Background work with one entrance."""
+    """Background work."""
 
     def run(self) -> Awaitable[None]: ...
 
@@ -22,7 +22,7 @@ async def running(*services: Service) -> AsyncIterator[None]:
     """Run the services while the block runs; if one crashes, the block is cancelled and the crash raised."""
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_run(service), name=type(service).__name__)  # a coroutine, whatever run() returns
+            group.create_task(_run(service), name=type(service).__name__)  # run() may return any awaitable
             for service in services
         ]
         try:

@@ -1,4 +1,4 @@
-"""The version of this checkout. It is written once, in the package that becomes the wheel."""
+"""The version of this checkout, defined once in the package that becomes the wheel."""
 
 from __future__ import annotations
 

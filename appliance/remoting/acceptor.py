@@ -1,8 +1,8 @@
-"""Listening, and taking connections as long as the process has files left for more important things.
+"""Accepts connections while enough file descriptors are left for the store.
 
-A connection is a file to the system, and so is everything that the store opens. A process that gives its last one to a
-stranger can't begin the next file of its log, so some are kept back, and whoever comes later is closed at once. Both is
-told, in the log (a few lines only) and in figures: from outside it looks as if nobody were there.
+Each connection needs a descriptor, and so does every file of the store. If connections used them all, the broker could
+not create the next file of its log. So RESERVED_FILES are kept back, and connections beyond are closed at once. That is
+logged (a few lines only) and counted, because for a client it looks as if the broker were not there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 ACCEPTS_A_TURN = 64
 ACCEPT_PAUSE_S = 1.0  # after the process ran out of descriptors
-RESERVED_FILES = 512  # the store keeps 128 open at most for reading; files of the log, tables and logs want theirs
+RESERVED_FILES = 512  # the store keeps up to 128 files open for reading; log files, tables and logs need the rest
 
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -37,8 +37,8 @@ class Acceptor:
         self._listening: list[socket.socket] = []
         self._paused: list[asyncio.TimerHandle] = []
         self._log_limit = LogLimit()
-        self.refused = 0  # connections, for want of files
-        self.refused_at: float | None = None  # monotonic: when files were last wanting
+        self.refused = 0  # connections, because descriptors were short
+        self.refused_at: float | None = None  # monotonic: when descriptors were short last
 
     async def open(self) -> int:
         """Bind and listen; returns the port. Raises OSError when it is taken."""
@@ -95,10 +95,12 @@ class Acceptor:
         left_out = self._log_limit.left_out("out_of_files", "")
         if left_out is not None:
             facts = {"event": "out_of_files", "peer": peer, "files_max": files_max(), "refused": self.refused}
-            logger.error("connection refused: the process has too few files left", extra=facts)
+            logger.error(
+                "connection refused: the process has too few files left; raise its limit of open files", extra=facts
+            )
 
     def _pause(self, listening: socket.socket, exc: OSError) -> None:
-        """No descriptor is left at all: try again a little later instead of spinning."""
+        """Stop accepting for a moment when no descriptor is left: the socket stays readable, so a retry would spin."""
         self.refused_at = time.monotonic()
         facts = {"event": "accept_failed", "why": str(exc), "files_max": files_max()}
         logger.error("can't accept connections", extra=facts)
@@ -109,13 +111,13 @@ class Acceptor:
 
 
 def files_max() -> int:
-    """How many files the process may have open now; it can be changed from outside."""
+    """The current limit of open files; it can be changed while the process runs (prlimit)."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def file_ceiling() -> int:
-    """The first descriptor that no connection may have. The kernel gives the lowest free one: where a new connection
-    has this number, as many files are open."""
+    """The first descriptor number that is refused to connections. The kernel hands out the lowest free number, so a
+    connection with this number means that as many files are open."""
     limit = files_max()
     return limit - min(RESERVED_FILES, limit // 2)
 

@@ -1,13 +1,14 @@
-"""One client's connection: the bytes between its socket and the lanes.
+"""One client's connection: from the bytes of its socket to the lanes, and back.
 
-A connection parses every frame that arrived, submits the requests to their lanes, and wakes them once. Answers are
-gathered per connection and written at the end of the round: work per read event, not per message. A peer that doesn't
-read its answers is no longer read from (its write buffer is bounded).
+A connection decodes every frame that has arrived, submits the requests to their lanes, and wakes the lanes once.
+Answers are collected for each connection and written together at the end of the round, so the overhead is that of a
+read event, not of a message. If a peer does not read its answers, its requests are not read either (the write buffer is
+bounded).
 
-Requests are read no faster than they are served: a connection with more at hand than the lanes want is *parked*, its
-socket left alone, until its turn comes again (see Lanes). So a flood costs its sender patience, not everybody else
-their answers: reading a request only to refuse it costs a third of serving it. What a peer has sent before it went is
-served all the same when it waits for no answer, or is a message.
+Requests are read no faster than they are served: a connection with more requests than the lanes take is *parked*, and
+its socket is not read until it has its turn (see Lanes). So a flood slows down its sender and not the other clients;
+reading a request only to refuse it would cost a third of serving it. If a peer disconnects, its one-way requests and
+its messages are still served.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from appliance.remoting.error_response import failure_answer
+from appliance.remoting.error_response import error_response
 from appliance.remoting.lane import Lane, Route, Turn
 from appliance.remoting.lanes import LONG_SECONDS
 from appliance.remoting.request_decoder import decode_request, decode_request_with_fields
@@ -30,36 +31,36 @@ from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
 
 if TYPE_CHECKING:
-    from appliance.process.fair_queue import Account
+    from appliance.process.fair_queue import ConnectionUsage
     from appliance.remoting.server import RemotingServer
 
 logger = logging.getLogger(__name__)
 
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # unless settings say otherwise
 WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
-COPIED_BYTES_MAX = 8 * 1024  # answers below it are joined, larger ones go to the socket from where they lie
-PARKED_BYTES_MAX = 32 * 1024  # a parked connection that holds no more is read once more: its turn may come at once
+COPIED_BYTES_MAX = 8 * 1024  # smaller answers are joined, larger ones are written without a copy
+PARKED_BYTES_MAX = 32 * 1024  # with less a parked connection is still read, to have requests when its turn comes
 MESSAGE_LANE = "send"
 REQUEST_HEADER_BYTES_MAX = 256 * 1024  # a message's properties fill 200 KiB at most, with each byte escaped
-INVOKES_MAX = 64  # requests to one client awaiting its answer (RocketMQ: serverAsyncSemaphoreValue)
+INVOKES_MAX = 64  # requests to one client that await its answer (RocketMQ: serverAsyncSemaphoreValue)
 
 
 class AccessGate(Protocol):
-    """Who may ask for what; see appliance/acl/access.py."""
+    """Access control; see appliance/acl/access.py."""
 
     def __call__(self, peer: ServerConnection, request: RemotingCommand) -> None:
-        """Return to let the request pass; raise what its sender shall be told."""
+        """Return to let the request pass; raise the error that its client gets as response."""
 
     def unknown_code(self, peer: ServerConnection, code: int) -> bool:
-        """Note a request code that nobody serves; True when the connection shall be closed."""
+        """Count a request with an unsupported code; True when the connection must be closed."""
 
 
 class ServerConnection(asyncio.Protocol):
     """One client's connection. Lives on the loop thread; handlers get it with each request.
 
     remote_text: "ip:port". born_host: packed address as records store it (8 or 20 bytes). last_seen: monotonic
-    seconds of the last bytes. turn: under which its requests are queued; account: what they cost. client: what the
-    process wants to remember about this peer; access: what the gate does. local_host: our end's address.
+    seconds of the last bytes. turn: its queued requests; usage: the time that they took. client: state that the
+    process keeps for this peer; access: the same for the access gate. local_host: the address of this end.
     """
 
     def __init__(self, server: RemotingServer) -> None:
@@ -78,21 +79,21 @@ class ServerConnection(asyncio.Protocol):
         self.remote_text = ""
         self.born_host = b""
         self.last_seen = 0.0
-        self.account: Account  # opened when the address is known
+        self.usage: ConnectionUsage  # opened when the address is known
         self.turn: Turn
         self.client: Any = None
         self.access: Any = None
         self.local_host = ""
         self.frame_count = 0
-        self.held_bytes = 0  # read and not served yet; may be part of a frame
-        self.frame_count_seen = 0  # at the server's last look
-        self.stuck_since = 0.0  # monotonic: since when no frame was completed, though bytes are held
-        self._has_more = False  # than it could submit in its last turn
+        self.held_bytes = 0  # read and not decoded yet; may be part of a frame
+        self.frame_count_seen = 0  # at the server's last scan
+        self.stuck_since = 0.0  # monotonic: since when no frame was completed although bytes are held
+        self._has_more = False  # more requests than it could submit in its last turn
         self._is_parked = False  # waits for its turn
         self._is_reading_paused = False
-        self._awaits_work = False  # waits until less of what it asked for is under way
-        self._is_discarding = False  # closed by us: what it still holds is dropped
-        self._held: tuple[Lane, Route, RemotingCommand] | None = None  # read, and found its lane full
+        self._awaits_work = False  # waits until some of its coroutines have ended
+        self._is_discarding = False  # closed by this side: requests that it still holds are dropped
+        self._held: tuple[Lane, Route, RemotingCommand] | None = None  # a decoded request whose lane was full
         self._is_writing_paused = False
         self._close_reason = "closed by the peer"
 
@@ -103,8 +104,8 @@ class ServerConnection(asyncio.Protocol):
         host, port = transport.get_extra_info("peername")[:2]
         self.remote_address = (host, port)
         self.remote_text = f"{host}:{port}"
-        self.account = self._lanes.ledger.open(host)
-        self.turn = Turn(self.account)
+        self.usage = self._lanes.usage_table.open(host)
+        self.turn = Turn(self.usage)
         self.local_host = transport.get_extra_info("sockname")[0]
         self.born_host = encode_host(host, port)
         self.last_seen = self.stuck_since = time.monotonic()
@@ -120,10 +121,12 @@ class ServerConnection(asyncio.Protocol):
         self._protocol.receive_data(data)
         lanes = self._lanes
         if not self._is_parked and not self._awaits_work:
-            if not self.turn.left and lanes.budget_seconds() > 0 and not lanes.has_enough_begun(self.account):
+            # Requests may be submitted at once only when none of this connection wait (order), the lanes take more
+            # (budget), and not too many of its coroutines run.
+            if not self.turn.left and lanes.budget_seconds() > 0 and not lanes.has_enough_begun(self.usage):
                 self.read_requests()
             else:
-                lanes.begin_waiting(self.account)
+                lanes.begin_waiting(self.usage)
                 self._park()
         if self._is_parked or self._awaits_work:
             self._note_held_bytes()
@@ -131,19 +134,19 @@ class ServerConnection(asyncio.Protocol):
         lanes.wake()
 
     def read_requests(self) -> None:
-        """Submit requests that arrived, as many as may be queued, one at least; park when there are more.
+        """Submit requests that have arrived: at least one, at most as many as the lanes take; park if there are more.
 
-        Its turn has come, or it was not parked.
+        Called when its turn has come, and on arrival when it is not parked.
         """
         now = self.last_seen = time.monotonic()
-        lanes, account = self._lanes, self.account
+        lanes, usage = self._lanes, self.usage
         turn = self.turn
-        if turn.left:
-            turn = self.turn = Turn(account)
+        if turn.left:  # requests of the last turn are still queued and refer to their Turn
+            turn = self.turn = Turn(usage)
         turn.arrived, turn.served = now, lanes.served
         was_parked, self._is_parked, body_bytes = self._is_parked, False, 0
         try:
-            body_bytes = self._submit(lanes.requests_wanted(account))
+            body_bytes = self._submit(lanes.requests_wanted(usage))
         except FrameError as exc:
             self._server.warn("bad frame", self, why=str(exc))
             self.close(f"bad frame: {exc}")
@@ -151,12 +154,12 @@ class ServerConnection(asyncio.Protocol):
             lanes.book(turn, body_bytes, prepay=was_parked)
         seconds = time.monotonic() - now
         turn.read_seconds += seconds if seconds < LONG_SECONDS else lanes.own_seconds(now, now + seconds)
-        if not turn.left:  # nothing to wait with until it is served
-            account.charge(turn.read_seconds)
+        if not turn.left:  # no request is queued whose settlement would charge the reading
+            usage.charge(turn.read_seconds)
             turn.read_seconds = 0.0
         has_more = self._has_more and not self._is_discarding
-        if has_more != was_parked:
-            (lanes.begin_waiting if has_more else lanes.end_waiting)(account)
+        if has_more != was_parked:  # the lanes count waiting connections, to share what is read ahead
+            (lanes.begin_waiting if has_more else lanes.end_waiting)(usage)
         if has_more:
             self._park(is_new=False)
         self._note_held_bytes()
@@ -164,9 +167,9 @@ class ServerConnection(asyncio.Protocol):
             self._pause_or_resume()
 
     def _submit(self, count_max: int) -> int:
-        """Give up to `count_max` requests to their lanes, and note whether there are more; returns their bodies' bytes.
+        """Submit up to `count_max` requests, and set `_has_more`. Returns the size of their bodies. Raises FrameError.
 
-        One whose lane is full is held: it stays the first. Raises FrameError.
+        A request whose lane is full is held, and goes first next time.
         """
         self._has_more = False
         count = body_bytes = 0
@@ -188,15 +191,15 @@ class ServerConnection(asyncio.Protocol):
                 self._answer_arrived(command)
             elif (entry := routes.get(command.code)) is None:
                 self._answer_unknown(command)
-            elif (access is None or self._is_let_in(access, command)) and (
-                self._transport is not None or self._is_for_nobody(entry[0], command)
+            elif (access is None or self._is_permitted(access, command)) and (
+                self._transport is not None or self._needs_no_reader(entry[0], command)
             ):
                 if not submit(entry[0], self, command, entry[1]):
                     self._held = (*entry, command)
                     self._has_more = True
                     break
                 body_bytes += len(command.body)
-            count += 1
+            count += 1  # also for refused requests and for responses: decoding them took time
             if count >= count_max:
                 self._has_more = self._protocol.pending_bytes > 0
                 break
@@ -204,16 +207,16 @@ class ServerConnection(asyncio.Protocol):
         return body_bytes
 
     def _park(self, *, is_new: bool = True) -> None:
-        """Wait for a turn; or first for the end of what is under way, if that is much already."""
-        if self._lanes.has_enough_begun(self.account):
+        """Wait for a turn, or, with too many running coroutines, for the end of some of them first."""
+        if self._lanes.has_enough_begun(self.usage):
             self._awaits_work = True
         else:
             self._is_parked = True
             self._lanes.park(self, is_new=is_new)
 
     def work_ended(self) -> None:
-        """One coroutine that served this connection has ended."""
-        if self._awaits_work and not self._lanes.has_enough_begun(self.account):
+        """Called when a coroutine that served this connection has ended."""
+        if self._awaits_work and not self._lanes.has_enough_begun(self.usage):
             self._awaits_work = False
             self._is_parked = True
             self._lanes.park(self)
@@ -234,7 +237,7 @@ class ServerConnection(asyncio.Protocol):
         self._pause_or_resume()
 
     def _pause_or_resume(self) -> None:
-        """Read the socket unless the peer has to wait: for its turn, or until it has read its answers."""
+        """Read the socket unless the peer must wait: for its turn, or until it has read its answers."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -254,6 +257,7 @@ class ServerConnection(asyncio.Protocol):
         self._awaited.clear()
         self._out.clear()
         self._transport = None
+        # Requests that arrived before the disconnect are served: the client may have sent messages and closed at once.
         is_served_on = (self._is_parked or self._awaits_work) and not self._is_discarding
         self._is_discarding = not self._server.forget(self, is_served_on=is_served_on)
         if self._server.log_limit.allows("connection_closed", self.remote_address[0]):
@@ -264,7 +268,7 @@ class ServerConnection(asyncio.Protocol):
 
     @property
     def waits_for_bytes(self) -> bool:
-        """Whether only the peer can make the frame complete that has begun."""
+        """Whether an incomplete frame waits for the peer, and not for a turn or the write buffer."""
         return self.held_bytes > 0 and not self._is_parked and not self._is_writing_paused
 
     @property
@@ -277,11 +281,11 @@ class ServerConnection(asyncio.Protocol):
 
     @property
     def is_congested(self) -> bool:
-        """Whether so much waits to be read by the peer that it should be sent no more unasked."""
+        """Whether the write buffer is so full that pushes to this peer should be left out."""
         return self._transport is not None and self._transport.get_write_buffer_size() > WRITE_BUFFER_HIGH_BYTES
 
     def write(self, frame: bytes) -> None:
-        """Add a whole frame to what this round writes."""
+        """Add a whole frame to the bytes that this round writes."""
         if not self._out:
             self._lanes.mark_dirty(self)
         self._out.append(frame)
@@ -297,16 +301,16 @@ class ServerConnection(asyncio.Protocol):
         self.write(data if isinstance(data, bytes) else data.encode())
 
     def reply(self, request: RemotingCommand | TypedRequest, response: RemotingCommand) -> None:
-        """Answer a request that was kept for later; one-way requests get none."""
+        """Answer a request whose response was delayed; one-way requests get none."""
         if not request.is_oneway:
             self.write(response.encode())
 
     def invoke_oneway(self, request: RemotingCommand) -> None:
-        """Push a request that wants no answer."""
+        """Push a one-way request to the client."""
         self.write(request.mark_oneway().encode())
 
     async def invoke(self, request: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
-        """Ask the client and wait for its answer. Raises RequestTimeout or ConnectError."""
+        """Send the client a request and return its response. Raises RequestTimeout or ConnectError."""
         if self.is_closing:
             raise ConnectError(self.remote_text, "connection is closed")
         if len(self._awaited) >= INVOKES_MAX:
@@ -323,7 +327,7 @@ class ServerConnection(asyncio.Protocol):
             self._awaited.pop(request.opaque, None)
 
     def close(self, reason: str) -> None:
-        """Close after what is written so far; `reason` goes to the log."""
+        """Close when all answers so far are written; `reason` goes to the log."""
         self._close_reason = reason
         self._is_discarding = True
         if self._transport is not None:
@@ -333,7 +337,7 @@ class ServerConnection(asyncio.Protocol):
     # -- for the lanes ------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Hand what was gathered to the socket."""
+        """Write the collected answers to the socket."""
         out, transport = self._out, self._transport
         if not out:
             return
@@ -350,17 +354,17 @@ class ServerConnection(asyncio.Protocol):
             transport.abort()
 
     @staticmethod
-    def _is_for_nobody(lane: Lane, request: RemotingCommand) -> bool:
-        """Whether a request is to be served although its sender has gone: a message is stored, one-way is one-way."""
+    def _needs_no_reader(lane: Lane, request: RemotingCommand) -> bool:
+        """Whether a request is served although its client has disconnected: one-way requests and messages."""
         return request.is_oneway or lane.name == MESSAGE_LANE
 
-    def _is_let_in(self, access: AccessGate, request: RemotingCommand) -> bool:
-        """Ask the gate; whoever it turns away is told why."""
+    def _is_permitted(self, access: AccessGate, request: RemotingCommand) -> bool:
+        """Whether the access gate lets the request pass; otherwise its client gets the reason."""
         try:
             access(self, request)
-        except Exception as exc:  # a refusal, a body that is none, or a bug: whatever it is, nobody gets in by it
+        except Exception as exc:  # a refusal, a malformed body, or a bug: any error refuses the request
             if not request.is_oneway:
-                self.write(failure_answer(request, exc).encode())
+                self.write(error_response(request, exc).encode())
             return False
         return True
 
@@ -373,13 +377,13 @@ class ServerConnection(asyncio.Protocol):
     def _answer_arrived(self, response: RemotingCommand) -> None:
         future = self._awaited.get(response.opaque)
         if future is None:
-            logger.debug("answer to nothing", extra={"event": "stray_answer", "peer": self.remote_text})
+            logger.debug("response without a request", extra={"event": "stray_answer", "peer": self.remote_text})
         elif not future.done():
             future.set_result(response)
 
 
 def _coalesced(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Runs of small parts joined, large ones left as they are: copying a few KiB is cheaper than one more buffer."""
+    """Join runs of small parts and leave large ones alone: copying a few KiB is cheaper than one more buffer."""
     joined: list[bytes | memoryview] = []
     run: list[bytes | memoryview] = []
     for part in parts:

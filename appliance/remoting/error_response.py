@@ -1,4 +1,4 @@
-"""Where exceptions become answers, and nowhere else: the client is told which and why, or that it was our fault."""
+"""Exceptions to responses: expected errors with code and reason, bugs as SYSTEM_ERROR."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ logger = logging.getLogger(__name__)
 REMARK_CHARS_MAX = 2048
 
 
-def failure_answer(request: RemotingCommand, exc: Exception) -> RemotingCommand:
-    """The only place where an exception becomes an answer."""
-    if isinstance(exc, BrokerError):  # expected: the client is told which and why
+def error_response(request: RemotingCommand, exc: Exception) -> RemotingCommand:
+    """Return the response to a request that failed. The only place where an exception becomes a response."""
+    if isinstance(exc, BrokerError):  # expected: the client learns code and reason
         return request.reply(exc.code, _clipped(str(exc)))
     if isinstance(exc, BodyError | MessageRejected):
         return request.reply(ResponseCode.INVALID_PARAMETER, _clipped(str(exc)))
     if isinstance(exc, KeyError | ValueError) and (remark := _about_a_field(exc, request)) is not None:
         return request.reply(ResponseCode.INVALID_PARAMETER, remark)
-    # a bug: told to us in full, to the client in a word
+    # a bug: the log gets the traceback, the client only learns that it happened
     logger.error("handler failed", exc_info=exc, extra={"event": "handler_failed", "code": request.code})
     return request.reply(ResponseCode.SYSTEM_ERROR, "system error")
 
 
 def _about_a_field(exc: KeyError | ValueError, request: RemotingCommand) -> str | None:
-    """A missing ext field raises KeyError with its name; a malformed one raises ValueError that quotes its text."""
+    """Return the remark when the error is about an ext field, else None.
+
+    A missing field raises KeyError with its name; a malformed one raises ValueError that quotes its text.
+    """
     if isinstance(exc, KeyError):
         name = exc.args[0] if exc.args else None
         is_field = isinstance(name, str) and name not in request.ext_fields
@@ -39,5 +42,5 @@ def _about_a_field(exc: KeyError | ValueError, request: RemotingCommand) -> str 
 
 
 def _clipped(remark: str) -> str:
-    """Remarks quote what peers wrote; nobody shall be sent much more than he asked."""
+    """Cut a remark: it may quote the peer, and a response must not grow with the size of the request."""
     return remark if len(remark) <= REMARK_CHARS_MAX else f"{remark[:REMARK_CHARS_MAX]}…"

@@ -1,7 +1,7 @@
-"""Numbers and choices out of a request's ext fields: read with Java's limits, or refused with the field's name.
+"""Typed access to a request's ext fields: Java's number ranges; errors name the field.
 
-What is missing or no such value is the client's mistake: INVALID_PARAMETER, which nobody sends again somewhere else
-(RocketMQ 4.9 says SYSTEM_ERROR, and its producers try the same nonsense at other brokers).
+A missing or malformed field is the client's mistake and answered with INVALID_PARAMETER, which clients don't retry.
+RocketMQ 4.9 answers SYSTEM_ERROR, so its producers send the same bad request to other brokers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FieldError(BrokerError):
 
 
 def text_field(fields: Fields, name: str) -> str:
-    """A field that has to be there. Raises FieldError."""
+    """A required field. Raises FieldError."""
     value = fields.get(name)
     if value is None:
         raise FieldError(f"header field {name} is missing")
@@ -58,5 +58,5 @@ def long_field(fields: Fields, name: str, default: int | None = None, *, low: in
 
 
 def quoted(value: str) -> str:
-    """What the peer wrote, so that it can stand in a remark or a log line."""
+    """The peer's text, escaped and cut for a remark or a log line."""
     return repr(value if len(value) <= QUOTED_CHARS_MAX else f"{value[:QUOTED_CHARS_MAX]}…")

@@ -1,4 +1,4 @@
-"""One lane: a bounded queue of requests of one kind, and what became of them. Lanes serves them (lanes.py)."""
+"""One lane: a bounded queue of requests of one kind, with its counters. Lanes serves them (lanes.py)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from appliance.process.fair_queue import Account
+from appliance.process.fair_queue import ConnectionUsage
 from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
 
-QUEUED_BYTES_MAX = 64 * 1024 * 1024  # bodies waiting in one lane; with 4 MiB bodies the count alone bounds nothing
-QUEUED_MESSAGES_BYTES_MAX = 256 * 1024 * 1024  # where they are messages
+QUEUED_BYTES_MAX = 64 * 1024 * 1024  # bodies waiting in one lane; with bodies of 4 MiB the number is no limit
+QUEUED_MESSAGES_BYTES_MAX = 256 * 1024 * 1024  # the same for the lane of sends
 
 Answer = RemotingCommand | bytes | None
 Handler = Callable[[Any, "ServerConnection", RemotingCommand], "Answer | Awaitable[Answer]"]
 
 
 class Route(NamedTuple):
-    """Who serves a request code, and in which lane it waits."""
+    """The handler of a request code, and the lane in which its requests wait."""
 
     handler: Handler
     lane: str
@@ -30,7 +30,7 @@ class Route(NamedTuple):
 
 @dataclass(frozen=True)
 class LaneLimits:
-    """capacity: requests; wait_ms_max: how long one may wait before it is refused (None: as long as it takes)."""
+    """capacity: requests; wait_ms_max: how long a request may wait before it is refused (None: no limit)."""
 
     capacity: int
     wait_ms_max: int | None = None
@@ -38,16 +38,15 @@ class LaneLimits:
 
 
 class Turn:
-    """Requests that one connection brought at once.
+    """The requests that one connection submitted in one turn.
 
-    arrived: monotonic seconds when they were taken from its bytes. served: what the lanes had served until then, in
-    seconds. request_seconds: what one of them was expected to take; prepaid: what was charged for it when it was
-    queued. read_seconds: what reading them took, not charged yet. left: of them, not served yet. has_more: the
-    connection has more at hand, and is parked when these are served: what it brought first stays first.
+    arrived: when they were decoded, monotonic seconds. served: seconds that the lanes had worked until then.
+    request_seconds: expected time of one request; prepaid: seconds charged for each when they were queued.
+    read_seconds: time to read and decode them, not charged yet. left: how many are not served yet. has_more: the
+    connection has further requests; it is parked when these are served, so that its requests stay in order.
     """
 
     __slots__ = (
-        "account",
         "arrived",
         "has_more",
         "left",
@@ -55,10 +54,11 @@ class Turn:
         "read_seconds",
         "request_seconds",
         "served",
+        "usage",
     )
 
-    def __init__(self, account: Account) -> None:
-        self.account = account
+    def __init__(self, usage: ConnectionUsage) -> None:
+        self.usage = usage
         self.arrived = self.served = 0.0
         self.left = 0
         self.has_more = False
@@ -89,31 +89,31 @@ class Lane:
         self.set_limits(limits)
         self.queue: deque[tuple[Turn, ServerConnection, RemotingCommand, Handler]] = deque()
         self.queued_bytes = 0
-        self.running = 0  # coroutines under way
+        self.running = 0  # running coroutines
         self.served = 0
         self.rejected = 0
         self.expired = 0
-        self.oneway_refused = 0  # of the rejected: nobody was told
-        self.size_peak = 0  # since the last look at the watermarks
+        self.oneway_refused = 0  # rejected one-way requests: no response tells their clients
+        self.size_peak = 0  # since the last call of take_peaks
         self.wait_peak = 0.0  # seconds, likewise
 
     def set_limits(self, limits: LaneLimits) -> None:
-        """Take other limits from now on; what already waits stays."""
+        """Change the limits; requests that already wait stay."""
         self.capacity = limits.capacity
         self.queued_bytes_max = limits.queued_bytes_max
         self.wait_seconds_max = limits.wait_ms_max / 1000 if limits.wait_ms_max is not None else float("inf")
 
     @property
     def size(self) -> int:
-        """Requests waiting or under way."""
+        """Requests waiting or running."""
         return len(self.queue) + self.running
 
     def head_wait_ms(self) -> int:
-        """How long the oldest waiting request has waited, ms; 0 when none waits."""
+        """The age of the oldest waiting request, ms; 0 when none waits."""
         return int((time.monotonic() - self.queue[0][0].arrived) * 1000) if self.queue else 0
 
     def take_peaks(self) -> tuple[int, int]:
-        """Greatest size and wait (ms) since the last call."""
+        """Return the greatest size and wait (ms) since the last call, and reset both."""
         peaks = self.size_peak, int(self.wait_peak * 1000)
         self.size_peak, self.wait_peak = self.size, 0.0
         return peaks

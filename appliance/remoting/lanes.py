@@ -1,24 +1,23 @@
-"""Request lanes: a bounded queue per kind of request, drained fairly by the event loop.
+"""Request lanes: a bounded queue for each kind of request, drained fairly by the event loop.
 
-RocketMQ has a thread pool per kind of request; here one loop serves all of them. Each round takes up to a share from
-every lane in turn, so a flood of sends can't starve heartbeats, and a round ends after a few milliseconds, so sockets
-and timers stay alive. What the pools' queues were, the lanes are: their size, capacity and head wait are the *queue
-watermarks*.
+RocketMQ has a thread pool for each kind of request; here one loop serves all of them. Each round serves up to SHARE
+requests of every lane in turn, so a flood of sends can't starve heartbeats. A round ends after a few milliseconds, so
+that the loop can look at sockets and timers. The lanes correspond to the queues of RocketMQ's pools: their size,
+capacity and head wait are the *queue watermarks*.
 
-    full of work under way                 -> SYSTEM_BUSY [OVERLOAD], at once
-    waited longer than its limit for others -> SYSTEM_BUSY [TIMEOUT_CLEAN_QUEUE], unserved (RocketMQ: BrokerFastFailure)
+    lane full of running coroutines       -> SYSTEM_BUSY [OVERLOAD], at once
+    others served for longer than its limit -> SYSTEM_BUSY [TIMEOUT_CLEAN_QUEUE], unserved (RocketMQ: BrokerFastFailure)
 
-Neither is the answer to a burst: a burst is slowed down. Before a connection reads on it asks for how many seconds more
-may be queued (`budget_seconds`): READ_AHEAD_SECONDS in all, by what requests of each connection took lately. That is
-measured, so on a slow machine it is fewer requests. Connections that have more are *parked*, their sockets left alone,
-and read on in turns; whose turn it is depends on what each has cost so far (fair_queue.py). What waits, waits in its
-socket, for as long as it takes.
+A burst gets neither of these: it is slowed down. Before a connection is read, the lanes say how much work may still be
+queued (`budget_seconds`): READ_AHEAD_SECONDS in all. Requests are counted by the measured time of the connection's last
+ones, so a slow machine reads fewer. Connections with more requests are *parked*: their sockets are not read, and they
+get turns by the time that each has used so far (fair_queue.py). Their requests wait in the sockets, without a limit.
 
-A wait is counted by what the lanes served meanwhile, not by the clock: a process that was stopped, or that others kept
-from its core or its disk, serves what it had read before. One-way requests never expire, for nobody would be told.
+A request's wait is the time that the lanes have worked since it came, not wall time: a process that was stopped, or had
+no core or disk, still serves what it had read before. One-way requests never expire, because no response would tell.
 
-A handler answers with bytes (a whole frame), a RemotingCommand, None (no answer now), or a coroutine that ends in one
-of these; coroutines run as tasks, in slices, and count as queued until they end.
+A handler returns bytes (a whole frame), a RemotingCommand, None (no response now), or a coroutine that returns one of
+these. Coroutines run as tasks, in slices, and count as queued until they end.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from collections import deque
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from appliance.process.cooperative import paid_by, turnstile
-from appliance.process.fair_queue import Account, Ledger, TurnQueue
-from appliance.remoting.error_response import failure_answer
+from appliance.process.cooperative import charged_usage, slice_scheduler
+from appliance.process.fair_queue import ConnectionUsage, FairQueue, UsageTable
+from appliance.remoting.error_response import error_response
 from appliance.remoting.lane import Answer, Handler, Lane, LaneLimits, Route, Turn
-from appliance.remoting.step_timer import metered
+from appliance.remoting.step_timer import timed_steps
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 
@@ -41,49 +40,50 @@ if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
 
 ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and timers between rounds
-LANE_SECONDS_MAX = 0.002  # of one lane in it: there are requests that cost as much as hundreds
-COSTLY_BODY_BYTES = 64 * 1024  # the clock is looked at each fourth request, and behind each with a larger body
+LANE_SECONDS_MAX = 0.002  # one lane in a round: some requests cost as much as hundreds of others
+COSTLY_BODY_BYTES = 64 * 1024  # the clock is read after every fourth request, and after each with a larger body
 SHARE = 64  # requests of one lane before the next lane has its turn
-READ_AHEAD_SECONDS = 0.010  # what is queued takes so long to serve; above it connections are parked
-TURN_SECONDS = 0.004  # what one connection may bring at once
-TURN_REQUESTS_MAX = 256  # however cheap its last ones were
-BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # bodies queued, above which connections are parked: memory, not time
-BEGUN_MAX = 64  # coroutines of one connection under way, before it is read on
-LONG_SECONDS = 0.001  # a stretch above it may be another process's: the CPU's clock decides
-WORKED_SECONDS_OLD_MAX = 0.010  # how old what that clock said may be
+READ_AHEAD_SECONDS = 0.010  # expected time to serve all queued requests; above it connections are parked
+TURN_SECONDS = 0.004  # expected time of the requests that one connection may submit in one turn
+TURN_REQUESTS_MAX = 256  # the same as a number, however cheap its last requests were
+BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # queued bodies, above which connections are parked to save memory
+BEGUN_MAX = 64  # running coroutines of one connection, above which it is not read
+LONG_SECONDS = 0.001  # a longer step may include other processes' time: the thread's CPU time decides
+WORKED_SECONDS_OLD_MAX = 0.010  # the greatest age of the last CPU time reading
 
 
 class Lanes:
-    """All lanes of a process, and the loop's one place where requests are served."""
+    """All lanes of a process; requests are served here and nowhere else."""
 
     def __init__(self, context: Any, limits: Mapping[str, LaneLimits]) -> None:
         self._context = context
         self.by_name = {name: Lane(name, limit) for name, limit in limits.items()}
         self._lanes = tuple(self.by_name.values())
-        self.ledger = Ledger()
-        self.queued_seconds = 0.0  # what serving all that is queued will probably take
+        self.usage_table = UsageTable()
+        self.queued_seconds = 0.0  # expected time to serve all queued requests
         self.queued_bytes = 0  # bodies queued in all lanes
         self.served = 0.0  # seconds that the lanes have worked since the start
-        self.worked = 0.0  # CPU seconds of the loop's thread, when they were looked at last
-        self.worked_at = 0.0  # monotonic seconds: when that was
-        self.parked_count = 0  # connections that have more requests at hand than are wanted now
-        self._parked: TurnQueue[ServerConnection] = TurnQueue()  # have more requests at hand than were wanted
-        self._dirty: list[ServerConnection] = []  # have answers to write at the end of the round
+        self.worked = 0.0  # CPU seconds of the loop's thread, at the last reading
+        self.worked_at = 0.0  # monotonic seconds of that reading
+        self.parked_count = 0  # connections with more requests than they may submit now
+        self._parked: FairQueue[ServerConnection] = FairQueue()  # those of them that wait for a turn
+        self._dirty: list[ServerConnection] = []  # with answers to write at the end of the round
         self._is_scheduled = False
         self._is_round_over = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def submit(self, lane: Lane, connection: ServerConnection, request: RemotingCommand, route: Route) -> bool:
-        """Queue a request; False when it has to wait with its connection until there is room in the lane.
+        """Queue a request. Returns False when the lane is full: the connection keeps the request and tries again.
 
-        Refused is only what finds the lane full of coroutines, which may take as long as they like. The caller wakes
-        the lanes when it has submitted all.
+        The caller calls `wake` when it has submitted all of its requests.
         """
         queue = lane.queue
         if len(queue) + lane.running >= lane.capacity or lane.queued_bytes >= lane.queued_bytes_max:
             if queue:
                 return False
+            # Running coroutines alone fill the lane. They may wait for anything, so there is no telling when there
+            # will be room: only then a request is refused.
             lane.rejected += 1
             self._refuse(lane, connection, request, "[OVERLOAD]system busy, start flow control for a while")
             return True
@@ -94,67 +94,69 @@ class Lanes:
         return True
 
     def budget_seconds(self) -> float:
-        """How much more may be queued, by the time that serving it will take; 0 or less: nothing."""
+        """How much more work may be queued, seconds; 0 or less: none."""
         return READ_AHEAD_SECONDS - self.queued_seconds if self.queued_bytes <= BACKLOG_BYTES_WANTED else 0.0
 
     @staticmethod
-    def has_enough_begun(account: Account) -> bool:
-        """Whether so much work of a connection is under way that it is not read on: many, or a few that cost much."""
-        return account.begun > 0 and (
-            account.begun >= BEGUN_MAX or account.begun * account.request_seconds >= READ_AHEAD_SECONDS
+    def has_enough_begun(usage: ConnectionUsage) -> bool:
+        """Whether a connection has so many running coroutines, or such expensive ones, that it is not read."""
+        return usage.begun > 0 and (
+            usage.begun >= BEGUN_MAX or usage.begun * usage.request_seconds >= READ_AHEAD_SECONDS
         )
 
-    def requests_wanted(self, account: Account) -> int:
-        """How many requests a connection may bring now, one at least."""
-        if not account.is_known:
-            account.request_seconds = account.address.request_seconds
+    def requests_wanted(self, usage: ConnectionUsage) -> int:
+        """How many requests a connection may submit now, at least one."""
+        if not usage.is_known:  # its address may have been measured since the connection was opened
+            usage.request_seconds = usage.address.request_seconds
         seconds = READ_AHEAD_SECONDS - self.queued_seconds
         if seconds > TURN_SECONDS:
             seconds = TURN_SECONDS
-        if self.parked_count:  # with long turns few would be there to choose from
-            seconds = min(seconds, READ_AHEAD_SECONDS * self.ledger.share(account))
-        count = int(seconds / account.request_seconds)
+        if self.parked_count:  # short turns, so that requests of many connections are queued side by side
+            seconds = min(seconds, READ_AHEAD_SECONDS * self.usage_table.share(usage))
+        count = int(seconds / usage.request_seconds)
         return 1 if count < 1 else TURN_REQUESTS_MAX if count > TURN_REQUESTS_MAX else count
 
     def book(self, turn: Turn, body_bytes: int, *, prepay: bool) -> None:
-        """The requests of a turn are queued. prepay: more turns are given in one go, each by what was paid before."""
-        turn.request_seconds = each = turn.account.request_seconds
+        """Count the queued requests of a turn. prepay: charge their expected time now instead of when it is known."""
+        # Several parked connections are read before any of their requests is served. Without prepayment the fair queue
+        # would see the same usage for all of these turns. _settle corrects it.
+        turn.request_seconds = each = turn.usage.request_seconds
         self.queued_seconds += each * turn.left
         self.queued_bytes += body_bytes
         turn.prepaid = 0.0
         if prepay:
             turn.prepaid = each
-            turn.account.charge(each * turn.left)
+            turn.usage.charge(each * turn.left)
 
     def look_at_worked(self, now: float) -> None:
-        """Ask the kernel how long the loop's thread has worked; that takes a microsecond, so not for each request."""
+        """Read the CPU time of the loop's thread. It takes a microsecond, so not for each request."""
         self.worked, self.worked_at = time.thread_time(), now
 
     def own_seconds(self, since: float, now: float) -> float:
-        """What of a long stretch by the clock was this process's own: others may have had the core for most of it."""
+        """This thread's part of a long step: other processes may have had the core for most of the wall time."""
         before = self.worked
         self.look_at_worked(now)
         return min(now - since, self.worked - before)
 
-    def begin_waiting(self, account: Account) -> None:
-        """A connection waits for its turn now, until `end_waiting`."""
+    def begin_waiting(self, usage: ConnectionUsage) -> None:
+        """Count a connection that waits for its turn, until `end_waiting`."""
         self.parked_count += 1
-        self.ledger.begin_waiting(account)
+        self.usage_table.begin_waiting(usage)
 
-    def end_waiting(self, account: Account) -> None:
-        """It has all been read."""
+    def end_waiting(self, usage: ConnectionUsage) -> None:
+        """Stop counting the connection: all of its requests are submitted."""
         self.parked_count -= 1
-        self.ledger.end_waiting(account)
+        self.usage_table.end_waiting(usage)
 
     def park(self, connection: ServerConnection, *, is_new: bool = True) -> None:
-        """Read on from this connection when it is its turn. is_new: it had none from which this is left."""
-        if connection.turn.left:
+        """Put the connection into the fair queue. is_new: False when its last turn left requests over."""
+        if connection.turn.left:  # it queues up when these are served; before that its usage is not known
             connection.turn.has_more = True
             return
-        self._parked.put(connection.account, connection, time.monotonic(), is_new=is_new)
+        self._parked.put(connection.usage, connection, time.monotonic(), is_new=is_new)
 
     def wake(self) -> None:
-        """Serve what is queued, and write what connections hold, soon."""
+        """Schedule a round, which serves queued requests and writes answers."""
         if not self._is_scheduled:
             self._is_scheduled = True
             if self._loop is None:
@@ -162,12 +164,12 @@ class Lanes:
             self._loop.call_soon(self._round)
 
     def mark_dirty(self, connection: ServerConnection) -> None:
-        """The connection holds bytes to write at the end of the round."""
+        """Have the connection's answers written at the end of the round."""
         self._dirty.append(connection)
         self.wake()
 
     async def close(self) -> None:
-        """Cancel coroutines under way and drop what still waits; call after the listeners are closed."""
+        """Cancel running coroutines and drop waiting requests; call it after the listeners are closed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -178,7 +180,7 @@ class Lanes:
     # -- one round ----------------------------------------------------------------------------------------------------
 
     def _round(self) -> None:
-        """Serve queued requests for at most ROUND_SECONDS_MAX, then write all answers at once."""
+        """Serve queued requests for at most ROUND_SECONDS_MAX, then write all answers together."""
         monotonic = time.monotonic
         now = monotonic()
         if now - self.worked_at > WORKED_SECONDS_OLD_MAX:
@@ -195,10 +197,13 @@ class Lanes:
                     if lane.queue:
                         has_more = True
             if not has_more:
-                self.queued_seconds, self.queued_bytes = 0.0, 0  # what rounding has left
+                # All lanes are empty, so both sums are 0; this removes the rounding errors that floats accumulate.
+                self.queued_seconds, self.queued_bytes = 0.0, 0
                 has_more = len(self._parked) > 0
                 if has_more:
                     self._read_on(now)
+        # A round cut off by its deadline must read parked connections too: with lanes that never run empty they would
+        # wait for ever.
         if has_more and now >= deadline:
             self._read_on(now)
         dirty = self._dirty
@@ -210,9 +215,9 @@ class Lanes:
             self.wake()
 
     def _read_on(self, now: float) -> None:
-        """Let parked connections bring more, each in its turn, until enough is queued or reading has taken long."""
+        """Read from parked connections, each in its turn, until enough is queued or reading has taken long."""
         deadline = now + ROUND_SECONDS_MAX
-        for _ in range(len(self._parked)):
+        for _ in range(len(self._parked)):  # each at most once: a connection with more requests parks itself again
             if self.budget_seconds() <= 0:
                 return
             self._parked.take().read_requests()
@@ -230,15 +235,16 @@ class Lanes:
         if wait > lane.wait_peak:
             lane.wait_peak = wait
         oldest_allowed = now - lane.wait_seconds_max
+        # The clock is read once for a run of requests of one turn, not for each: most requests take microseconds.
         popleft, monotonic = queue.popleft, time.monotonic
         deadline = now + LANE_SECONDS_MAX
         body_bytes = turn_bytes = count = 0
         for number in range(min(size, SHARE)):
             if (number & 3 == 3 or body_bytes > COSTLY_BODY_BYTES) and monotonic() > deadline:
-                _let_others_first(queue, turn)
-                break  # and the other lanes
+                _let_others_first(queue, turn)  # this turn's requests cost more than expected
+                break
             its_turn, connection, request, handler = popleft()
-            if its_turn is not turn:  # another connection's: what it costs is another's, too
+            if its_turn is not turn:  # the time until now is charged to the turn that used it
                 now = self._settle(lane, owner, turn, now, count, turn_bytes)
                 turn, owner, turn_bytes, count = its_turn, connection, 0, 0
             body_bytes = len(request.body)
@@ -251,14 +257,16 @@ class Lanes:
             lane.served += 1
             try:
                 answer = handler(context, connection, request)
-            except Exception as exc:  # expected or a bug: either becomes an answer, and the lane goes on
-                answer = failure_answer(request, exc)
+            except Exception as exc:  # expected or a bug: the client gets a response, and the lane goes on
+                answer = error_response(request, exc)
             if answer is None:
                 continue
             if not isinstance(answer, bytes):
                 if not isinstance(answer, RemotingCommand):
                     self._follow(lane, connection, request, answer)
-                    if body_bytes > COSTLY_BODY_BYTES:  # what it costs is spent later: all at once if more were begun
+                    # A coroutine uses its time later, so the clock shows nothing of it here. Coroutines with large
+                    # bodies are begun one in a round, or all of them would run in the same turn of the loop.
+                    if body_bytes > COSTLY_BODY_BYTES:
                         self._is_round_over = True
                         break
                     continue
@@ -270,7 +278,7 @@ class Lanes:
     def _settle(
         self, lane: Lane, owner: ServerConnection, turn: Turn, since: float, count: int, body_bytes: int
     ) -> float:
-        """So many requests of a turn were served since then: book what they took. Returns the time."""
+        """Charge the time since `since` for `count` served requests of a turn. Returns the current time."""
         now = time.monotonic()
         seconds = now - since
         if seconds > LONG_SECONDS:
@@ -279,9 +287,9 @@ class Lanes:
         seconds += turn.read_seconds
         turn.read_seconds = 0.0
         turn.left -= count
-        account = turn.account
-        account.charge(seconds - turn.prepaid * count)
-        account.note(seconds, count)
+        usage = turn.usage
+        usage.charge(seconds - turn.prepaid * count)
+        usage.note(seconds, count)
         self.queued_seconds -= turn.request_seconds * count
         self.queued_bytes -= body_bytes
         lane.queued_bytes -= body_bytes
@@ -291,7 +299,8 @@ class Lanes:
         return now
 
     def _is_expired(self, lane: Lane, turn: Turn, request: RemotingCommand) -> bool:
-        """Whether others were served for too long since the request came, and its sender will be told so."""
+        """Whether the lanes have worked for longer than the limit since the request came. Never for one-way requests:
+        their clients would not learn of it."""
         return not request.flag & ONEWAY_FLAG and self.served - turn.served >= lane.wait_seconds_max
 
     # -- handlers that take longer ------------------------------------------------------------------------------------
@@ -300,7 +309,7 @@ class Lanes:
         self, lane: Lane, connection: ServerConnection, request: RemotingCommand, answer: Awaitable[Answer]
     ) -> None:
         lane.running += 1
-        connection.account.begun += 1
+        connection.usage.begun += 1
         task = asyncio.get_running_loop().create_task(self._await_answer(lane, connection, request, answer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -308,9 +317,9 @@ class Lanes:
     async def _await_answer(
         self, lane: Lane, connection: ServerConnection, request: RemotingCommand, answer: Awaitable[Answer]
     ) -> None:
-        account = connection.account
-        paid_by.set(account)
-        taken = 0.0  # seconds of the loop, in however many steps
+        usage = connection.usage
+        charged_usage.set(usage)
+        taken = 0.0  # seconds of the loop in all steps so far
 
         def spend(since: float, now: float) -> None:
             nonlocal taken
@@ -318,22 +327,22 @@ class Lanes:
             if seconds > LONG_SECONDS:
                 seconds = self.own_seconds(since, now)
             taken += seconds
-            account.charge(seconds)
+            usage.charge(seconds)
 
         try:
             result: Answer
             try:
-                if turnstile().is_busy:
-                    await turnstile().next_turn()
-                result = await metered(answer, spend)
-            except Exception as exc:  # as in _serve: an answer either way
-                result = failure_answer(request, exc)
+                if slice_scheduler().is_busy:  # others walk long tables: the first step counts as a slice, too
+                    await slice_scheduler().next_turn()
+                result = await timed_steps(answer, spend)
+            except Exception as exc:  # as in _serve: the client gets a response
+                result = error_response(request, exc)
             if result is not None and not request.is_oneway:
                 connection.send(result)
         finally:
             lane.running -= 1
-            account.begun -= 1
-            account.note(taken, 1)
+            usage.begun -= 1
+            usage.note(taken, 1)
             connection.work_ended()
 
     # -- refusals -----------------------------------------------------------------------------------------------------
@@ -357,7 +366,7 @@ class Lanes:
 
 
 def _let_others_first(queue: deque[tuple[Turn, ServerConnection, RemotingCommand, Handler]], turn: Turn) -> None:
-    """Move what is left of a turn that took longer than expected behind those of other connections."""
+    """Move the rest of a turn behind the requests of other connections."""
     for _ in range(min(turn.left, len(queue))):
         if queue[0][0] is not turn:
             return

@@ -1,4 +1,4 @@
-"""A port for plain connections only."""
+"""A port for plain connections, and the part that every kind of listener shares: accept, hand over, close."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class PlainListener:
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], *, host: str, port: int, backlog: int) -> None:
         self._make_protocol = make_protocol
         self.acceptor = Acceptor(self._arrive, host=host, port=port, backlog=backlog)
-        self._arriving: set[asyncio.Task[None]] = set()
+        self._arriving: dict[asyncio.Task[None], None] = {}  # oldest first
 
     async def open(self) -> int:
         """Bind and listen; returns the port. Raises OSError when it is taken."""
         return await self.acceptor.open()
 
     async def close(self) -> None:
-        """Stop accepting. Connections made before stay."""
+        """Stop accepting, and drop connections that are not handed over yet. The others stay open."""
         self.acceptor.close()
         arriving = list(self._arriving)
         for task in arriving:
@@ -31,10 +31,11 @@ class PlainListener:
         await asyncio.gather(*arriving, return_exceptions=True)
 
     def _arrive(self, sock: socket.socket, peer: str) -> None:
-        task = asyncio.get_running_loop().create_task(self._hand_over(sock))
-        self._arriving.add(task)
-        task.add_done_callback(self._arriving.discard)
+        task = asyncio.get_running_loop().create_task(self._welcome(sock, peer))
+        self._arriving[task] = None
+        task.add_done_callback(lambda done: self._arriving.pop(done, None))
 
-    async def _hand_over(self, sock: socket.socket) -> None:
-        with contextlib.suppress(OSError):  # it was closed again meanwhile
+    async def _welcome(self, sock: socket.socket, peer: str) -> None:
+        """Give the socket to the event loop, which then owns it."""
+        with contextlib.suppress(OSError):  # the peer has closed it meanwhile
             await asyncio.get_running_loop().connect_accepted_socket(self._make_protocol, sock)

@@ -1,4 +1,4 @@
-"""Pulls: like sends they come thousands of times a second, and most of their fields are numbers."""
+"""The header of a pull: like a send's it is decoded thousands of times a second, and most fields are numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from appliance.remoting.typed_request import Int, Long, TypedRequest
 
 
 class PullFields(msgspec.Struct, gc=False):
-    """Ext fields of 11 and 361; see the spec's codes.csv. What not every pull needs is read when it is needed."""
+    """Ext fields of 11 and 361; see the spec's codes.csv. Fields that only some pulls need are converted on demand."""
 
     group: str = msgspec.field(name="consumerGroup")
     topic: str = msgspec.field(name="topic")
@@ -25,7 +25,7 @@ class PullFields(msgspec.Struct, gc=False):
 
     @classmethod
     def of(cls, texts: dict[str, str]) -> PullFields:
-        """The same from ext fields as texts. Raises FieldError, which names what is missing or no number."""
+        """Convert ext fields given as texts. Raises FieldError, which names the missing or malformed field."""
         return cls(
             text_field(texts, "consumerGroup"),
             text_field(texts, "topic"),
@@ -42,7 +42,7 @@ class PullFields(msgspec.Struct, gc=False):
 
     @property
     def commit_offset(self) -> int:
-        """Up to where the group has consumed the queue. Raises FieldError."""
+        """The queue offset up to which the group has consumed. Raises FieldError."""
         return _long("commitOffset", self.commit_offset_text, low=-1)
 
     @property
@@ -52,12 +52,12 @@ class PullFields(msgspec.Struct, gc=False):
 
     @property
     def sub_version(self) -> int:
-        """The version of the subscription that the consumer means. Raises FieldError."""
+        """The version of the subscription on which the pull is based. Raises FieldError."""
         return _long("subVersion", self.sub_version_text)
 
 
 class PullRequest(TypedRequest, gc=False, kw_only=True):
-    """A pull as it arrived."""
+    """A pull as received."""
 
     fields: PullFields = msgspec.field(name="extFields")
 

@@ -1,6 +1,7 @@
-"""Bodies of requests: read as what their code promises, within bounds that no honest client comes near.
+"""Decodes request bodies, with a size limit far above what real clients send.
 
-A loop that serves everybody must not spend a second on one body. Sends and registrations have limits of their own.
+All clients share one loop, so decoding one body must not take a second. Sends and registrations have limits of their
+own.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from gantrymq.remoting import fastjson
 from gantrymq.remoting.json_body import Body
 
 BODY_BYTES_MAX = 2 * 1024 * 1024  # a heartbeat with a thousand topics takes a tenth
-DIALECT_BYTES_MAX = 256 * 1024  # fastjson's dialect is read by ourselves, twenty times slower
+DIALECT_BYTES_MAX = 256 * 1024  # fastjson's dialect needs a decoder in Python, which is twenty times slower
 
 _Body = TypeVar("_Body", bound=Body)
 
 
 def read_body(kind: type[_Body], data: bytes) -> _Body:
-    """The body as one of its kind. Raises BodyError."""
+    """The body as an object of class `kind`. Raises BodyError."""
     return kind.from_dict(read_document(data))
 
 

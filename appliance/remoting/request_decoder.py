@@ -1,8 +1,8 @@
-"""Frames to requests: sends and pulls, which come tens of thousands of times a second, straight into typed fields.
+"""Frames to requests: the headers of sends and pulls, the hot path, are decoded straight into typed fields.
 
-msgspec reads the same bytes into a struct in a quarter of the time that a dictionary takes. Whatever it can't read
-(binary headers, clients that send booleans, other codes) goes the ordinary way through RemotingCommand, and
-`SendFields.of` and `PullFields.of` make the same fields of that.
+msgspec decodes a header into a struct in a quarter of the time that a dictionary takes. Headers that it can't decode
+(binary ones, clients that send booleans, other codes) become a RemotingCommand, from which `SendFields.of` and
+`PullFields.of` make the same fields.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from appliance.remoting.send_request import SendFields, SendRequest, SignedSend
 from appliance.remoting.typed_request import Long
 from gantrymq.remoting.command import RemotingCommand
 
-_SEND_V2 = b'{"code":310,'  # Java's fastjson and everybody else write the code first
+_SEND_V2 = b'{"code":310,'  # Java's fastjson and all known clients write the code first
 _SEND_BATCH = b'{"code":320,'
 _PULL = b'{"code":11,'
 _HEADER_LENGTH_MASK = 0xFFFFFF
@@ -36,11 +36,11 @@ _decode_send = msgspec.json.Decoder(SendRequest, strict=False).decode
 _decode_pull = msgspec.json.Decoder(PullRequest, strict=False).decode
 _decode_raw_send = msgspec.json.Decoder(_RawSend, strict=True).decode
 _convert = msgspec.convert
-_UNUSUAL = (msgspec.ValidationError, msgspec.DecodeError, RecursionError)  # the last: brackets without end
+_UNUSUAL = (msgspec.ValidationError, msgspec.DecodeError, RecursionError)  # RecursionError: deeply nested brackets
 
 
 def decode_request(buffer: bytes, start: int, end: int) -> RemotingCommand | SendRequest | PullRequest:
-    """Read the frame whose header word stands at `start` and whose last byte before `end`. Raises FrameError."""
+    """Decode the frame buffer[start:end], which begins with its header length word. Raises FrameError."""
     header_start = start + 4
     decode: Callable[[bytes], SendRequest | PullRequest] | None = None
     if buffer.startswith((_SEND_V2, _SEND_BATCH), header_start):
@@ -60,7 +60,10 @@ def decode_request(buffer: bytes, start: int, end: int) -> RemotingCommand | Sen
 
 
 def decode_request_with_fields(buffer: bytes, start: int, end: int) -> RemotingCommand | SendRequest:
-    """As decode_request, but a send is a SignedSend: both its ways of reading the fields see the same texts."""
+    """As decode_request, but a send keeps its fields as texts too (SignedSend), for the signature check.
+
+    One decoding gives both, so that the check and the handler can't see different values (duplicate JSON keys).
+    """
     header_start = start + 4
     if buffer.startswith((_SEND_V2, _SEND_BATCH), header_start) and not buffer[start]:
         header_end = header_start + (int.from_bytes(buffer[start:header_start]) & _HEADER_LENGTH_MASK)

@@ -1,6 +1,6 @@
-"""Sends: a dozen short texts, most of them numbers, as a struct with real integers.
+"""The header of a send: a dozen short texts, most of them numbers, as a struct with integers.
 
-Building a dictionary of them and picking it apart again costs more than storing the message.
+Building a dictionary of texts and converting each costs more than storing the message.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class SendFields(msgspec.Struct, gc=False):
 
     @property
     def is_unit(self) -> bool:
-        """Whether the client runs in unit mode: topics that it brings into being are marked."""
+        """Whether the client runs in unit mode: topics that it creates are marked."""
         return self.unit_mode.lower() == "true"
 
     @classmethod
     def of(cls, fields: dict[str, str]) -> SendFields:
-        """The same from ext fields as texts. Raises FieldError, which names what is missing or no number."""
+        """Convert ext fields given as texts. Raises FieldError, which names the missing or malformed field."""
         is_short = "b" in fields or "e" in fields
         texts = fields if is_short else {short: fields[name] for name, short in _SHORT_OF.items() if name in fields}
         try:
@@ -62,7 +62,7 @@ _REQUIRED = ("b", "e", "f", "g", "h")
 
 
 def _field_error(texts: dict[str, str], is_short: bool, exc: msgspec.ValidationError) -> FieldError:
-    """What msgspec says is about `$.e`; what the client wrote may have been queueId."""
+    """Translate msgspec's error, which names `$.e`, to the name that the client used, such as queueId."""
     absent = [short for short in _REQUIRED if short not in texts]
     what, _, place = str(exc).partition(" - at `$.")
     short = absent[0] if absent else place.rstrip("`")
@@ -73,7 +73,7 @@ def _field_error(texts: dict[str, str], is_short: bool, exc: msgspec.ValidationE
 
 
 class SendRequest(TypedRequest, gc=False, kw_only=True):
-    """A send as it arrived."""
+    """A send as received."""
 
     fields: SendFields = msgspec.field(name="extFields")
 
@@ -84,9 +84,9 @@ class SendRequest(TypedRequest, gc=False, kw_only=True):
 
 
 class SignedSend(SendRequest, gc=False, kw_only=True):
-    """A send with all its ext fields as they were written, for a signature has to be checked over them."""
+    """A send with all its ext fields as texts too, because the signature covers these."""
 
-    texts: dict[str, str] = {}  # always set after decoding
+    texts: dict[str, str] = {}  # set after decoding
 
     @property
     def ext_fields(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Listening, and watching over all connections: how many there are, how silent, how slow, how much they hold.
+"""The server: it listens, and limits its connections in number, silence, slowness and memory.
 
-One that is silent for two minutes is closed, so is one that brings a frame byte by byte.
+A connection is closed when it is silent for two minutes, or when a frame takes as long to arrive.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ logger = logging.getLogger(__name__)
 
 IDLE_SCAN_SECONDS = 10
 CONNECTIONS_MAX = 10_000
-CONNECTIONS_PER_ADDRESS_MAX = CONNECTIONS_MAX // 2  # one machine, or all behind one gateway, leave room for others
+CONNECTIONS_PER_ADDRESS_MAX = CONNECTIONS_MAX // 2  # one host, or all clients behind one gateway, leave room for others
 FRAME_SECONDS_MAX = 120.0  # from a frame's first byte to its last
-LEFT_BYTES_MAX = 64 * 1024 * 1024  # of connections that are gone, requests not served yet
-STANDSTILL_SECONDS = 5.0  # a look that comes so late: this process stood still, and has not read what clients sent
-HELD_BYTES_MAX = 512 * 1024 * 1024  # read from all connections and not served yet: incomplete frames above all
-CROWD = 1000  # connections from which on a new one's socket takes in less at once: a flood from each is held in memory
+LEFT_BYTES_MAX = 64 * 1024 * 1024  # unserved requests of connections that are gone
+STANDSTILL_SECONDS = 5.0  # a scan so late means that this process stalled, and has not read what clients sent
+HELD_BYTES_MAX = 512 * 1024 * 1024  # read from all connections and not served yet: mostly incomplete frames
+CROWD = 1000  # with more connections new sockets get a smaller receive buffer, since each of them may be flooded
 CROWD_RECEIVE_BUFFER_BYTES = 32 * 1024
 DEFAULT_SOCKETS = SocketSettings()
 
 
 class RemotingServer:
-    """A listener whose connections feed the lanes. `open` binds, `run` watches for idle peers, `close` ends all."""
+    """A listener whose connections feed the lanes. `open` binds, `run` closes idle peers, `close` closes everything."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class RemotingServer:
         self.routes = {int(code): (lanes.by_name[route.lane], route) for code, route in routes.items()}
         self.sockets = sockets
         self.frame_bytes_max = sockets.frame_bytes_max
-        self.access = access  # None: everybody may everything
+        self.access = access  # None: no access control
         self._host = host
         self._requested_port = port
         self._on_close = on_close
@@ -66,12 +66,12 @@ class RemotingServer:
         self.left_bytes = 0  # of those that are gone
         self.log_limit = LogLimit()
         self._tls = tls
-        self._listener: PlainListener | TlsListener | None = None
+        self._listener: PlainListener | None = None
         self._all_gone = asyncio.Event()  # set when the last connection goes
         self.port = port
 
     async def open(self) -> int:
-        """Bind and listen; returns the port (useful when 0 was asked for). Raises OSError when it is taken."""
+        """Bind and listen; returns the port (useful when port 0 was requested). Raises OSError when it is taken."""
         make, host, port = lambda: ServerConnection(self), self._host, self._requested_port
         if self._tls is not None:
             self._listener = TlsListener(make, self._tls, host=host, port=port, backlog=self.sockets.backlog)
@@ -81,17 +81,18 @@ class RemotingServer:
         return self.port
 
     async def run(self) -> None:
-        """Close connections that were silent for idle_seconds_max, or bring a frame byte by byte."""
+        """Close connections that are silent for idle_seconds_max, or whose frame takes too long."""
         while True:
             pause_seconds = min(IDLE_SCAN_SECONDS, self.sockets.idle_seconds_max / 4, FRAME_SECONDS_MAX / 4)
             due = time.monotonic() + pause_seconds
             await asyncio.sleep(pause_seconds)
             now = time.monotonic()
+            # After a stall the clients look silent, but their bytes wait in the sockets: skip this scan.
             if now - due < STANDSTILL_SECONDS:
                 self.close_the_lost(now)
 
     def close_the_lost(self, now: float) -> None:
-        """One look at every connection."""
+        """Scan every connection once."""
         idle_seconds_max = self.sockets.idle_seconds_max
         for connection in list(self._connections):
             if now - connection.last_seen > idle_seconds_max:
@@ -113,7 +114,7 @@ class RemotingServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(2):
                 if self._connections:
-                    await self._all_gone.wait()  # TLS says good-bye both ways
+                    await self._all_gone.wait()  # a TLS close needs the peer's close_notify
         self._listener = None
 
     @property
@@ -127,7 +128,7 @@ class RemotingServer:
         return (acceptor.refused, acceptor.refused_at) if acceptor is not None else (0, None)
 
     def tune(self, transport: asyncio.Transport) -> None:
-        """Give a new connection's socket and write buffer the sizes that the settings ask for."""
+        """Set the buffer sizes of a new connection as the settings say."""
         sockets = self.sockets
         receive_buffer_bytes = sockets.receive_buffer_bytes
         if len(self._connections) >= CROWD:
@@ -141,7 +142,7 @@ class RemotingServer:
                 transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, which, size_bytes)
 
     def admit(self, connection: ServerConnection) -> bool:
-        """Whether one more connection may stay."""
+        """Count a new connection; False when there are too many."""
         address = connection.remote_address[0]
         if len(self._connections) >= CONNECTIONS_MAX or self._per_address[address] >= CONNECTIONS_PER_ADDRESS_MAX:
             self.warn("too many connections", connection, all=len(self._connections), here=self._per_address[address])
@@ -151,7 +152,7 @@ class RemotingServer:
         return True
 
     def hold_bytes(self, connection: ServerConnection, held_bytes: int) -> None:
-        """Note how much of a connection waits in memory. When all hold too much, the worst incomplete frame goes."""
+        """Update a connection's unserved bytes. Above HELD_BYTES_MAX in all, close the connection that holds most."""
         more = held_bytes - connection.held_bytes
         connection.held_bytes = held_bytes
         if connection.is_gone:
@@ -165,7 +166,7 @@ class RemotingServer:
         worst.close("incomplete frames of all connections take too much memory")
 
     def warn(self, what: str, connection: ServerConnection, **facts: Any) -> None:
-        """A warning about a peer, a few of a kind only."""
+        """Log a warning about a peer; LogLimit bounds their number."""
         event = what.replace(" ", "_")
         left_out = self.log_limit.left_out(event, connection.remote_address[0])
         if left_out is not None:
@@ -173,14 +174,14 @@ class RemotingServer:
             logger.warning("connection misused", extra=known | facts | ({"left_out": left_out} if left_out else {}))
 
     def forget(self, connection: ServerConnection, *, is_served_on: bool = False) -> bool:
-        """A connection is gone. is_served_on: it holds requests that wait for their turn. Whether they may be kept."""
+        """Remove a closed connection. is_served_on: it still holds requests. Returns whether these may be kept."""
         self.held_bytes -= connection.held_bytes
         is_served_on = is_served_on and self.left_bytes + connection.held_bytes <= LEFT_BYTES_MAX
         if is_served_on:
             self.left_bytes += connection.held_bytes
         else:
             connection.held_bytes = 0
-        self.lanes.ledger.close(connection.account)
+        self.lanes.usage_table.close(connection.usage)
         if connection in self._connections:
             self._connections.discard(connection)
             address = connection.remote_address[0]

@@ -1,4 +1,4 @@
-"""Requests to change settings (25, 318): refusals are told to the operator, with who asked. They may be attacks."""
+"""Requests to change settings (25, 318): refusals are logged with the peer, because they may be attacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log_limit = LogLimit()
 
 
 async def change_settings(live_config: LiveConfig, connection: ServerConnection, body: bytes) -> ConfigUpdate:
-    """Do what the body asks for. Raises BrokerError when it is refused."""
+    """Apply the changes in the body. Raises BrokerError when they are refused."""
     try:
         return await live_config.update(body)
     except BrokerError as exc:

@@ -1,4 +1,4 @@
-"""A coroutine whose steps are timed: what it takes of the loop, not how long it waits."""
+"""Times the steps of a coroutine: the time it takes on the loop, without the time it waits."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 _Result = TypeVar("_Result")
 
 
-class _Metered(Awaitable[_Result]):
-    """Passes everything on to what it awaits, and tells when each step began and ended."""
+class _TimedSteps(Awaitable[_Result]):
+    """Delegates to the awaitable, and reports when each step began and ended."""
 
     def __init__(self, awaited: Awaitable[_Result], spend: Callable[[float, float], None]) -> None:
         self._awaited = awaited
@@ -33,10 +33,10 @@ class _Metered(Awaitable[_Result]):
             except GeneratorExit:
                 steps.close()
                 raise
-            except BaseException as exc:  # a cancellation, or what the awaited future failed with
+            except BaseException as exc:  # a cancellation, or the error of the awaited future
                 value, resume = exc, steps.throw
 
 
-def metered(awaited: Awaitable[_Result], spend: Callable[[float, float], None]) -> Awaitable[_Result]:
-    """Await this, and tell `spend` of each step when it began and ended (monotonic seconds)."""
-    return _Metered(awaited, spend)
+def timed_steps(awaited: Awaitable[_Result], spend: Callable[[float, float], None]) -> Awaitable[_Result]:
+    """Wrap an awaitable; `spend` gets the begin and the end of each of its steps (monotonic seconds)."""
+    return _TimedSteps(awaited, spend)

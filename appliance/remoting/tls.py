@@ -1,7 +1,7 @@
-"""The certificate that a port shows: read at the start, read again when its files change.
+"""The certificate of a port: read at the start, and again when its files change.
 
-New connections use the new files, open ones go on with what they have. Files that can't be used (half written, a key
-that belongs to another certificate) leave the old ones in force and are logged; they are tried again when they change.
+New connections use the new certificate, open ones keep theirs. If the new files can't be used (half written, or a key
+of another certificate), the old certificate stays in use and the error is logged; the next change is tried again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VERIFY_MODES = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "require"
 
 
 class ServerTls:
-    """TLS of one process's ports: `context` for the next connection, `run` keeps it as the files are."""
+    """TLS of one process's ports: `context` is for the next connection, `run` updates it when the files change."""
 
     def __init__(self, settings: TlsSettings) -> None:
         """Raises ConfigError when the files can't be used."""
@@ -50,7 +50,10 @@ class ServerTls:
         try:
             self.context = server_context(self._settings)
         except ConfigError as exc:
-            logger.error("new certificate not used", extra={"event": "tls_certificate_unusable", "why": str(exc)})
+            logger.error(
+                "new certificate can't be used: the old one stays in use",
+                extra={"event": "tls_certificate_unusable", "why": str(exc)},
+            )
         else:
             logger.info(
                 "certificate read again", extra={"event": "tls_certificate_read", "path": self._settings.tls_cert}
@@ -58,7 +61,7 @@ class ServerTls:
 
 
 def server_tls(settings: TlsSettings) -> ServerTls | None:
-    """What the settings ask for; None when TLS is disabled."""
+    """The TLS of the settings; None when it is disabled."""
     return None if settings.effective_tls_mode == DISABLED else ServerTls(settings)
 
 

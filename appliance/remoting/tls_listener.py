@@ -1,11 +1,11 @@
-"""A port for TLS and plain connections alike: the first byte that a client sends tells which.
+"""A port for both TLS and plain connections: the client's first byte decides.
 
-A TLS handshake begins with 0x16; a frame that did would be longer than 300 MB. The byte is looked at, not taken
-(MSG_PEEK), and the socket then handed to the event loop's own transports, so a plain connection costs later what it
-always did. Nothing is sent before the client's first byte (RocketMQ: NettyRemotingServer.HandshakeHandler).
+A TLS handshake begins with 0x16; a RocketMQ frame with that byte would be longer than 300 MB. The byte is peeked at
+(MSG_PEEK) and stays in the socket, which then goes to the event loop's own transports: a plain connection has no extra
+cost afterwards. Nothing is sent before the client's first byte (RocketMQ: NettyRemotingServer.HandshakeHandler).
 
-Clients that connect and stay silent, or never finish the handshake, are bounded in time and number: when too many are
-arriving the oldest goes, so that silence can't keep others out.
+Clients that connect and send nothing, or never finish the handshake, are bounded in time and number: when too many
+connections are pending, the oldest is dropped, so silent clients can't keep others out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
-from appliance.remoting.acceptor import Acceptor
+from appliance.remoting.plain_listener import PlainListener
 from appliance.remoting.tls import ServerTls
 from gantrymq.errors import FrameError
 from gantrymq.log_limit import LogLimit
@@ -29,64 +29,48 @@ from gantrymq.remoting.protocol import RemotingProtocol
 logger = logging.getLogger(__name__)
 
 TLS_HANDSHAKE_BYTE = 0x16
-ARRIVING_MAX = 1024  # connections whose first byte or handshake is awaited
+ARRIVING_MAX = 1024  # connections without a first byte, or in the handshake
 FIRST_BYTE_SECONDS_MAX = 30.0
 HANDSHAKE_SECONDS_MAX = 10.0
-SHUTDOWN_SECONDS_MAX = 5.0  # waiting for the peer's TLS good-bye
-REFUSED_FRAME_BYTES_MAX = 64 * 1024  # of a plain request that is only read to be refused
+SHUTDOWN_SECONDS_MAX = 5.0  # waiting for the peer's close_notify
+REFUSED_FRAME_BYTES_MAX = 64 * 1024  # of a plain request that is read only to be refused
 REFUSAL_SECONDS_MAX = 5.0
 REFUSALS_MAX = 64  # answers to one plain connection
 
 
-class TlsListener:
-    """One port. `make_protocol` is called for each connection that may talk."""
+class TlsListener(PlainListener):
+    """One port. `make_protocol` is called for each connection that is served."""
 
     def __init__(
         self, make_protocol: Callable[[], asyncio.Protocol], tls: ServerTls, *, host: str, port: int, backlog: int
     ) -> None:
-        self._make_protocol = make_protocol
+        super().__init__(make_protocol, host=host, port=port, backlog=backlog)
         self._tls = tls
-        self.acceptor = Acceptor(self._arrive, host=host, port=port, backlog=backlog)
-        self._arriving: dict[asyncio.Task[None], None] = {}  # oldest first
         self._log_limit = LogLimit()
-
-    async def open(self) -> int:
-        """Bind and listen; returns the port. Raises OSError when it is taken."""
-        return await self.acceptor.open()
-
-    async def close(self) -> None:
-        """Stop accepting; who is still arriving is sent away. Connections made before stay."""
-        self.acceptor.close()
-        arriving = list(self._arriving)
-        for task in arriving:
-            task.cancel()
-        await asyncio.gather(*arriving, return_exceptions=True)
 
     def _arrive(self, sock: socket.socket, peer: str) -> None:
         if len(self._arriving) >= ARRIVING_MAX:
             oldest = next(iter(self._arriving))
-            del self._arriving[oldest]
+            del self._arriving[oldest]  # now: its callback runs later, and the next arrival counts before that
             oldest.cancel()
-        task = asyncio.get_running_loop().create_task(self._welcome(sock, peer))
-        self._arriving[task] = None
-        task.add_done_callback(lambda done: self._arriving.pop(done, None))
+        super()._arrive(sock, peer)
 
     # -- one connection -----------------------------------------------------------------------------------------------
 
     async def _welcome(self, sock: socket.socket, peer: str) -> None:
-        """Give the connection to the protocol it asks for, or close it. Never raises but for cancellation."""
-        is_ours = True  # until the event loop has the socket
+        """Hand the connection to TLS or plain, or close it. Raises nothing except cancellation."""
+        owns_socket = True  # until the event loop has the socket and closes it
         try:
             async with asyncio.timeout(FIRST_BYTE_SECONDS_MAX):
                 first = await _first_byte(sock)
             if not first:
                 return
-            is_ours = False
+            owns_socket = False
             await self._hand_over(sock, first[0] == TLS_HANDSHAKE_BYTE, peer)
         except (TimeoutError, OSError) as exc:  # ssl.SSLError is an OSError
-            self._warn("connection not made", "tls_connection_not_made", peer, why=_reason(exc, is_silent=is_ours))
+            self._warn("connection not made", "tls_connection_not_made", peer, why=_reason(exc, is_silent=owns_socket))
         finally:
-            if is_ours:
+            if owns_socket:
                 sock.close()
 
     async def _hand_over(self, sock: socket.socket, is_tls: bool, peer: str) -> None:
@@ -120,10 +104,10 @@ class TlsListener:
 
 
 class PlainRefusal(asyncio.Protocol):
-    """Tells a plain client of a TLS-only port, in answers that it can read, why it is not served.
+    """Tells a plain client of a TLS-only port why it is refused, in responses that it can read.
 
-    Every request is answered, not the first alone: a client's background tasks share its connection, and whoever asks
-    second would otherwise see nothing but a lost connection. The listener ends it after REFUSAL_SECONDS_MAX.
+    Every request is answered, not only the first: a client's background tasks share its connection, and the second
+    request would otherwise end with a lost connection and no reason. The listener closes it after REFUSAL_SECONDS_MAX.
     """
 
     def __init__(self) -> None:
@@ -155,14 +139,15 @@ class PlainRefusal(asyncio.Protocol):
             remark = "this port takes TLS connections only (tls.server.mode=enforcing): connect with TLS"
             self._transport.write(request.reply(ResponseCode.NO_PERMISSION, remark).encode())
         if self._answer_count == REFUSALS_MAX:
-            self._transport.write_eof()  # a close would take the answers back from a peer that is still sending
+            # close() with unread bytes would reset the connection, and the peer would lose the answers.
+            self._transport.write_eof()
 
     def connection_lost(self, exc: Exception | None) -> None:
         _set(self.closed)
 
 
 async def _first_byte(sock: socket.socket) -> bytes:
-    """The first byte, left in the socket; empty when the peer closed."""
+    """Return the first byte, which stays in the socket; empty when the peer closed."""
     loop = asyncio.get_running_loop()
     while True:
         with contextlib.suppress(BlockingIOError, InterruptedError):
@@ -182,7 +167,7 @@ def _set(future: asyncio.Future[None]) -> None:
 
 def _reason(exc: Exception, *, is_silent: bool) -> str:
     if isinstance(exc, TimeoutError) and is_silent:
-        return f"said nothing within {FIRST_BYTE_SECONDS_MAX:g} s"
+        return f"sent nothing within {FIRST_BYTE_SECONDS_MAX:g} s"
     if isinstance(exc, ssl.SSLError):
         return f"TLS handshake failed: {exc.reason or exc}"
     return f"{type(exc).__name__}: {exc}"

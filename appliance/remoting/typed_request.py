@@ -1,4 +1,4 @@
-"""A request of a hot path, read straight into typed fields: what lanes and answers need of it."""
+"""Base of the requests that are decoded into typed fields: what lanes and responses need of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Long = Annotated[int, msgspec.Meta(ge=LONG_MIN, le=LONG_MAX)]
 
 
 class TypedRequest(msgspec.Struct, gc=False, kw_only=True):
-    """Behaves as a RemotingCommand where lanes and answers look at it. Its header was JSON."""
+    """Has the attributes of RemotingCommand that lanes and responses use. Its header was JSON."""
 
     code: Long
     opaque: Long
     flag: Long
     version: Long = 0
-    body: bytes = b""  # always set after decoding: no header can bring its own
+    body: bytes = b""  # set after decoding, so a "body" key in the header has no effect
 
     serialize_type: ClassVar[int] = JSON
 
@@ -35,6 +35,6 @@ class TypedRequest(msgspec.Struct, gc=False, kw_only=True):
         ext_fields: dict[str, str] | None = None,
         body: bytes = b"",
     ) -> RemotingCommand:
-        """The answer to this request."""
+        """Return a response to this request."""
         request = RemotingCommand(self.code, {}, b"", None, self.opaque, self.flag, "", self.version, JSON)
         return request.reply(code, remark, ext_fields, body)

@@ -6,7 +6,6 @@ it learned for the status goes to `outcome.json`; the launcher adds how the proc
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import signal
@@ -21,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from appliance.process.parent_death import ask_for_signal
 from appliance.reports.broker_folders import brokers_in
 from appliance.reports.errors import ReportError
 from appliance.reports.ingest import IngestResult, ingest
@@ -34,7 +34,6 @@ from appliance.reports.transforms import traffic_per_topic_and_hour
 logger = logging.getLogger(__name__)
 
 NICE = 10  # messages go before reports
-_PR_SET_PDEATHSIG = 1
 
 
 def run(folder: RunFolder) -> None:
@@ -112,7 +111,7 @@ def lake_folder(spec: RunSpec) -> Path:
 
 def main(arguments: list[str]) -> int:
     """Exit codes: 0 done, 1 the report can't be made (the last line of stderr says why)."""
-    _die_with_parent()
+    ask_for_signal(signal.SIGKILL)  # a run whose launcher was killed must not go on unseen
     os.nice(NICE)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -140,12 +139,6 @@ def reason_of(failure: Exception) -> str:
 def _write_failure(folder: RunFolder, error: str) -> None:
     value: dict[str, Any] = {"error": error}
     write_json(folder.path / "outcome.json", value)
-
-
-def _die_with_parent() -> None:
-    """A run whose launcher was killed must not go on unseen (Linux only)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _lap(began: float) -> float:

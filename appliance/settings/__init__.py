@@ -1,1 +1,1 @@
-"""Settings of the appliance and of its processes: declared, read from files, checked, changed while they run."""
+"""Settings of the appliance and of its processes: declared, read from files, checked, and changed at run time."""

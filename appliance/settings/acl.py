@@ -1,4 +1,4 @@
-"""Settings of access control: where accounts stand, and how strictly requests are looked at."""
+"""Settings of access control: where the accounts are, and how strictly requests are checked."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ STAMP_WINDOW_MS_MIN = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class AclSettings:
-    """What name servers and brokers both have."""
+    """Settings of name servers and brokers alike."""
 
     rocketmq_home: Path | None = setting(
         None, rocketmq="rocketmqHome", doc="folder with conf/plain_acl.yml and conf/acl/; empty: $ROCKETMQ_HOME"
     )
     acl_file: Path = setting(
-        Path("conf/plain_acl.yml"), rocketmq="rocketmq.acl.plain.file", doc="accounts file, from rocketmqHome on"
+        Path("conf/plain_acl.yml"), rocketmq="rocketmq.acl.plain.file", doc="accounts file, relative to rocketmqHome"
     )
     acl_require_stamp: bool = setting(
-        False, rocketmq="aclRequireStamp", doc="refuse signed requests that could be sent again (Java clients' all can)"
+        False,
+        rocketmq="aclRequireStamp",
+        doc="refuse signed requests that can be replayed (Java clients' all can)",
     )
     acl_stamp_window_ms: int = setting(
-        300_000, rocketmq="aclStampWindowMs", doc="how old a stamped request may be, ms; clocks may differ as much"
+        300_000, rocketmq="aclStampWindowMs", doc="greatest age of a stamped request, ms; clocks may differ as much"
     )
 
     def check_acl(self) -> None:
-        """Raise ConfigError for a setting that makes no sense; for __post_init__."""
+        """Raise ConfigError for an invalid setting; called by __post_init__."""
         if self.acl_stamp_window_ms < STAMP_WINDOW_MS_MIN:
             raise ConfigError(
-                f"aclStampWindowMs={self.acl_stamp_window_ms}: use at least {STAMP_WINDOW_MS_MIN}, for requests travel"
+                f"aclStampWindowMs={self.acl_stamp_window_ms}: use at least {STAMP_WINDOW_MS_MIN}; requests take time"
             )
 
     def accounts_home(self) -> Path | None:
-        """Where accounts are said to be, None when nobody said."""
+        """The folder of the accounts: rocketmqHome, else $ROCKETMQ_HOME, else None."""
         if self.rocketmq_home is not None:
             return self.rocketmq_home
         return Path(os.environ["ROCKETMQ_HOME"]) if os.environ.get("ROCKETMQ_HOME") else None

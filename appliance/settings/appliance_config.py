@@ -1,4 +1,4 @@
-"""Settings of the appliance as one whole: which folder, which addresses, how many brokers.
+"""Settings of the appliance as a whole: its folder, its addresses, the number of brokers.
 
 Each field of `ApplianceConfig` is declared once and can be given four ways; the first that names it wins:
 
@@ -7,9 +7,9 @@ Each field of `ApplianceConfig` is declared once and can be given four ways; the
     file          http_port = 8081            in gantry.toml
     default       8080
 
-The file is the one that `--config` or GANTRY_CONFIG names, else `gantry.toml` in the working folder, unless it may be
-a stranger's. A name that does not exist is refused and the nearest one offered. Settings of a single broker stay
-RocketMQ's own and stand in that broker's properties file; they are not repeated here.
+The file is the one that `--config` or GANTRY_CONFIG names, else `gantry.toml` in the working folder, if other accounts
+of the machine can't write it. An unknown name is refused, with the nearest known name as a hint. The settings of a
+single broker are RocketMQ's own and stand in that broker's properties file; they are not repeated here.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ CONFIG_VARIABLE = "GANTRY_CONFIG"
 DEFAULT_FILE = "gantry.toml"
 BROKERS_MAX = 26  # one letter each: broker-a … broker-z
 BROKER_PORT_STEP = 100  # the second broker listens this far above the first
-X_FORWARDED, FORWARDED = "x-forwarded", "forwarded"  # families of headers that a proxy sets
-# Names that start like settings and are not: the hand-over between processes, and switches of tests and benchmarks.
+X_FORWARDED, FORWARDED = "x-forwarded", "forwarded"  # families of headers that proxies set
+# Names with the prefix of settings that are none: used between processes, and switches of tests and benchmarks.
 RESERVED_VARIABLES = (CONFIG_VARIABLE, "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
 RESERVED_PREFIXES = ("GANTRY_TEST_", "GANTRY_BENCH_")
 
@@ -44,45 +44,51 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def option(default: Any, doc: str) -> Any:
-    """A field with its default and the sentence that `gantry up --help` shows."""
+    """A field with its default and the text that `gantry up --help` shows."""
     return field(default=default, metadata={"doc": doc})
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplianceConfig:
-    """How the appliance runs. Checked when built, trusted after; ports are real ones once `gantry up` has started."""
+    """How the appliance runs. Checked when built, trusted after; `gantry up` replaces port 0 with a free port."""
 
-    data: Path = option(ROOT / "data", "folder that holds everything: messages, dashboard, reports, logs")
+    data: Path = option(ROOT / "data", "folder for everything: messages, dashboard, reports, logs")
     bind: str = option("127.0.0.1", "address that every listener binds to")
-    advertise: str = option("", "address that clients are told to use; empty: the bind address, or this host's own")
+    advertise: str = option("", "address that clients use to connect; empty: the bind address, or this host's own")
     http_port: int = option(8080, "port of the dashboard and REST API (0: a free one)")
     namesrv_port: int = option(9876, "port of the name server (0: a free one)")
-    broker_port: int = option(10911, "port of the first broker; the next ones lie 100 apart (0: a free one)")
+    broker_port: int = option(10911, "port of the first broker; each further broker is 100 above (0: a free one)")
     brokers: int = option(1, f"number of brokers, 1 to {BROKERS_MAX}; each is a process of its own")
     cluster: str = option("DefaultCluster", "name of the cluster the brokers belong to")
-    accounts: bool = option(False, "brokers ask clients for an account (RocketMQ's ACL), kept in the data folder")
-    allow_open_network: bool = option(False, "bind to more than loopback although brokers ask nobody for a password")
+    accounts: bool = option(False, "clients need an account (RocketMQ's ACL); accounts are kept in the data folder")
+    allow_open_network: bool = option(False, "bind to more than loopback although brokers require no account")
     tls_cert: str = option(
-        "", "certificate chain (PEM) of dashboard, name server and brokers; with it they take TLS too"
+        "", "certificate chain (PEM) of dashboard, name server and brokers; with it they accept TLS too"
     )
-    tls_key: str = option("", "private key of tls_cert (PEM); empty: it stands in the same file")
+    tls_key: str = option("", "private key of tls_cert (PEM); empty: it is in the same file")
     tls_trust: str = option("", "authorities (PEM) that signed tls_cert and clients' certificates; empty: tls_cert")
     tls_mode: str = option("", "permissive: TLS and plain connections on one port; enforcing: TLS only")
-    tls_client_auth: str = option("none", "ask clients for a certificate: none, optional or require")
-    allowed_hosts: str = option("", "further host names the dashboard answers to, separated by commas")
-    trusted_proxies: str = option("", "addresses and networks of proxies before the dashboard, separated by commas")
-    proxy_headers: str = option("x-forwarded", "what those proxies set: x-forwarded (-for, -proto, -host) or forwarded")
-    http_hsts_s: int = option(0, "seconds for which browsers take https only, on every port of the host (HSTS); 0: off")
-    http_body_bytes_max: int = option(
-        6 << 20, "largest body of a request to the dashboard, in bytes (64 KiB at log-in)"
+    tls_client_auth: str = option("none", "request a certificate of clients: none, optional or require")
+    allowed_hosts: str = option("", "further host names of the dashboard, separated by commas")
+    trusted_proxies: str = option(
+        "", "addresses and networks of reverse proxies in front of the dashboard, separated by commas"
     )
-    http_connections_max: int = option(1024, "connections to the dashboard, in all (fewer where files are few)")
-    http_connections_per_address_max: int = option(256, "connections to the dashboard of one address")
+    proxy_headers: str = option(
+        "x-forwarded", "headers that those proxies set: x-forwarded (-for, -proto, -host) or forwarded"
+    )
+    http_hsts_s: int = option(0, "seconds for which browsers use https only, on every port of the host (HSTS); 0: off")
+    http_body_bytes_max: int = option(
+        6 << 20, "largest body of a request to the dashboard, in bytes (64 KiB before log-in)"
+    )
+    http_connections_max: int = option(
+        1024, "connections to the dashboard in all (fewer where the limit of open files is low)"
+    )
+    http_connections_per_address_max: int = option(256, "connections to the dashboard from one address")
     install_reports: bool = option(True, "install the report stack (Spark) in the background when it is missing")
     spark_master: str = option("local[2]", "where reports run: local[N], or the URL of a Spark cluster")
     java_home: str = option("", "Java for reports; empty: JAVA_HOME, java on the path, or the report stack's own")
-    stop_grace_s: float = option(20.0, "seconds a process gets to stop before it is killed")
-    web_hang_s: float = option(10.0, "seconds the web process may be silent before it is killed and started again")
+    stop_grace_s: float = option(20.0, "seconds for a process to stop before it is killed")
+    web_hang_s: float = option(10.0, "seconds without a heartbeat before the web process is killed and started again")
     user: str = option("", "account to run as when started as root (a name or a number)")
     allow_root: bool = option(False, "run as root, where there is no other account")
     log_level: str = option("INFO", "DEBUG, INFO, WARNING or ERROR")
@@ -98,11 +104,11 @@ class ApplianceConfig:
             _check_range(name, getattr(self, name), 16, 1 << 20)
         _check_range("web_hang_s", self.web_hang_s, 1, 3600)
         if self.log_level.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-            raise ConfigError(f"log_level={self.log_level}: take DEBUG, INFO, WARNING or ERROR")
+            raise ConfigError(f"log_level={self.log_level}: use DEBUG, INFO, WARNING or ERROR")
         if self.broker_port and self.broker_port_of(self.brokers - 1) > 65535:
             raise ConfigError(f"broker_port={self.broker_port}: no room for {self.brokers} brokers 100 ports apart")
         if not self.bind:
-            raise ConfigError("bind is empty: take 127.0.0.1, an address of this machine, or 0.0.0.0 for all of them")
+            raise ConfigError("bind is empty: use 127.0.0.1, an address of this machine, or 0.0.0.0 for all of them")
         self._check_tls()
         self._check_proxies()
         object.__setattr__(self, "data", Path(self.data).expanduser().absolute())
@@ -111,11 +117,11 @@ class ApplianceConfig:
             object.__setattr__(self, "advertise", _address_to_advertise(self.bind))
 
     def _check_tls(self) -> None:
-        """Refuse what can't work; make paths absolute, for every process has them from here."""
+        """Refuse settings that contradict each other; make paths absolute, because processes have other folders."""
         if self.tls_mode not in ("", "disabled", "permissive", "enforcing"):
-            raise ConfigError(f"tls_mode={self.tls_mode}: take permissive or enforcing, or disabled")
+            raise ConfigError(f"tls_mode={self.tls_mode}: use permissive, enforcing or disabled")
         if self.tls_client_auth not in ("none", "optional", "require"):
-            raise ConfigError(f"tls_client_auth={self.tls_client_auth}: take none, optional or require")
+            raise ConfigError(f"tls_client_auth={self.tls_client_auth}: use none, optional or require")
         if not self.tls_cert and (self.tls_key or self.tls_trust or self.tls_mode in ("permissive", "enforcing")):
             raise ConfigError("TLS needs a certificate: name one with tls_cert (`gantry tls create FOLDER` makes one)")
         for name in ("tls_cert", "tls_key", "tls_trust"):
@@ -124,23 +130,26 @@ class ApplianceConfig:
 
     def _check_proxies(self) -> None:
         if self.proxy_headers not in (X_FORWARDED, FORWARDED):
-            raise ConfigError(f"proxy_headers={self.proxy_headers}: take {X_FORWARDED} or {FORWARDED}")
+            raise ConfigError(f"proxy_headers={self.proxy_headers}: use {X_FORWARDED} or {FORWARDED}")
         try:
             _ = self.trusted_networks
         except ValueError as exc:
-            raise ConfigError(f"trusted_proxies={self.trusted_proxies}: {exc}; take 10.0.0.7 or 10.0.0.0/24") from exc
+            raise ConfigError(
+                f"trusted_proxies={self.trusted_proxies}: {exc}; use an address or a network, such as 10.0.0.7 or "
+                "10.0.0.0/24"
+            ) from exc
 
     @property
     def trusted_networks(self) -> tuple[Network, ...]:
-        """What `trusted_proxies` names."""
+        """The networks of `trusted_proxies`."""
         return tuple(ipaddress.ip_network(name.strip()) for name in self.trusted_proxies.split(",") if name.strip())
 
     @property
     def client_tls(self) -> TlsConfig | None:
-        """How processes of the appliance speak to each other; None: plainly.
+        """TLS between the appliance's own processes; None: plain connections.
 
-        Whoever holds a certificate signed by tls_trust is believed: the addresses are the appliance's own, and a
-        certificate made out to a public name may not bear them.
+        Any certificate signed by tls_trust is accepted: the appliance connects to its own addresses, which a
+        certificate for a public name does not contain.
         """
         if not self.tls_cert or self.tls_mode == "disabled":
             return None
@@ -153,12 +162,12 @@ class ApplianceConfig:
 
     @property
     def client_credentials(self) -> Credentials | None:
-        """The account that processes of the appliance sign with, None without accounts. Raises ConfigError."""
+        """The account with which the appliance's processes sign, None without accounts. Raises ConfigError."""
         return Credentials.from_file(self.own_account_file) if self.accounts else None
 
     @property
     def http_tls(self) -> bool:
-        """Whether the dashboard is served over TLS, by this process itself."""
+        """Whether the web process itself serves the dashboard over TLS."""
         return bool(self.tls_cert) and self.tls_mode != "disabled"
 
     @property
@@ -199,7 +208,7 @@ class ApplianceConfig:
 
     @property
     def namesrv_address(self) -> str:
-        """host:port that clients, brokers and the dashboard use for the name server."""
+        """host:port of the name server, for clients, brokers and the dashboard."""
         return join_address(self.advertise, self.namesrv_port)
 
     @property
@@ -231,7 +240,7 @@ class ApplianceConfig:
         config_file: Path | None = None,
         working_folder: Path | None = None,
     ) -> ApplianceConfig:
-        """Settings from all four places; what arguments hold as None counts as not given. Refuses unknown names."""
+        """Merge the settings of all four sources; an argument of None counts as not given. Raises ConfigError."""
         environment = os.environ if environment is None else environment
         unknown = [name for name in environment if _is_setting_variable(name) and _field_of(name) not in _FIELDS]
         if unknown:
@@ -244,7 +253,7 @@ class ApplianceConfig:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> ApplianceConfig:
-        """Settings that `gantry up` exported for its processes. Unknown variables are none of our business here."""
+        """Read the settings that `gantry up` has exported for its processes. Unknown variables are ignored here."""
         return cls(**_from_variables(os.environ if environment is None else environment))
 
     def to_environment(self) -> dict[str, str]:
@@ -256,7 +265,7 @@ _FIELDS = {item.name: item for item in dataclasses.fields(ApplianceConfig)}
 
 
 def describe(name: str) -> str:
-    """The sentence about one setting, with its default."""
+    """The text about one setting, with its default."""
     item = _FIELDS[name]
     shown = "data/ in the checkout" if name == "data" else item.default
     return f"{item.metadata['doc']} (default: {shown})" if shown != "" else item.metadata["doc"]
@@ -268,7 +277,7 @@ def join_address(host: str, port: int) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a listener on `host`."""
+    """Whether a listener on `host` can be reached from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -278,17 +287,17 @@ def is_loopback(host: str) -> bool:
 
 
 def _address_to_advertise(bind: str) -> str:
-    """An address that clients can connect to. A wildcard bind takes this host's own address, else loopback."""
+    """An address that clients can connect to; for a wildcard bind this host's own address, else loopback."""
     if bind not in ("0.0.0.0", "::"):
         return bind
-    from appliance.settings.roles import outward_address  # needed here only, and it brings the workers' settings along
+    from appliance.settings.roles import outward_address  # here, because it imports the workers' settings
 
     return outward_address()
 
 
 def _check_range(name: str, value: float, lowest: float, highest: float) -> None:
     if not lowest <= value <= highest:
-        raise ConfigError(f"{name}={value}: take a number from {lowest} to {highest}")
+        raise ConfigError(f"{name}={value}: use a number from {lowest} to {highest}")
 
 
 def _configured_file(environment: Mapping[str, str], working_folder: Path) -> Path | None:
@@ -297,21 +306,21 @@ def _configured_file(environment: Mapping[str, str], working_folder: Path) -> Pa
     usual = working_folder / DEFAULT_FILE
     if not usual.is_file():
         return None
-    _refuse_a_strangers(usual)
+    _refuse_untrusted(usual)
     return usual
 
 
-def _refuse_a_strangers(path: Path) -> None:
-    """A file that nobody named must be ours: `java_home`, say, is a program to run, and a folder like /tmp is
-    everybody's. Raises ConfigError."""
+def _refuse_untrusted(path: Path) -> None:
+    """Refuse a gantry.toml that another account may have written. It is read without being named, its `java_home` is a
+    program to run, and the working folder may be /tmp. Raises ConfigError."""
     found = path.stat()
     if found.st_uid not in (os.geteuid(), 0):
         why = f"belongs to another account (user id {found.st_uid})"
     elif found.st_mode & stat.S_IWOTH:
-        why = "can be written by everybody on this machine"
+        why = "can be written by every account of this machine"
     else:
         return
-    raise ConfigError(f"{path} {why}, and nobody named it: say --config {path} if it is meant")
+    raise ConfigError(f"{path} {why}, so it is not read by default: use --config {path} if you trust it")
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -319,7 +328,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             content = tomllib.load(file)
     except OSError as exc:
-        raise ConfigError(f"{path}: {exc.strerror}; name an existing file with --config") from exc
+        raise ConfigError(f"{path}: {exc.strerror}; give an existing file to --config") from exc
     except tomllib.TOMLDecodeError as exc:
         raise ConfigError(f"{path}: {exc}") from exc
     values = {}
@@ -351,7 +360,7 @@ def _field_of(variable: str) -> str:
 
 
 def _typed(name: str, value: Any, where: str) -> Any:
-    """`value` as the type of the field's default; text is converted, anything else has to fit already."""
+    """`value` as the type of the field's default; text is converted, other values must have that type."""
     kind: Any = type(_FIELDS[name].default)
     try:
         if issubclass(kind, Path):
@@ -365,8 +374,8 @@ def _typed(name: str, value: Any, where: str) -> Any:
         if kind is str and isinstance(value, str):
             return value
     except (ValueError, KeyError, TypeError):
-        pass  # told below, in words for the person who wrote it
-    raise ConfigError(f"{where}={value!r}: {_KIND_NAMES[kind]} is needed")
+        pass  # reported below, with the expected type
+    raise ConfigError(f"{where}={value!r}: use {_KIND_NAMES[kind]}")
 
 
 _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}

@@ -1,8 +1,8 @@
-"""The broker's settings that request 25 may change while it runs; the dashboard offers the same ones."""
+"""The broker's settings that request 25 may change at run time; the dashboard offers the same ones."""
 
 from __future__ import annotations
 
-# Settings that request 25 may change; each is read where it is used, or taken over in settings_changed.
+# Each of these is read where it is used, or applied in settings_changed.
 CHANGEABLE = frozenset(
     {
         "adminBrokerThreadPoolQueueCapacity",

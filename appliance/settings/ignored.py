@@ -1,12 +1,12 @@
-"""RocketMQ's settings that do nothing here, and why; and those of which only one value can be had.
+"""RocketMQ's settings that have no effect here, with the reason, and settings with only one supported value.
 
 A setting of RocketMQ 4.9 is one of three:
 
-    known      a field of a configuration dataclass (or an old name of one, see OTHER_NAMES)
-    ignored    accepted and told at the start: it tunes something that this implementation does not have
-    fixed      what it would switch on does not exist here: the value that says so is accepted, any other is refused
+    known      a field of a configuration dataclass (or another name of one, see OTHER_NAMES)
+    ignored    accepted, with a warning at the start: it tunes something that this implementation does not have
+    fixed      it would switch on something that does not exist here: only the value for "off" is accepted
 
-What is in none of them is a typing error, and refused as one.
+Any other key is refused as a typing error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# Reason -> keys. A key that becomes a field is known from then on; its line here goes.
+# Reason -> keys. Remove a key from here when it becomes a field.
 _IGNORED = {
     "one event loop serves all requests: there are no thread pools": """
         adminBrokerThreadPoolNums clientCallbackExecutorThreads clientManageThreadPoolNums clientWorkerThreads
@@ -25,58 +25,60 @@ _IGNORED = {
     "Netty's buffers and polling": """
         clientPooledByteBufAllocatorEnable com.rocketmq.remoting.nettyPooledByteBufAllocatorEnable
         serverPooledByteBufAllocatorEnable transferMsgByHeap useEpollNativeSelector""",
-    "calls between processes have limits of their own here": """
+    "requests between processes have limits of their own here": """
         channelNotActiveInterval clientAsyncSemaphoreValue clientChannelMaxIdleTimeSeconds clientCloseSocketIfTimeout
         clientOnewaySemaphoreValue clientSocketRcvBufSize clientSocketSndBufSize
         com.rocketmq.remoting.client.channel.maxIdleTimeSeconds com.rocketmq.remoting.client.closeSocketIfTimeout
         com.rocketmq.remoting.clientAsyncSemaphoreValue com.rocketmq.remoting.clientOnewaySemaphoreValue
         serverAsyncSemaphoreValue serverOnewaySemaphoreValue""",
-    "RocketMQ declares it and reads it nowhere": """
+    "RocketMQ declares it and never reads it": """
         commercialBaseCount commercialBigCount commercialEnable commercialTimerCount commercialTransCount
         flushConsumerOffsetHistoryInterval highSpeedMode maxDelayTime putMsgIndexHightWater""",
-    "files are written, locked and flushed otherwise: see flushIntervalCommitLog and flushDiskType": """
+    "files are written, locked and flushed differently: see flushIntervalCommitLog and flushDiskType": """
         bitMapLengthConsumeQueueExt commitCommitLogLeastPages commitCommitLogThoroughInterval
         debugLockEnable destroyMapedFileIntervalForcibly fastFailIfNoBufferInStorePool flushCommitLogLeastPages
         flushCommitLogThoroughInterval flushCommitLogTimed flushConsumeQueueLeastPages
         flushConsumeQueueThoroughInterval flushLeastPagesWhenWarmMapedFile messageIndexSafe redeleteHangedFileInterval
         transientStorePoolSize useReentrantLockWhenPutMessage""",
-    "this broker is no slave, and no send waits for one": """
+    "this broker can't be a slave, and sends don't wait for slaves": """
         haMasterAddress haSlaveFallbehindMax offsetCheckInSlave slaveTimeout""",
     "there is no DLedger mode": """
         dLegerGroup dLegerPeers dLegerSelfId enableBatchPush isEnableBatchPush preferredLeaderId
         storePathDLedgerCommitLog""",
     "it belongs to RocketMQ's installation": """
         configStorePath isolateLogEnable productEnvName rocketmq.remoting.version rocketmq.serialize.type""",
-    "the figures of a deleted topic or group always go": "autoDeleteUnusedStats",
-    "the figures it switches are always kept": "diskFallRecorded enableDetailStat enableScheduleMessageStats",
+    "the statistics of a deleted topic or group are always removed": "autoDeleteUnusedStats",
+    "these statistics are always recorded": "diskFallRecorded enableDetailStat enableScheduleMessageStats",
     "delayed messages are delivered by one scheduler": """
         enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit scheduleAsyncDeliverMaxResendNum2Blocked""",
-    "light message queues are not built": "maxLmqConsumeQueueNum",
+    "light message queues are not implemented": "maxLmqConsumeQueueNum",
 }
 IGNORED = {key: reason for reason, keys in _IGNORED.items() for key in keys.split()}
 
 
 class Fixed(NamedTuple):
-    """The one value there is, and why there is no other."""
+    """The only supported value, and why."""
 
     value: str
     why: str
 
 
 FIXED = {
-    "brokerRole": Fixed("ASYNC_MASTER", "it serves slaves (slavesEnable), but no send waits for one, and it is none"),
+    "brokerRole": Fixed(
+        "ASYNC_MASTER", "this broker can have slaves (slavesEnable), but sends don't wait for them, and it can't be one"
+    ),
     "clusterTest": Fixed("false", "there is no cluster-test mode: it would answer with routes of other clusters"),
-    "duplicationEnable": Fixed("false", "RocketMQ's old way of replication does not exist here"),
-    "enableDLegerCommitLog": Fixed("false", "DLedger has another store format, which is not built"),
-    "enableLmq": Fixed("false", "light message queues are not built"),
-    "enableMultiDispatch": Fixed("false", "light message queues are not built"),
-    "filterServerNums": Fixed("0", "filter servers are programs that a broker starts; none is ever started here"),
-    "messageStorePlugIn": Fixed("", "Java classes can not be loaded here"),
+    "duplicationEnable": Fixed("false", "RocketMQ's old replication does not exist here"),
+    "enableDLegerCommitLog": Fixed("false", "DLedger has another store format, which is not implemented"),
+    "enableLmq": Fixed("false", "light message queues are not implemented"),
+    "enableMultiDispatch": Fixed("false", "light message queues are not implemented"),
+    "filterServerNums": Fixed("0", "filter servers are programs that a broker starts; this broker never starts any"),
+    "messageStorePlugIn": Fixed("", "Java classes can't be loaded here"),
     "rocketmq.broker.multiPathSplitter": Fixed(",", "folders are always separated by a comma"),
     "tls.test.mode.enable": Fixed("false", "there is no built-in certificate: `gantry tls create FOLDER` makes one"),
 }
 
-# System properties of the Java process that have a setting's meaning, as keys of a properties file.
+# System properties of the Java process that mean the same as a setting, as keys of a properties file.
 OTHER_NAMES = {
     "com.rocketmq.remoting.client.connect.timeout": "connectTimeoutMillis",
     "com.rocketmq.remoting.socket.backlog": "serverSocketBacklog",
@@ -93,12 +95,12 @@ OTHER_NAMES = {
 
 
 def is_fixed_at(key: str, value: str) -> bool:
-    """Whether `value` is the one that a fixed setting has."""
+    """Whether `value` is the only value of a fixed setting."""
     return value.strip().lower() == FIXED[key].value.lower()
 
 
 def by_reason(keys: Iterable[str]) -> dict[str, list[str]]:
-    """Ignored keys, sorted, under why they are ignored."""
+    """Ignored keys, sorted, by the reason why they are ignored."""
     reasons: dict[str, list[str]] = {}
     for key in sorted(keys):
         reasons.setdefault(IGNORED.get(key, "unknown"), []).append(key)

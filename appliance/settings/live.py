@@ -1,12 +1,12 @@
 """Changing settings of a running process: requests 25 (broker) and 318 (name server).
 
-Only keys on the caller's allow-list change, typed and checked like at the start; a request changes everything it names
-or nothing. Paths, folders, addresses and everything that ever led to a command line are refused whatever the list says
-(CVE-2023-33246, CVE-2023-37582). Keys that mean nothing here are left alone, as RocketMQ does; the caller may say so.
+Only keys on the caller's allow-list can change, with the same types and checks as at the start; a request changes all
+of its keys or none. Paths, folders, addresses and settings that ever reached a command line are always refused
+(CVE-2023-33246, CVE-2023-37582). Keys without a meaning here are ignored, as RocketMQ does; the remark names them.
 
-What changed is written to the properties file that the process was started with, before it takes effect: only the
-changed lines (RocketMQ writes out all its settings). Without such a file, or when it can't be written, a change lasts
-until the process ends, and the answer says so.
+A change is written to the properties file of the process before it takes effect: only the changed lines (RocketMQ
+writes all of its settings). Without such a file, or when it can't be written, a change lasts until the process ends,
+and the remark says so.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from gantrymq.remoting.codes import ResponseCode
 
 logger = logging.getLogger(__name__)
 
-_NEVER_FROM_AFAR = re.compile(r"path|dir$|home|addr|filterServerNums|acl|tls", re.IGNORECASE)
+_NEVER_BY_REQUEST = re.compile(r"path|dir$|home|addr|filterServerNums|acl|tls", re.IGNORECASE)
 _SECRET = re.compile(r"password|secretKey|accessKey", re.IGNORECASE)
 MASK = "******"
 NOTHING: Mapping[str, str] = MappingProxyType({})
-REMARK_CHARS_MAX = 2048  # it names keys that the peer made up
-REQUEST_BYTES_MAX = 1 << 20  # a whole configuration has some 10 KiB
+REMARK_CHARS_MAX = 2048  # a remark contains keys from the request
+REQUEST_BYTES_MAX = 1 << 20  # a whole configuration has about 10 KiB
 
 
 class ConfigChange(NamedTuple):
@@ -48,7 +48,7 @@ class ConfigChange(NamedTuple):
 
 
 class ConfigUpdate(NamedTuple):
-    """What a request did. remark: what its sender should know beyond that, None when all is as asked for."""
+    """The result of a request. remark: what did not happen as requested, None when everything did."""
 
     changes: list[ConfigChange]
     remark: str | None
@@ -57,8 +57,8 @@ class ConfigUpdate(NamedTuple):
 class LiveConfig:
     """A process's configuration objects as requests see them.
 
-    file: what the process was started with, None: nothing. ignored: its keys that mean nothing here. told: what is told
-    beside the objects' settings or instead of them; that is no setting, and sent back as it is it changes nothing.
+    file: the properties file of the process, None without one. ignored: its keys without a meaning here. told: further
+    values to show, which are no settings; a tool may send them back unchanged.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class LiveConfig:
         self._changeable = changeable
         self._file = file
         self._told = told
-        self._lock = asyncio.Lock()  # what is checked, written and put in force belongs together
+        self._lock = asyncio.Lock()  # checking, writing and applying are one step
 
     async def update(self, text: bytes) -> ConfigUpdate:
-        """Do what the `key=value` lines say, in memory and on the disk, or refuse it whole. Raises BrokerError."""
+        """Apply the `key=value` lines in memory and in the file, or refuse all of them. Raises BrokerError."""
         async with self._lock:
             plan = plan_update(self._configs, text, changeable=self._changeable, told=self._told())
             remarks = [f"no setting here: {explain_ignored(plan.idle)}"] if plan.idle else []
@@ -92,9 +92,9 @@ class LiveConfig:
             return ConfigUpdate(plan.changes, "; ".join(remarks)[:REMARK_CHARS_MAX] or None)
 
     async def _keep(self, values: dict[str, str]) -> str | None:
-        """Write the values to the file; why they are not there, if so.
+        """Write the values to the file. Returns the reason when that failed, None when they are written.
 
-        That is no reason to refuse: whoever wants fewer files kept because the disk is full must be heard.
+        The request still succeeds: on a full disk the operator must be able to shorten the retention of files.
         """
         if self._file is None:
             return "it was started without a file (-c FILE)"
@@ -109,13 +109,13 @@ class LiveConfig:
         return None
 
     def text(self) -> bytes:
-        """Everything in force, one `key=value` a line, secrets masked."""
+        """All current settings, one `key=value` a line, secrets masked."""
         return shown_text(self._configs, self._told()).encode()
 
 
 @dataclasses.dataclass
 class Refusals:
-    """Requests for settings that were refused: how many, who asked last, when (monotonic seconds)."""
+    """Refused requests to change settings: their number, the last peer, and when (monotonic seconds)."""
 
     count: int = 0
     last_peer: str = ""
@@ -127,7 +127,7 @@ class Refusals:
 
 
 class UpdatePlan:
-    """A checked request. `apply` puts it in force; idle: keys that mean nothing here."""
+    """A checked request; `apply` makes it take effect. idle: keys without a meaning here."""
 
     def __init__(self, values: list[tuple[Any, str, Any]], changes: list[ConfigChange], idle: list[str]) -> None:
         self._values = values
@@ -136,7 +136,7 @@ class UpdatePlan:
 
     def apply(self) -> None:
         for config, name, value in self._values:
-            object.__setattr__(config, name, value)  # frozen for everyone else: parts hold this very object
+            object.__setattr__(config, name, value)  # frozen for all other code; parts of the broker hold this object
 
 
 def plan_update(
@@ -144,7 +144,7 @@ def plan_update(
 ) -> UpdatePlan:
     """Check `key=value` lines against the configuration objects.
 
-    Raises BrokerError: a key that may not change from afar, a value that is none of its kind.
+    Raises BrokerError for a key that requests may not change, and for a value of the wrong type.
     """
     wanted = _read_lines(text)
     settings_here = shown(configs)
@@ -158,7 +158,7 @@ def plan_update(
         mine = {key: value for key, value in wanted.items() if key in settings and value != current[key]}
         try:
             parsed = {settings[key].name: parse_value(type(config), settings[key], mine[key]) for key in mine}
-            dataclasses.replace(config, **parsed)  # runs the checks of a new configuration
+            dataclasses.replace(config, **parsed)  # __post_init__ checks the settings together
         except ConfigError as exc:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, str(exc)) from exc
         values += [(config, name, value) for name, value in parsed.items()]
@@ -168,10 +168,10 @@ def plan_update(
 
 
 def shown(configs: Sequence[Any]) -> dict[str, str]:
-    """The settings in force as anybody may see them who may see settings: secrets are masked.
+    """The current settings, with secrets masked.
 
-    Settings that have but one value here are among them: tools look for some of these (mqadmin exportConfigs), and for
-    the number of processors, which by RocketMQ's default is that of these threads (mqadmin exportMetrics).
+    Fixed settings are included, because tools read some of them (mqadmin exportConfigs), and so is a number of threads
+    which tools take for the number of processors (mqadmin exportMetrics).
     """
     values = dict(line.split("=", 1) for line in write_properties(*configs).splitlines())
     if "brokerName" in values:
@@ -202,8 +202,8 @@ def _read_lines(text: bytes) -> dict[str, str]:
 def _refuse_forbidden(wanted: dict[str, str], current: dict[str, str], known: Set[str], changeable: Set[str]) -> None:
     for key, value in wanted.items():
         if current.get(key) == value:
-            continue  # tools send whole configurations back
-        if _NEVER_FROM_AFAR.search(key):
+            continue  # tools send whole configurations back, so unchanged keys are no request
+        if _NEVER_BY_REQUEST.search(key):
             raise BrokerError(ResponseCode.NO_PERMISSION, f"{key} can not be changed by a request: edit the file")
         if key not in known and key in FIXED and not is_fixed_at(key, value):
             raise BrokerError(ResponseCode.NO_PERMISSION, f"{key} can only be {FIXED[key].value}: {FIXED[key].why}")

@@ -1,8 +1,8 @@
 """Properties files to settings and back.
 
-`gantry broker -c FILE` and `gantry namesrv -c FILE` take RocketMQ's properties files as they are. Keys that RocketMQ
-knows and we have no use for are accepted and reported as ignored (settings/ignored.py says why); keys nobody knows are
-refused, because a typing error in a setting should not pass in silence.
+`gantry broker -c FILE` and `gantry namesrv -c FILE` read RocketMQ's properties files as they are. RocketMQ's keys that
+have no effect here are accepted and reported (settings/ignored.py has the reasons); unknown keys are refused, so that a
+typing error is noticed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def read_properties(text: str) -> dict[str, str]:
 def load_namesrv_config(
     path: Path | None, overrides: Mapping[str, str] | None = None
 ) -> tuple[NamesrvConfig, list[str]]:
-    """(settings, ignored keys) of a namesrv.conf, or the defaults."""
+    """(settings, ignored keys) of a namesrv.conf; the defaults without a file."""
     properties = _with_tls_file(_properties_of(path) | dict(overrides or {}))
     (config,), ignored = _build((NamesrvConfig,), properties, path)
     return config, ignored
@@ -54,19 +54,19 @@ def load_namesrv_config(
 def load_broker_config(
     path: Path | None, overrides: Mapping[str, str] | None = None
 ) -> tuple[BrokerConfig, MessageStoreConfig, list[str]]:
-    """(broker settings, store settings, ignored keys) of a broker.conf, or the defaults."""
+    """(broker settings, store settings, ignored keys) of a broker.conf; the defaults without a file."""
     properties = _with_tls_file(_properties_of(path) | dict(overrides or {}))
     (config, store_config), ignored = _build((BrokerConfig, MessageStoreConfig), properties, path)
     return config, store_config, ignored
 
 
 def settings_by_key(config_class: type) -> dict[str, dataclasses.Field[Any]]:
-    """RocketMQ's key to the field that holds it."""
+    """The fields by RocketMQ's key."""
     return {item.metadata["rocketmq"]: item for item in dataclasses.fields(config_class)}
 
 
 def write_properties(*configs: Any) -> str:
-    """Effective settings as key=value lines, sorted by key."""
+    """The effective settings as key=value lines, sorted by key."""
     values: dict[str, str] = {}
     for config in configs:
         for key, item in settings_by_key(type(config)).items():
@@ -87,14 +87,14 @@ def _properties_of(path: Path | None) -> dict[str, str]:
 
 
 def _with_tls_file(properties: dict[str, str]) -> dict[str, str]:
-    """The properties with what the file of tls.config.file says; of these keys it has the last word (TlsHelper)."""
+    """The properties with those of the file tls.config.file, which take precedence (RocketMQ: TlsHelper)."""
     path = properties.get("tls.config.file", "")
     if not path:
         return properties
     found = _properties_of(Path(path).expanduser())
     for key in found:
         if not key.startswith("tls."):
-            raise ConfigError(f"{path}: {key} is no TLS setting")
+            raise ConfigError(f"{path}: {key} is no TLS setting; only keys that start with tls. may stand here")
     return properties | {key: value for key, value in found.items() if key not in NOT_FROM_TLS_FILE}
 
 
@@ -125,7 +125,7 @@ def _build(classes: Iterable[type], properties: Mapping[str, str], path: Path | 
 
 
 def _under_their_own_names(properties: Mapping[str, str], known: Set[str]) -> dict[str, str]:
-    """The properties without system properties that are another name of a setting; the setting's own name wins."""
+    """Replace other names of settings (system properties) by the settings' own names, which take precedence."""
     renamed = {
         OTHER_NAMES[key]: value
         for key, value in properties.items()
@@ -137,7 +137,7 @@ def _under_their_own_names(properties: Mapping[str, str], known: Set[str]) -> di
 
 
 def parse_value(config_class: type, item: dataclasses.Field[Any], text: str, where: str = "") -> Any:
-    """A setting's text as its type. Raises ConfigError naming key, text and what is expected."""
+    """Convert a setting's text to its type. Raises ConfigError with key, text and the expected form."""
     kind = _types_of(config_class)[item.name]
     key = item.metadata["rocketmq"]
     if isinstance(kind, types.UnionType):  # Path | None: empty text is None

@@ -1,8 +1,8 @@
-"""A properties file that people and processes both edit: single values change, everything else stays as it was.
+"""A properties file edited by both people and processes: single values change, everything else stays.
 
-Comments, order, blank lines, unknown keys and the file's mode are kept; only the line that holds the key in force (the
-last one, when it stands there twice) is rewritten, and a key that is new goes to the end. A write replaces the file as
-a whole: after a crash it is the old one or the new one, and after `change` returned it is on the disk.
+Comments, order, blank lines, unknown keys and the file's mode are kept. Only the effective line of a key is rewritten
+(the last one, when it occurs twice); a new key goes to the end. A write replaces the file atomically: after a crash it
+is the old file or the new one, and when `change` returns it is on disk.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class PropertiesFile:
         self.path = path
 
     def change(self, values: Mapping[str, str]) -> None:
-        """Make these keys have these values. Raises OSError; the file is then as before."""
+        """Set these keys. Raises OSError; the file is then unchanged."""
         target = self.path.resolve()
-        with target.open(encoding="utf-8", newline="") as file:  # no translation: line ends stay as they are
+        with target.open(encoding="utf-8", newline="") as file:  # newline="": line ends stay as they are
             text = file.read()
         replace_file(target, with_values(text, values))
 
@@ -63,7 +63,7 @@ def key_of(line: str) -> str | None:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Put `text` at `path` at once and durably; mode and, where allowed, owner stay. Raises OSError."""
+    """Replace the file atomically and durably; mode and, where allowed, owner stay. Raises OSError."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
@@ -91,5 +91,5 @@ def _like(path: Path, descriptor: int) -> None:
         os.fchmod(descriptor, NEW_FILE_MODE)
         return
     os.fchmod(descriptor, found.st_mode & 0o7777)
-    with contextlib.suppress(PermissionError):  # another owner's file in a folder of ours: it becomes ours
+    with contextlib.suppress(PermissionError):  # only root can keep another owner: then this account becomes the owner
         os.fchown(descriptor, found.st_uid, found.st_gid)

@@ -1,4 +1,4 @@
-"""What the number of a setting may be. Whole numbers without a line here may be anything from 0 up."""
+"""The ranges of numeric settings. Whole numbers without an entry here may be any number from 0 up."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "writeBufferHighWaterMark": (0, 64 << 20),
     "writeBufferLowWaterMark": (0, 64 << 20),
 }
-_RANGES_BY_PATTERN = {  # none at all would refuse everything
+_RANGES_BY_PATTERN = {  # 0 would refuse every request
     "*QueueCapacity": (1, 10_000_000),  # requests that may wait
     "waitTimeMillsIn*": (1, DAY_MS),
 }
@@ -60,7 +60,7 @@ _CHOICES = {"brokerPermission": (2, 4, 6)}
 
 
 def check_number(key: str, value: int, where: str = "") -> None:
-    """Raise ConfigError, naming what is allowed, when the setting can't have this value."""
+    """Raise ConfigError with the allowed values when the setting can't have this one."""
     choices = _CHOICES.get(key)
     if choices is not None and value not in choices:
         raise ConfigError(f"{where}{key}={value}: use one of {', '.join(map(str, choices))}")
@@ -71,7 +71,7 @@ def check_number(key: str, value: int, where: str = "") -> None:
 
 
 def describe_range(key: str) -> str:
-    """What a number of this setting may be, in words."""
+    """Describe the allowed values of a numeric setting."""
     choices = _CHOICES.get(key)
     if choices is not None:
         return f"one of {', '.join(map(str, choices))}"

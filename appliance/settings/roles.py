@@ -1,6 +1,6 @@
-"""Settings of the worker processes, declared once: a frozen dataclass a role, RocketMQ's own key beside each field.
+"""Settings of the worker processes: a frozen dataclass for each role, with RocketMQ's key for each field.
 
-How files become settings: settings/loader.py.
+settings/loader.py reads them from files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NamesrvConfig(SocketSettings, TlsSettings, AclSettings):
     )
     order_message_enable: bool = setting(False, rocketmq="orderMessageEnable", doc="add order topics to routes")
     scan_interval_ms: int = setting(
-        10_000, rocketmq="scanNotActiveBrokerInterval", doc="between looks for silent brokers, ms"
+        10_000, rocketmq="scanNotActiveBrokerInterval", doc="interval of scans for silent brokers, ms"
     )
     broker_expiry_ms: int = setting(
         120_000, rocketmq="brokerChannelExpiredTime", doc="silence after which a broker is dropped, ms"
@@ -39,7 +39,7 @@ class NamesrvConfig(SocketSettings, TlsSettings, AclSettings):
     write_access: str = setting(
         "loopback",
         rocketmq="writeAccess",
-        doc="who may register brokers and change routes: loopback (this machine, or signed), signed, or any",
+        doc="who may register brokers and change routes: loopback (this machine, or signed requests), signed, or any",
     )
 
     def __post_init__(self) -> None:
@@ -59,29 +59,31 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     cluster_name: str = setting("DefaultCluster", rocketmq="brokerClusterName", doc="cluster this broker belongs to")
     namesrv_addresses: str = setting("", rocketmq="namesrvAddr", doc="host:port;host:port of all name servers")
     fetch_namesrv_addresses: bool = setting(
-        False, rocketmq="fetchNamesrvAddrByAddressServer", doc="without namesrvAddr: ask an HTTP address server"
+        False, rocketmq="fetchNamesrvAddrByAddressServer", doc="without namesrvAddr: get it from an HTTP address server"
     )
     address_server_domain: str = setting(
         "jmenv.tbsite.net", rocketmq="rocketmq.namesrv.domain", doc="host[:port] of that server"
     )
     address_server_subgroup: str = setting(
-        "nsaddr", rocketmq="rocketmq.namesrv.domain.subgroup", doc="last part of the path it is asked for"
+        "nsaddr", rocketmq="rocketmq.namesrv.domain.subgroup", doc="last part of the path of that request"
     )
     bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
     listen_port: int = setting(10911, rocketmq="listenPort", doc="port; 0: a free one (then no VIP port)")
-    advertised_host: str = setting("", rocketmq="brokerIP1", doc="address given to clients; empty: found out")
+    advertised_host: str = setting("", rocketmq="brokerIP1", doc="address given to clients; empty: determined")
     ha_advertised_host: str = setting("", rocketmq="brokerIP2", doc="address given to slaves; empty: brokerIP1")
     ha_listen_port: int = setting(0, rocketmq="haListenPort", doc="port for slaves; 0: listenPort + 1")
     slaves_enable: bool = setting(
         False,
         rocketmq="slavesEnable",
-        doc="let slaves copy the log: who reaches their port reads it all (not RocketMQ's)",
+        doc="let slaves copy the log; any program that reaches their port can read it all (not RocketMQ's)",
     )
-    ha_heartbeat_ms: int = setting(5000, rocketmq="haSendHeartbeatInterval", doc="signs of life to a slave, ms")
-    ha_housekeeping_ms: int = setting(20_000, rocketmq="haHousekeepingInterval", doc="silence that ends a slave, ms")
-    ha_transfer_batch_bytes: int = setting(32_768, rocketmq="haTransferBatchSize", doc="log in one frame, bytes")
+    ha_heartbeat_ms: int = setting(5000, rocketmq="haSendHeartbeatInterval", doc="interval of heartbeats to slaves, ms")
+    ha_housekeeping_ms: int = setting(
+        20_000, rocketmq="haHousekeepingInterval", doc="silence after which a slave's connection is closed, ms"
+    )
+    ha_transfer_batch_bytes: int = setting(32_768, rocketmq="haTransferBatchSize", doc="log bytes in one frame")
     permission: int = setting(6, rocketmq="brokerPermission", doc="4 read, 2 write; less than 6 limits every topic")
-    acl_enable: bool = setting(False, rocketmq="aclEnable", doc="ask for accounts: see rocketmqHome")
+    acl_enable: bool = setting(False, rocketmq="aclEnable", doc="require accounts of clients: see rocketmqHome")
     credentials_file: Path | None = setting(
         None, rocketmq="credentialsFile", doc="account that this broker signs registrations with; empty: none"
     )
@@ -95,7 +97,7 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     topic_retention_interval_ms: int = setting(
         10_000,
         rocketmq="topicRetentionCheckInterval",
-        doc="between looks for messages beyond their topic's own retention, ms (not RocketMQ's)",
+        doc="interval of checks for messages beyond their topic's own retention, ms (not RocketMQ's)",
     )
     cluster_topic_enable: bool = setting(True, rocketmq="clusterTopicEnable", doc="cluster topic is writable")
     broker_topic_enable: bool = setting(True, rocketmq="brokerTopicEnable", doc="broker topic is writable")
@@ -104,26 +106,26 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     )
     trace_topic_enable: bool = setting(False, rocketmq="traceTopicEnable", doc="create the trace topic at start")
     trace_topic_name: str = setting("RMQ_SYS_TRACE_TOPIC", rocketmq="msgTraceTopicName", doc="name of the trace topic")
-    trace_on: bool = setting(True, rocketmq="traceOn", doc="told to producers as TRACE_ON")
-    region_id: str = setting("DefaultRegion", rocketmq="regionId", doc="told to producers as MSG_REGION")
+    trace_on: bool = setting(True, rocketmq="traceOn", doc="sent to producers as TRACE_ON")
+    region_id: str = setting("DefaultRegion", rocketmq="regionId", doc="sent to producers as MSG_REGION")
     flush_consumer_offset_interval_ms: int = setting(
-        5000, rocketmq="flushConsumerOffsetInterval", doc="between writes of consumer offsets, ms"
+        5000, rocketmq="flushConsumerOffsetInterval", doc="interval of writes of consumer offsets, ms"
     )
     flush_delay_offset_interval_ms: int = setting(
-        10_000, rocketmq="flushDelayOffsetInterval", doc="between writes of delay offsets, ms"
+        10_000, rocketmq="flushDelayOffsetInterval", doc="interval of writes of delay offsets, ms"
     )
     unique_key_messages_max: int = setting(
-        32, rocketmq="defaultQueryMaxNum", doc="most results when a unique key is asked for, whatever the client wants"
+        32, rocketmq="defaultQueryMaxNum", doc="most results of a query by unique key, even if the client asks for more"
     )
     reject_transaction_message: bool = setting(False, rocketmq="rejectTransactionMessage", doc="refuse half messages")
     transaction_check_interval_ms: int = setting(
-        60_000, rocketmq="transactionCheckInterval", doc="between rounds of asking about open transactions, ms"
+        60_000, rocketmq="transactionCheckInterval", doc="interval of checks of open transactions, ms"
     )
     transaction_timeout_ms: int = setting(
-        6000, rocketmq="transactionTimeOut", doc="age at which a transaction is asked about, ms"
+        6000, rocketmq="transactionTimeOut", doc="age at which an open transaction is checked, ms"
     )
     transaction_check_max: int = setting(
-        15, rocketmq="transactionCheckMax", doc="times a transaction is asked about before it is discarded"
+        15, rocketmq="transactionCheckMax", doc="checks of a transaction before it is discarded"
     )
     store_reply_message_enable: bool = setting(
         True, rocketmq="storeReplyMessageEnable", doc="also store the replies of request-reply"
@@ -132,107 +134,125 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
         False, rocketmq="disableConsumeIfConsumerReadSlowly", doc="suspend groups that read from far behind"
     )
     consumer_fall_behind_bytes: int = setting(
-        16 << 30, rocketmq="consumerFallbehindThreshold", doc="log bytes behind its end that are far, for the above"
+        16 << 30,
+        rocketmq="consumerFallbehindThreshold",
+        doc="log bytes that count as far behind, for the above",
     )
     protect_interval_ms: int = setting(
-        180_000, rocketmq="protectBrokerInterval", doc="between looks for slow consumers, ms"
+        180_000, rocketmq="protectBrokerInterval", doc="interval of checks for slow consumers, ms"
     )
     queue_lock_life_ms: int = setting(
-        60_000, rocketmq="rocketmq.broker.rebalance.lockMaxLiveTime", doc="life of a queue lock not renewed, ms"
+        60_000, rocketmq="rocketmq.broker.rebalance.lockMaxLiveTime", doc="lifetime of a queue lock without renewal, ms"
     )
     queue_lock_grace_ms: int = setting(
         1000,
         rocketmq="queueLockGraceTime",
-        doc="a client's queue locks go so long after its last connection broke, ms; -1: when they expire",
+        doc="time from a client's last disconnect to the release of its queue locks, ms; -1: when they expire",
     )
     message_keys_max: int = setting(
-        64, rocketmq="messageKeysMax", doc="keys of one message, each of which is an index entry (not RocketMQ's)"
+        64, rocketmq="messageKeysMax", doc="most keys of one message; each makes an index entry (not RocketMQ's)"
     )
     heartbeat_subscriptions_max: int = setting(
-        256, rocketmq="heartbeatSubscriptionsMax", doc="subscriptions in one heartbeat (not RocketMQ's)"
+        256, rocketmq="heartbeatSubscriptionsMax", doc="most subscriptions in one heartbeat (not RocketMQ's)"
     )
     lock_queues_max: int = setting(
-        1024, rocketmq="lockQueuesMax", doc="queues in one request to lock or unlock queues (not RocketMQ's)"
+        1024, rocketmq="lockQueuesMax", doc="most queues in one request to lock or unlock queues (not RocketMQ's)"
     )
     created_a_minute_max: int = setting(
         1000,
         rocketmq="createdAMinuteMax",
-        doc="topics and groups that one connection may create by using them, a minute (not RocketMQ's)",
+        doc="topics and groups that one connection may create by first use, a minute (not RocketMQ's)",
     )
     notify_consumer_ids_changed_enable: bool = setting(
-        True, rocketmq="notifyConsumerIdsChangedEnable", doc="tell a group when its members change"
+        True, rocketmq="notifyConsumerIdsChangedEnable", doc="notify a group when its members change"
     )
     long_polling_enable: bool = setting(True, rocketmq="longPollingEnable", doc="hold empty pulls until messages come")
     short_polling_ms: int = setting(1000, rocketmq="shortPollingTimeMills", doc="hold without long polling, ms")
-    register_timeout_ms: int = setting(6000, rocketmq="registerBrokerTimeoutMills", doc="one registration round, ms")
-    register_period_ms: int = setting(30_000, rocketmq="registerNameServerPeriod", doc="between rounds, 10-60 s, ms")
-    force_register: bool = setting(True, rocketmq="forceRegister", doc="register each round without asking first")
+    register_timeout_ms: int = setting(
+        6000, rocketmq="registerBrokerTimeoutMills", doc="timeout of one round of registrations, ms"
+    )
+    register_period_ms: int = setting(
+        30_000, rocketmq="registerNameServerPeriod", doc="interval of rounds of registration, ms, 10 to 60 s"
+    )
+    force_register: bool = setting(
+        True, rocketmq="forceRegister", doc="register in each round, also if the name server is up to date"
+    )
     compressed_register: bool = setting(False, rocketmq="compressedRegister", doc="zlib form of the registration")
     enable_property_filter: bool = setting(
         True, rocketmq="enablePropertyFilter", doc="SQL92 filters (RocketMQ's own default is false)"
     )
     filter_support_retry: bool = setting(
-        False, rocketmq="filterSupportRetry", doc="filter failed messages by SQL92 again when they return"
+        False, rocketmq="filterSupportRetry", doc="apply SQL92 filters to retried messages too"
     )
     calc_filter_bitmap_enable: bool = setting(
         False,
         rocketmq="enableCalcFilterBitMap",
-        doc="work out filter bits when a message is stored; needs enableConsumeQueueExt",
+        doc="compute filter bits when a message is stored; needs enableConsumeQueueExt",
     )
     filter_consumers_expected: int = setting(
-        32, rocketmq="expectConsumerNumUseFilter", doc="groups a topic that the filter bits are sized for, 1 to 10000"
+        32, rocketmq="expectConsumerNumUseFilter", doc="groups of a topic for which filter bits are sized, 1 to 10000"
     )
     bloom_filter_error_percent: int = setting(
-        20, rocketmq="maxErrorRateOfBloomFilter", doc="of messages whose bits match by accident, percent, 1 to 99"
+        20, rocketmq="maxErrorRateOfBloomFilter", doc="accepted rate of false matches of filter bits, percent, 1 to 99"
     )
     filter_clean_ms: int = setting(
-        86_400_000, rocketmq="filterDataCleanTimeSpan", doc="after which the filter of a group that left is dropped, ms"
+        86_400_000, rocketmq="filterDataCleanTimeSpan", doc="how long the filter of a group without members is kept, ms"
     )
     slave_read_enable: bool = setting(
-        False, rocketmq="slaveReadEnable", doc="suggest a slave to a group that reads what memory no longer holds"
+        False, rocketmq="slaveReadEnable", doc="suggest a slave to groups that read messages no longer in memory"
     )
     start_accept_send_timestamp: int = setting(
         0, rocketmq="startAcceptSendRequestTimeStamp", doc="refuse sends before this time, ms"
     )
     fast_failure_enable: bool = setting(
-        True, rocketmq="brokerFastFailureEnable", doc="refuse requests that waited too long"
+        True, rocketmq="brokerFastFailureEnable", doc="refuse requests that have waited too long"
     )
     send_wait_ms: int = setting(200, rocketmq="waitTimeMillsInSendQueue", doc="longest wait of a send, ms")
     pull_wait_ms: int = setting(5000, rocketmq="waitTimeMillsInPullQueue", doc="longest wait of a pull, ms")
-    heartbeat_wait_ms: int = setting(31_000, rocketmq="waitTimeMillsInHeartbeatQueue", doc="of a heartbeat, ms")
-    transaction_wait_ms: int = setting(3000, rocketmq="waitTimeMillsInTransactionQueue", doc="of an end, ms")
-    send_capacity: int = setting(10_000, rocketmq="sendThreadPoolQueueCapacity", doc="requests of the send lane")
-    pull_capacity: int = setting(100_000, rocketmq="pullThreadPoolQueueCapacity", doc="requests of the pull lane")
-    reply_capacity: int = setting(10_000, rocketmq="replyThreadPoolQueueCapacity", doc="requests of the reply lane")
-    query_capacity: int = setting(20_000, rocketmq="queryThreadPoolQueueCapacity", doc="requests of the query lane")
+    heartbeat_wait_ms: int = setting(
+        31_000, rocketmq="waitTimeMillsInHeartbeatQueue", doc="longest wait of a heartbeat, ms"
+    )
+    transaction_wait_ms: int = setting(
+        3000, rocketmq="waitTimeMillsInTransactionQueue", doc="longest wait of a commit or rollback, ms"
+    )
+    send_capacity: int = setting(10_000, rocketmq="sendThreadPoolQueueCapacity", doc="most requests in the send lane")
+    pull_capacity: int = setting(100_000, rocketmq="pullThreadPoolQueueCapacity", doc="most requests in the pull lane")
+    reply_capacity: int = setting(
+        10_000, rocketmq="replyThreadPoolQueueCapacity", doc="most requests in the reply lane"
+    )
+    query_capacity: int = setting(
+        20_000, rocketmq="queryThreadPoolQueueCapacity", doc="most requests in the query lane"
+    )
     client_capacity: int = setting(
-        1_000_000, rocketmq="clientManagerThreadPoolQueueCapacity", doc="requests of the client lane"
+        1_000_000, rocketmq="clientManagerThreadPoolQueueCapacity", doc="most requests in the client lane"
     )
     consumer_capacity: int = setting(
-        1_000_000, rocketmq="consumerManagerThreadPoolQueueCapacity", doc="requests of the consumer lane"
+        1_000_000, rocketmq="consumerManagerThreadPoolQueueCapacity", doc="most requests in the consumer lane"
     )
     heartbeat_capacity: int = setting(
-        50_000, rocketmq="heartbeatThreadPoolQueueCapacity", doc="requests of the heartbeat lane"
+        50_000, rocketmq="heartbeatThreadPoolQueueCapacity", doc="most requests in the heartbeat lane"
     )
     transaction_capacity: int = setting(
-        100_000, rocketmq="endTransactionPoolQueueCapacity", doc="requests of the transaction lane"
+        100_000, rocketmq="endTransactionPoolQueueCapacity", doc="most requests in the transaction lane"
     )
-    admin_capacity: int = setting(10_000, rocketmq="adminBrokerThreadPoolQueueCapacity", doc="of the admin lane")
+    admin_capacity: int = setting(
+        10_000, rocketmq="adminBrokerThreadPoolQueueCapacity", doc="most requests in the admin lane"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_acl()
         self.check_sockets()
         if not self.broker_name or "/" in self.broker_name:
-            raise ConfigError(f"brokerName={self.broker_name!r}: give a name without '/'")
+            raise ConfigError(f"brokerName={self.broker_name!r}: use a name without '/'")
         if self.broker_id != 0:
-            raise ConfigError(f"brokerId={self.broker_id}: slaves are not built yet, use 0")
+            raise ConfigError(f"brokerId={self.broker_id}: this broker can't be a slave, use 0")
         if not 0 <= self.listen_port <= 65533:
             raise ConfigError(f"listenPort={self.listen_port}: use 0 or a port up to 65533 (slaves use the next one)")
 
     @property
     def advertised_address_host(self) -> str:
-        """The host that clients are told: brokerIP1, else the bind address, else this host's outward address."""
+        """The host given to clients: brokerIP1, else the bind address, else this host's outward address."""
         if self.advertised_host:
             return self.advertised_host
         if self.bind_address not in ("", "0.0.0.0", "::"):
@@ -244,7 +264,7 @@ def outward_address() -> str:
     """This host's address on its default route; loopback when there is none. No packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # TEST-NET: asks the routing table only
+            probe.connect(("192.0.2.1", 9))  # TEST-NET; connect() on UDP only looks at the routing table
         except OSError:
             return LOOPBACK
         return str(probe.getsockname()[0])

@@ -1,8 +1,8 @@
 """TLS settings of broker and name server, under the names of RocketMQ's TlsSystemConfig and tls.properties.
 
-In RocketMQ they are properties of the Java process or stand in the file that tls.config.file names; here they may stand
-in broker.properties and namesrv.properties as well. Off unless a certificate is given; then a port takes both TLS and
-plain connections, unless tls.server.mode says otherwise. There is no built-in test certificate.
+In RocketMQ they are system properties of the Java process, or in the file that tls.config.file names; here
+broker.properties and namesrv.properties may contain them as well. TLS is off without a certificate; with one, a port
+accepts both TLS and plain connections unless tls.server.mode says otherwise. There is no built-in test certificate.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ NOT_FROM_TLS_FILE = ("tls.server.mode", "tls.enable", "tls.config.file")  # Rock
 
 @dataclass(frozen=True, kw_only=True)
 class TlsSettings:
-    """What a port does with TLS, and how this process speaks to others."""
+    """TLS of a port, and of this process's connections to name servers."""
 
-    tls_config_file: str = setting("", rocketmq="tls.config.file", doc="properties file with tls.* settings, wins")
+    tls_config_file: str = setting(
+        "", rocketmq="tls.config.file", doc="properties file with tls.* settings, which take precedence"
+    )
     tls_mode: str = setting(
         "", rocketmq="tls.server.mode", doc="disabled, permissive or enforcing; empty: permissive with a certificate"
     )
     tls_cert: str = setting("", rocketmq="tls.server.certPath", doc="certificate chain, PEM")
-    tls_key: str = setting("", rocketmq="tls.server.keyPath", doc="private key, PEM; empty: it stands in certPath")
+    tls_key: str = setting("", rocketmq="tls.server.keyPath", doc="private key, PEM; empty: it is in certPath")
     tls_key_password: str = setting("", rocketmq="tls.server.keyPassword", doc="password of the private key")
     tls_client_auth: str = setting(
-        "none", rocketmq="tls.server.need.client.auth", doc="ask clients for a certificate: none, optional, require"
+        "none", rocketmq="tls.server.need.client.auth", doc="request a certificate of clients: none, optional, require"
     )
     tls_auth_client: bool = setting(
-        False, rocketmq="tls.server.authClient", doc="verify clients' certificates: always so once they are asked for"
+        False, rocketmq="tls.server.authClient", doc="verify clients' certificates; requested ones always are"
     )
     tls_trust: str = setting("", rocketmq="tls.server.trustCertPath", doc="authorities of clients' certificates, PEM")
     tls_outgoing: bool | None = setting(
-        None, rocketmq="useTLS", doc="TLS to name servers; empty: when tls.server.mode is enforcing"
+        None, rocketmq="useTLS", doc="use TLS to name servers; empty: if tls.server.mode is enforcing"
     )
     tls_client_cert: str = setting("", rocketmq="tls.client.certPath", doc="certificate shown to name servers, PEM")
     tls_client_key: str = setting("", rocketmq="tls.client.keyPath", doc="its private key, PEM")
@@ -47,7 +49,7 @@ class TlsSettings:
         True, rocketmq="tls.client.authServer", doc="verify the name server's certificate (RocketMQ: false)"
     )
     tls_client_check_host: bool = setting(
-        True, rocketmq="tls.client.checkHost", doc="the certificate must bear the address asked for (not RocketMQ's)"
+        True, rocketmq="tls.client.checkHost", doc="the certificate must be for the server's address (not RocketMQ's)"
     )
     tls_client_trust: str = setting(
         "", rocketmq="tls.client.trustCertPath", doc="authorities of name servers, PEM; empty: the system's"
@@ -62,13 +64,13 @@ class TlsSettings:
             raise ConfigError(f"tls.server.mode={self.tls_mode}: give tls.server.certPath and tls.server.keyPath")
         if self.tls_client_auth != "none" and not self.tls_trust:
             raise ConfigError(
-                f"tls.server.need.client.auth={self.tls_client_auth}: name the clients' authorities in "
+                f"tls.server.need.client.auth={self.tls_client_auth}: give the authorities of clients' certificates in "
                 "tls.server.trustCertPath"
             )
         if self.tls_auth_client and self.tls_client_auth == "none":
             raise ConfigError(
-                "tls.server.authClient=true asks no client for a certificate: set tls.server.need.client.auth to "
-                "require or optional"
+                "tls.server.authClient=true has no effect while no client is asked for a certificate: set "
+                "tls.server.need.client.auth to require or optional"
             )
 
     @property
@@ -78,7 +80,7 @@ class TlsSettings:
 
     @property
     def outgoing_tls(self) -> TlsConfig | None:
-        """How to speak to name servers; None: plainly."""
+        """TLS of connections to name servers; None: plain connections."""
         is_wanted = self.tls_outgoing if self.tls_outgoing is not None else self.effective_tls_mode == ENFORCING
         if not is_wanted:
             return None

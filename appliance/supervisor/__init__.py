@@ -1,1 +1,1 @@
-"""Starts the other roles as commands, keeps them running, stops them in reverse order. Knows no role from inside."""
+"""Starts the other roles as commands, keeps them running, stops them in reverse order. It imports none of them."""

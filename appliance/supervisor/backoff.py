@@ -1,10 +1,10 @@
-"""How long to wait before a process that ended is started again, and when that deserves to be called a crash loop."""
+"""The delay before an ended process is started again, and when its restarts count as a crash loop."""
 
 from __future__ import annotations
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 30.0
-HEALTHY_AFTER_S = 60.0  # a process that served this long starts with a clean slate
+HEALTHY_AFTER_S = 60.0  # a process that served this long starts again with the first delay
 LOOP_AFTER = 5  # restarts in a row
 
 
@@ -19,7 +19,7 @@ class Backoff:
         return self.failures >= LOOP_AFTER
 
     def next_delay_s(self, lived_s: float) -> float:
-        """Seconds to wait after a process that lived `lived_s` seconds."""
+        """Seconds to wait after a process that served for `lived_s` seconds."""
         if lived_s >= HEALTHY_AFTER_S:
             self.failures = 0
         self.failures += 1

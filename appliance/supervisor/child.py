@@ -1,8 +1,8 @@
-"""One life of one process: start it or take it over, wait until it serves, stop it. Restarting is decided elsewhere.
+"""One run of one process: start or adopt it, wait until it serves, stop it. `supervisor.py` decides on restarts.
 
-A role that serves prints one line on its standard output, `READY {"role": …, "listen": "host:port", …}`, once its port
-is open; `wait_ready` then also connects to that port, so that "ready" means a client would get through. The guardian
-starts the process and reads what it prints (`guardian_link.py`); a process that serves already when we come is adopted.
+A service prints one line on its standard output, `READY {"role": …, "listen": "host:port", …}`, once its port is open;
+`wait_ready` then connects to that port, so "ready" means that a client can connect. The guardian starts the process and
+reads its output (`guardian_link.py`). A process that already runs, started by an earlier supervisor, is adopted.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ChildSpec:
     name: str  # unique, shown to people, names the log file
     role: str
     command: tuple[str, ...]
-    address: str = ""  # where it will listen, as far as known before it says so itself
-    is_service: bool = True  # False: a job that ends by itself, prints no READY, is never started again
+    address: str = ""  # where it will listen, as far as known before its READY line
+    is_service: bool = True  # False: a job, which ends on its own, prints no READY, and is never started again
     ready_timeout_s: float = 60.0  # opening a large store after a crash takes a while
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -48,11 +48,11 @@ class ChildNotReady(GantryError):
 
 
 class Child:
-    """One life of one process. A restart makes a new object."""
+    """One run of one process. A restart makes a new object."""
 
     def __init__(self, spec: ChildSpec, link: GuardianLink, *, stage: int, log_path: Path) -> None:
         self.spec = spec
-        self.facts: dict[str, Any] = {}  # what the READY line said; before it, how far recovery is
+        self.facts: dict[str, Any] = {}  # from the READY line; before it, the progress of recovery
         self.is_adopted = False
         self._link = link
         self._stage = stage
@@ -75,11 +75,11 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """As the shell has it: negative is the number of the signal that ended it; None while it runs, or not known."""
+        """Negative: the number of the signal that ended it. None while it runs, or when it is not known."""
         return self._handle.exited.result() if self._handle and self._handle.exited.done() else None
 
     async def start(self) -> None:
-        """Take over the process of this name if one runs, else have one started. Raises ChildNotReady."""
+        """Adopt the running process of this name, or have one started. Raises ChildNotReady."""
         self._handle = self._link.running(self.spec.name)
         self.is_adopted = self._handle is not None
         if self._handle is None:
@@ -102,7 +102,7 @@ class Child:
         assert self._handle is not None
         deadline = asyncio.timeout(self.spec.ready_timeout_s)
         self._ready_deadline = deadline
-        was_ready = self._handle.ready.done()  # before we came: it has proved that it serves
+        was_ready = self._handle.ready.done()  # an adopted process: its port was checked by an earlier supervisor
         try:
             async with deadline:
                 line = await self._or_exit(asyncio.shield(self._handle.ready))
@@ -116,12 +116,12 @@ class Child:
             self._ready_deadline = None
 
     async def wait(self) -> int | None:
-        """The exit code, once the process has ended and all it printed is in the log."""
+        """Return the exit code when the process has ended and all its output is in the log."""
         assert self._handle is not None
         return await asyncio.shield(self._handle.exited)
 
     async def stop(self, grace_s: float) -> int | None:
-        """Ask with SIGTERM, insist with SIGKILL after `grace_s` seconds."""
+        """Send SIGTERM, and SIGKILL after `grace_s` seconds."""
         if self._handle is None:
             return None
         self._link.signal(self._handle, signal.SIGTERM)
@@ -129,12 +129,13 @@ class Child:
             async with asyncio.timeout(grace_s):
                 await self.wait()
         except TimeoutError:
+            # the whole session: processes that it started must not survive it
             self._link.signal(self._handle, signal.SIGKILL, is_for_session=True)
             await self.wait()
         return self.exit_code
 
     async def _or_exit(self, awaitable: Any) -> Any:
-        """The result of `awaitable`, unless the process ends first."""
+        """Return the result of `awaitable`; raise ChildNotReady when the process ends first."""
         wanted = asyncio.ensure_future(awaitable)
         exited = asyncio.ensure_future(self.wait())
         try:
@@ -147,7 +148,7 @@ class Child:
             exited.cancel()
 
     def _allow_more_time(self, percent: str) -> None:
-        """The broker reads its store again after a crash: each line that says so gives it its time anew."""
+        """Restart the ready timeout: the broker has reported progress of its recovery after a crash."""
         if self._handle is not None and not self._handle.ready.done():
             self.facts = {"recovering_percent": percent}
         if self._ready_deadline is not None and not self._ready_deadline.expired():
@@ -158,12 +159,12 @@ def _facts_of(line: str) -> dict[str, Any]:
     try:
         facts = json.loads(line)
     except ValueError:
-        return {}  # a READY without facts still says ready
+        return {}  # a READY line without facts still means ready
     return facts if isinstance(facts, dict) else {}
 
 
 def ending(code: int | None) -> str:
-    """An exit code in words."""
+    """Describe an exit code."""
     if code is None or code >= 0:
         return f"exit code {code}"
     if -code == signal.SIGBUS:
@@ -184,7 +185,7 @@ async def _until_port_answers(address: str) -> None:
                 _, writer = await asyncio.open_connection(host, int(port))
         except (OSError, TimeoutError) as exc:
             if isinstance(exc, OSError) and exc.errno in OUT_OF_FILES:
-                return  # strangers hold ours: no reason to end a process that says it serves
+                return  # this process is out of descriptors; that says nothing about the one that reports READY
             await asyncio.sleep(CONNECT_PAUSE_S)
             continue
         writer.close()

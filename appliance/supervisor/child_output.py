@@ -1,7 +1,7 @@
-"""What one process prints: every byte goes to its log file, and its READY line is caught on the way.
+"""The output of one process: every byte goes to its log file, and READY and progress lines are recognised.
 
-The process must never wait for its log: when the file can't be written, what it prints is counted and left out, and
-the log says so as soon as it can be written again.
+The process must never block on its log: when the file can't be written, its output is dropped and counted, and the log
+gets that number as soon as it can be written again.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from appliance.supervisor.log_file import LogFile
 
 READY_PREFIX = b"READY "
 READY_LINE_BYTES_MAX = 65_536
-PROGRESS_MARK = b"event=store_recovering"  # a store that tells how far it is does not hang
+PROGRESS_MARK = b"event=store_recovering"  # a store that reports progress does not hang
 
 
-class Output:
-    """Takes chunks. `ready_line` is what stood behind READY, `percent` how far recovery was when it last said so."""
+class ChildOutput:
+    """Takes chunks. `ready_line` is the text after READY, `percent` the last progress of recovery."""
 
     def __init__(self, log_path: Path) -> None:
         self.ready_line: str | None = None
@@ -26,7 +26,7 @@ class Output:
         self._log_path = log_path
         self._log: LogFile | None = None
         self._lost_bytes = 0
-        self._unfinished = b""  # the beginning of a line
+        self._unfinished = b""  # the last line, as far as it has arrived
 
     def take(self, chunk: bytes) -> None:
         self.write(chunk)
@@ -34,7 +34,7 @@ class Output:
             self._unfinished = self._look(self._unfinished + chunk)
 
     def begin_life(self) -> None:
-        """The same log goes on, for the next process of this name."""
+        """Reset the state for the next process of this name; its output goes to the same log."""
         self.ready_line, self.percent, self.progress_lines, self._unfinished = None, "", 0, b""
 
     def close(self) -> None:
@@ -44,7 +44,7 @@ class Output:
             self._log = None
 
     def write(self, chunk: bytes) -> None:
-        """To the log only."""
+        """Write to the log, without looking for READY."""
         try:
             if self._log is None:
                 self._log = LogFile(self._log_path)
@@ -52,12 +52,12 @@ class Output:
                 self._log.write(b"(%d bytes of the log could not be written here)\n" % self._lost_bytes)
                 self._lost_bytes = 0
             self._log.write(chunk)
-        except OSError:  # told by the line above
+        except OSError:  # the next successful write reports it
             self._lost_bytes += len(chunk)
-            self.close()  # it is opened anew: a rotation may have got half-way
+            self.close()  # and open again: a rotation may have failed half-way
 
     def _look(self, output: bytes) -> bytes:
-        """Look through whole lines; return what still has to be looked at."""
+        """Examine the complete lines; return the incomplete rest."""
         *lines, rest = output.split(b"\n")
         for line in lines:
             if PROGRESS_MARK in line:

@@ -1,10 +1,10 @@
-"""The process behind `gantry up`: parent of all others, so small that nothing in it should ever fail.
+"""The process behind `gantry up`: the parent of all others, small so that it has little that can fail.
 
-It starts the web process (Django, Daphne, and the supervisor that decides what runs) and, when that asks for them, the
-name server, the brokers and jobs. When the web process dies or hangs, the others serve on; the next web process is told
-what runs and takes it over. When the guardian ends, all end: in order when it is asked to, and by the kernel's signal
-to orphans when it is killed. It takes no connections, loads no Django, and reaps what others leave behind, as the first
-process of a container must.
+It starts the web process (Django, Daphne, and the supervisor that decides what runs) and, at that one's request, the
+name server, the brokers and jobs. When the web process dies or hangs, the others go on serving; the next web process
+gets the list of running processes and adopts them. When the guardian ends, all processes end: in order after a signal,
+and by the kernel's parent-death signal when the guardian is killed. It takes no connections, does not load Django, and
+reaps orphans, as the first process of a container must.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ logger = logging.getLogger("appliance.supervisor.guardian")  # it runs as __main
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 START_ATTEMPTS = 3
 ENDINGS_KEPT = 20
-DELAY_AFTER_SERVING_MAX_S = 1.0  # one that came up will come up again; only one that does not is left alone for longer
-ORPHAN_LOOK_S, ORPHAN_LOOKS = 0.05, 100  # so many times, until they have ended
-ORPHAN_ROUNDS = 3  # who is killed may leave orphans in turn
+DELAY_AFTER_SERVING_MAX_S = 1.0  # a web process that has served probably will again; longer delays are for the others
+ORPHAN_LOOK_S, ORPHAN_LOOKS = 0.05, 100  # how long a round waits for orphans to end
+ORPHAN_ROUNDS = 3  # a killed orphan may leave orphans in turn
 LOG_BYTES_MAX = 1 << 20
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Guardian:
-    """One start of the appliance. `command` starts the web process."""
+    """One run of the appliance. `command` starts the web process."""
 
     def __init__(self, *, stop_grace_s: float, web_hang_s: float, command: tuple[str, ...] = COMMAND) -> None:
         self._stop_grace_s = stop_grace_s
@@ -55,14 +55,14 @@ class Guardian:
         self._has_served = False
         self._web_starts = 0
         self._endings: deque[dict[str, Any]] = deque(maxlen=ENDINGS_KEPT)
-        self._found_here = children_of(os.getpid())  # whoever started us may have left children to this process
+        self._found_here = children_of(os.getpid())  # exec keeps children: these belong to the shell or script before
 
     async def run(self) -> int:
-        """Until everything has ended. Returns the exit code."""
+        """Run until everything has ended. Returns the exit code."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         for number in STOP_SIGNALS:
-            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup's wish
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup
                 loop.add_signal_handler(number, self._ask_to_stop, number)
         try:
             return await self._keep_web_running()
@@ -71,17 +71,18 @@ class Guardian:
             await self._end_orphans()
 
     async def _keep_web_running(self) -> int:
-        """Life after life of the web process, until one says that all is stopped, or none comes up at the start."""
+        """Run web processes one after the other, until one reports that everything is stopped, or none comes up."""
         while True:
             ending = await self._web_life()
             if ending.finish_code is not None:
                 return ending.finish_code
             if self._stopping.is_set():
+                # run() stops the rest in order; a new web process would only start everything again
                 logger.warning("web process ended while it stopped the others", extra={"reason": ending.reason})
                 return 0
             self._note(ending)
             if not self._has_served and self._web_starts >= START_ATTEMPTS:
-                print("gantry up: the web process does not come up; logs/gantry.log may say why", file=sys.stderr)
+                print("gantry up: the web process does not start; logs/gantry.log may say why", file=sys.stderr)
                 return 1
             delay_s = self._backoff.next_delay_s(ending.lived_s)
             if not await self._pause(min(delay_s, DELAY_AFTER_SERVING_MAX_S) if ending.has_served else delay_s):
@@ -114,21 +115,21 @@ class Guardian:
             _say(f"gantry up: the dashboard serves again, {after_s:.1f} s later.")
 
     def _note(self, ending: Ending) -> None:
-        """Why it has to be started again: in our log, on the terminal, and for the next one, which logs it too."""
+        """Report why the web process ended: in the log, on the terminal, and to the next one, which logs it too."""
         self._endings.append({"at": time.time(), "reason": ending.reason, "lived_s": round(ending.lived_s, 1)})
         facts = {"event": "web_process_ended", "reason": ending.reason, "lived_s": round(ending.lived_s, 1)}
-        logger.error("web process ended: it is started again, the others serve on", extra=facts)
-        _say(f"gantry up: the web process {ending.reason}; brokers serve on, and it is started again.")
+        logger.error("web process ended: it is started again, the others go on serving", extra=facts)
+        _say(f"gantry up: the web process {ending.reason}; brokers go on serving, and it is started again.")
 
     async def _pause(self, delay_s: float) -> bool:
-        """Wait before the next start. False: we are asked to stop meanwhile."""
+        """Wait before the next start. False: a stop signal came meanwhile."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay_s):
                 await self._stopping.wait()
         return not self._stopping.is_set()
 
     def _ask_to_stop(self, number: signal.Signals) -> None:
-        """The web process stops the others in order and says when it is done; without one we do it ourselves."""
+        """Pass the signal to the web process, which stops the others in order; without one run() stops them."""
         self._stopping.set()
         if self._web is not None:
             self._web.ask_to_stop(signal.SIGTERM if number == signal.SIGHUP else number)
@@ -138,7 +139,7 @@ class Guardian:
             self._web.tell(event)
 
     def _reap(self) -> None:
-        """Every child that has ended: the web process, workers, and whatever was left to us."""
+        """Reap every child that has ended: the web process, workers, and orphans."""
         with contextlib.suppress(ChildProcessError):  # there are no more children
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -149,7 +150,7 @@ class Guardian:
                     logger.debug("orphan reaped", extra={"event": "orphan_reaped", "pid": pid})
 
     async def _end_orphans(self) -> None:
-        """Processes that a killed one left behind must not outlive the appliance."""
+        """End the processes that a killed one left behind: they must not outlive the appliance."""
         for number in (signal.SIGTERM, *[signal.SIGKILL] * ORPHAN_ROUNDS):
             orphans = children_of(os.getpid()) - self._found_here
             for pid in orphans:
@@ -163,7 +164,7 @@ class Guardian:
 
 
 def become_subreaper() -> None:
-    """Orphans below us are ours to reap, whatever their parents were (Linux; elsewhere it does nothing)."""
+    """Make this process the parent of all orphans below it (Linux; elsewhere it does nothing)."""
     if sys.platform.startswith("linux"):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
@@ -188,16 +189,16 @@ async def _guard(config: ApplianceConfig) -> int:
 
 
 def _open_log(config: ApplianceConfig) -> None:
-    """A log of its own: gantry.log belongs to the web process, and two writers can't rotate one file."""
+    """Log to guardian.log: gantry.log is the web process's, and two writers can't rotate one file."""
     path = config.logs_folder / "guardian.log"
     file = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES_MAX, backupCount=1, encoding="utf-8")
     file.setFormatter(logs.FactsFormatter(logs.FORMAT, logs.TIME_FORMAT))
     logging.basicConfig(level=config.log_level, handlers=[file], force=True)
-    logging.raiseExceptions = False  # a full disk, or a terminal that is gone, is no reason to write more about it
+    logging.raiseExceptions = False  # on a full disk each failed line would print a traceback to the terminal
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # whoever read our words is gone
+    with contextlib.suppress(OSError):  # the terminal is gone
         print(text, file=sys.stderr, flush=True)
 
 

@@ -1,8 +1,8 @@
-"""The web process's end of the line to the guardian: ask for processes, hear what becomes of them.
+"""The web process's end of the connection to the guardian: it requests processes and gets their events.
 
-The guardian is the parent, so a process that it has not reported as ended can't have been replaced by another one with
-the same number. When the guardian is killed, nobody reports any more: then the processes are looked at themselves, by
-number and start time, until they are gone.
+The guardian is the parent and reaps its children, so the pid of a process that it has not reported as ended can't have
+been reused. When the guardian is killed, there are no more reports: then the processes are checked by pid and start
+time until they are gone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gantrymq.errors import GantryError
 logger = logging.getLogger(__name__)
 
 BEAT_S = 0.5
-UNREAD_BYTES_MAX = 65_536  # a guardian that stands still is not sent beats without end
+UNREAD_BYTES_MAX = 65_536  # above it no beats are sent: the guardian does not read
 LOOK_S = 0.05
 
 
@@ -33,20 +33,20 @@ class NotSpawned(GantryError):
 
 
 class WorkerHandle:
-    """One life of one process that the guardian started."""
+    """One run of one process that the guardian started."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.name = str(facts["name"])
         self.pid = int(facts["pid"])
         self.started_at = float(facts["started_at"])
         self.started_ticks: int | None = facts["started_ticks"]
-        self.starts = int(facts["starts"])  # under this name, this one included
-        self.last_exit_code: int | None = facts["exit_code"]  # of the life before
+        self.starts = int(facts["starts"])  # under this name, including this one
+        self.last_exit_code: int | None = facts["exit_code"]  # of the run before
         self.percent = str(facts["percent"])
         self.on_progress: Callable[[str], None] | None = None
         loop = asyncio.get_running_loop()
-        self.ready: asyncio.Future[str] = loop.create_future()  # what stood behind READY
-        self.exited: asyncio.Future[int | None] = loop.create_future()  # None: nobody is there to know the code
+        self.ready: asyncio.Future[str] = loop.create_future()  # the text after READY
+        self.exited: asyncio.Future[int | None] = loop.create_future()  # None: unknown, since the guardian is gone
         if facts["ready"] is not None:
             self.ready.set_result(facts["ready"])
 
@@ -58,24 +58,24 @@ class GuardianLink:
         self.gone = asyncio.Event()  # the guardian has ended
         self.guardian_pid = 0
         self.web_starts = 1
-        self.is_resumed = False  # an earlier web process has served: brokers are where it left them
+        self.is_resumed = False  # an earlier web process has served, so workers may run already
         self.endings: list[dict[str, Any]] = []  # of earlier web processes: at, reason, lived_s
         self._connection = connection
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._handles: dict[str, WorkerHandle] = {}
-        self._ended: dict[str, Mapping[str, Any]] = {}  # by name: what ended before this process was there
+        self._ended: dict[str, Mapping[str, Any]] = {}  # by name: processes that ended before this one started
         self._asked: dict[str, asyncio.Future[WorkerHandle]] = {}
 
     @classmethod
     def from_environment(cls) -> GuardianLink:
-        """From what the guardian gave us; processes that we start ourselves don't get it."""
+        """Use the inherited socket of the guardian, and keep it from processes that this one starts."""
         descriptor = int(os.environ.pop(GUARDIAN_VARIABLE))
         os.set_inheritable(descriptor, False)
         return cls(socket.socket(fileno=descriptor))
 
     async def open(self) -> None:
-        """Connect, and hear what runs already."""
+        """Connect, and read the list of processes that run already."""
         self._reader, self._writer = await asyncio.open_connection(sock=self._connection, limit=MESSAGE_BYTES_MAX)
         hello = decode(await self._reader.readline())
         self.guardian_pid, self.web_starts = hello["guardian"], hello["web_starts"]
@@ -87,14 +87,14 @@ class GuardianLink:
                 self._handles[facts["name"]] = WorkerHandle(facts)
 
     async def run(self) -> None:
-        """Send beats and take events until the guardian is gone; then watch what it left."""
+        """Send beats and handle events until the guardian is gone; then watch the remaining processes."""
         assert self._reader is not None
         beating = asyncio.create_task(self._beat(), name="heartbeat")
         try:
             while line := await self._reader.readline():
                 self._take(decode(line))
         except OSError as exc:
-            logger.warning("guardian can't be heard", extra={"event": "guardian_lost", "reason": str(exc)})
+            logger.warning("connection to the guardian lost", extra={"event": "guardian_lost", "reason": str(exc)})
         finally:
             beating.cancel()
         await self._outlive_guardian()
@@ -105,7 +105,7 @@ class GuardianLink:
         return handle if handle is not None and not handle.exited.done() else None
 
     def ended_unseen(self, name: str) -> Mapping[str, Any] | None:
-        """What is known of a process that ended while no web process was there. Told once."""
+        """What is known of a process that ended while no web process ran. Returned once."""
         return self._ended.pop(name, None)
 
     async def spawn(
@@ -121,7 +121,7 @@ class GuardianLink:
         return await answer
 
     def signal(self, handle: WorkerHandle, number: signal.Signals, *, is_for_session: bool = False) -> None:
-        """Send it to the process, or to whatever it started too."""
+        """Send a signal to the process, or to its whole session."""
         if handle.exited.done():
             return
         if self.gone.is_set():
@@ -135,7 +135,7 @@ class GuardianLink:
         self._say({"do": "serving"})
 
     async def finish(self, code: int) -> None:
-        """All is stopped: the guardian may end with this exit code."""
+        """Tell the guardian that everything is stopped and that it may end with this exit code."""
         self._say({"do": "finish", "code": code})
         if self._writer is not None:
             with contextlib.suppress(OSError):
@@ -172,7 +172,7 @@ class GuardianLink:
 
     def _answer(self, name: str, outcome: WorkerHandle | NotSpawned) -> None:
         answer = self._asked.pop(name, None)
-        if answer is None or answer.done():  # who asked has been cancelled meanwhile
+        if answer is None or answer.done():  # the caller was cancelled meanwhile
             return
         if isinstance(outcome, NotSpawned):
             answer.set_exception(outcome)

@@ -1,20 +1,20 @@
-"""What guardian and web process say to each other: one JSON object a line, over a socket pair that the web inherits.
+"""The protocol of guardian and web process: one JSON object a line, over a socket pair that the web process inherits.
 
 From the web process (`do`):
 
-    beat                                                        it lives; twice a second
+    beat                                                        heartbeat, twice a second
     serving                                                     its port is open
     spawn    name stage command environment log_path           start this, unless it runs already
-    signal   name pid number is_for_session                     a signal for that process, or for all it started
+    signal   name pid number is_for_session                     send that process a signal, or its whole session
     finish   code                                               everything is stopped: end with this exit code
 
 From the guardian (`event`):
 
-    hello     guardian web_starts has_served endings children  first of all; children: as in `spawned`
-    spawned   name pid …                                        the process as the guardian knows it, see Spawned.facts
+    hello     guardian web_starts has_served endings children  the first message; children: as in `spawned`
+    spawned   name pid …                                        the process, see Spawned.facts
     not_spawned name reason
-    progress  name pid percent                                  how far the recovery of its store is
-    ready     name pid line                                     what stood behind READY
+    progress  name pid percent                                  progress of its store's recovery
+    ready     name pid line                                     the text after READY
     ended     name pid exit_code
 """
 
@@ -33,7 +33,7 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """Raises ValueError for what is no message."""
+    """Decode one line. Raises ValueError for anything but a JSON object."""
     message = json.loads(line)
     if not isinstance(message, dict):
         raise ValueError(f"a message is an object, not {type(message).__name__}")

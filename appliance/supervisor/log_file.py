@@ -1,4 +1,4 @@
-"""A log file that is rotated by size: what a child process prints ends up here, byte for byte."""
+"""A log file rotated by size, for the output of a child process, byte for byte."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FILES_KEPT = 5
 
 
 class LogFile:
-    """Appends to `path`; when it is full, path becomes path.1, path.1 becomes path.2, and the oldest goes."""
+    """Appends to `path`; a full file becomes path.1, path.1 becomes path.2, and the oldest is deleted."""
 
     def __init__(self, path: Path, *, bytes_max: int = FILE_BYTES_MAX, kept: int = FILES_KEPT) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class LogFile:
 
 
 def tail(path: Path, *, lines: int = 12, bytes_max: int = 16_384) -> str:
-    """The last lines of a log, for telling a person why a process ended."""
+    """The last lines of a log, shown when a process does not start."""
     try:
         with path.open("rb") as file:
             size_bytes = file.seek(0, 2)

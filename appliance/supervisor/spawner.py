@@ -1,7 +1,7 @@
-"""The guardian's processes: it starts what it is asked for, copies what they print to their logs, reaps them.
+"""The guardian's child processes: it starts them on request, copies their output to their logs, and reaps them.
 
-Which process is wanted, and when one is started again, is decided in the web process (`supervisor.py`). Here is only
-what must outlast it: being their parent, reading their pipes, and knowing which of them run.
+The web process decides which processes run and when one is started again (`supervisor.py`). This module holds what must
+outlive the web process: being their parent, reading their pipes, and knowing which of them run.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from pathlib import Path
 from typing import Any
 
 from appliance.process.parent_death import PARENT_VARIABLE
-from appliance.supervisor.child_output import Output
+from appliance.supervisor.child_output import ChildOutput
 from appliance.supervisor.process_identity import start_ticks
 
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 65_536
-PIPE_BYTES = 1 << 20  # what a process may print while nobody reads: a guardian that is stopped for a while
+PIPE_BYTES = 1 << 20  # output that fits into the pipe while the guardian is stopped for a moment
 DRAINED_BYTES_MAX = 4 << 20  # of a process that ended; a grandchild may hold the pipe and go on
 
 
 class Spawned:
-    """One name: the process that runs under it, or the last one that did."""
+    """One process name: the process that runs under it, or the last one."""
 
     def __init__(self, name: str, stage: int, log_path: Path) -> None:
         self.name = name
         self.stage = stage
-        self.output = Output(log_path)
+        self.output = ChildOutput(log_path)
         self.process: subprocess.Popen[bytes] | None = None  # None: none runs
         self.pid = 0
         self.started_at = 0.0  # seconds since the epoch
         self.started_ticks: int | None = None
         self.starts = 0
-        self.exit_code: int | None = None  # of the last life that ended
+        self.exit_code: int | None = None  # of the last run that ended
         self.ended = asyncio.Event()
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the web process is told of it."""
+        """The content of the event `spawned`."""
         return {
             "name": self.name,
             "pid": self.pid if self.process is not None else None,
@@ -60,7 +60,7 @@ class Spawned:
 
 
 class Spawner:
-    """`tell` takes events for the web process; with none running they are lost, and the next one's hello has all."""
+    """`tell` sends events to the web process. Without one they are dropped: the next one's `hello` has everything."""
 
     def __init__(self, tell: Callable[[Mapping[str, Any]], None]) -> None:
         self._tell = tell
@@ -70,7 +70,7 @@ class Spawner:
         return [spawned.facts for spawned in self._spawned.values()]
 
     def spawn(self, request: Mapping[str, Any]) -> None:
-        """Start what is asked for; a name that runs already is not started twice."""
+        """Start the requested process, unless one of this name runs already."""
         name = str(request["name"])
         spawned = self._spawned.get(name)
         if spawned is None:
@@ -84,13 +84,13 @@ class Spawner:
         self._tell({"event": "spawned", **spawned.facts})
 
     def signal(self, request: Mapping[str, Any]) -> None:
-        """Pass a signal on. A process that has ended is not meant: its number may be somebody else's by now."""
+        """Send the requested signal, unless the process has ended: another process may have its pid by now."""
         spawned = self._spawned.get(str(request["name"]))
         if spawned is not None and spawned.process is not None and spawned.pid == request["pid"]:
             self._send(spawned, int(request["number"]), is_for_session=bool(request["is_for_session"]))
 
     def reaped(self, pid: int, exit_code: int) -> bool:
-        """A child has ended. False: it is none of ours."""
+        """Handle the end of a child. Returns False when the spawner did not start it."""
         spawned = next((item for item in self._spawned.values() if item.process is not None and item.pid == pid), None)
         if spawned is None or spawned.process is None:
             return False
@@ -105,7 +105,7 @@ class Spawner:
         return True
 
     async def stop_all(self, grace_s: float) -> None:
-        """Stop what still runs, the last stage first: only where the web process could not do it."""
+        """Stop the processes that still run, the last stage first; for when the web process could not do it."""
         running = [spawned for spawned in self._spawned.values() if spawned.process is not None]
         for stage in sorted({spawned.stage for spawned in running}, reverse=True):
             await asyncio.gather(*(self._stop(spawned, grace_s) for spawned in running if spawned.stage == stage))
@@ -121,7 +121,7 @@ class Spawner:
             await spawned.ended.wait()
 
     def _start(self, spawned: Spawned, request: Mapping[str, Any]) -> None:
-        """A session of its own, so that a terminal's Ctrl-C reaches only the guardian."""
+        """Start the process in a session of its own, so that a terminal's Ctrl-C reaches only the guardian."""
         environment = {**os.environ, **request["environment"], PARENT_VARIABLE: str(os.getpid())}
         process = subprocess.Popen(
             request["command"],
@@ -142,9 +142,9 @@ class Spawner:
 
     def _read_from(self, spawned: Spawned, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
-        pipe = process.stdout  # the reader owns it: it outlasts the process when a grandchild has it too
+        pipe = process.stdout  # owned by the reader: a grandchild may hold the pipe longer than the process lives
         os.set_blocking(pipe.fileno(), False)
-        with contextlib.suppress(OSError):  # the kernel may allow less: then it is the usual size
+        with contextlib.suppress(OSError):  # the kernel may allow less: then the pipe keeps the default size
             fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         loop = asyncio.get_running_loop()
 
@@ -153,7 +153,7 @@ class Spawner:
             if chunk and spawned.process is process:
                 self._take(spawned, chunk)
             elif chunk:
-                spawned.output.write(chunk)  # of a grandchild, after the process has ended
+                spawned.output.write(chunk)  # a grandchild's, after the process has ended: not to be taken for READY
             elif chunk is not None:
                 loop.remove_reader(pipe.fileno())
                 pipe.close()
@@ -161,7 +161,7 @@ class Spawner:
         loop.add_reader(pipe.fileno(), readable)
 
     def _drain(self, spawned: Spawned, descriptor: int) -> None:
-        """What an ended process has printed is in its log before anybody hears of the end."""
+        """Copy the rest of an ended process's output to its log, before its end is reported."""
         drained_bytes = 0
         while drained_bytes < DRAINED_BYTES_MAX and (chunk := _read(descriptor)):
             self._take(spawned, chunk)
@@ -182,7 +182,7 @@ class Spawner:
 
 
 def _read(descriptor: int) -> bytes | None:
-    """A chunk; b"" at the end; None when there is nothing at the moment."""
+    """A chunk; b"" at the end of the pipe; None when there is no data now."""
     try:
         return os.read(descriptor, CHUNK_BYTES)
     except BlockingIOError:

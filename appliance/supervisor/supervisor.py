@@ -1,12 +1,12 @@
 """Start order, restart with back-off, stop in reverse.
 
-Processes come in stages: every process of a stage serves before the next stage starts, and the last stage is stopped
-first. One `Keeper` looks after one process for as long as the supervisor runs: it starts it, waits until it serves,
-and starts it again when it ends, after 0.2 s first and up to 30 s in the end. A process that does not even come up
-when the appliance starts is a mistake of set-up, so there `StartFailed` is raised instead of trying for ever.
+Processes belong to stages: every process of a stage must serve before the next stage starts, and the last stage is
+stopped first. One `Keeper` manages one process for as long as the supervisor runs: it starts the process, waits until
+it serves, and starts it again when it ends, after 0.2 s at first and up to 30 s later. A process that does not serve
+when the appliance starts points to an error in the set-up: then `StartFailed` is raised instead of endless restarts.
 
-The processes are the guardian's children (`guardian.py`), so they outlive this one. A supervisor that follows another
-one adopts what runs, starts at once what does not, and waits for no stage.
+The processes are the guardian's children (`guardian.py`), so they outlive the supervisor. A supervisor that replaces an
+earlier one adopts the running processes, starts the missing ones at once, and does not wait for stages.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ START_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """What the dashboard may know of one process."""
+    """The state of one process, for the dashboard."""
 
     name: str
     role: str
@@ -41,13 +41,13 @@ class ProcessStatus:
     state: str  # waiting, starting, running, restarting, crash loop, stopping, stopped; jobs: running, done, failed
     restarts: int
     started_at: float | None  # seconds since the epoch
-    exit_code: int | None  # of the last life that ended
+    exit_code: int | None  # of the last run that ended
     address: str
-    adopted_at: float | None = None  # since when this supervisor looks after a process that it did not start
+    adopted_at: float | None = None  # when this supervisor adopted a process that it did not start
 
 
 class StartFailed(GantryError):
-    """A process did not come up when the appliance started; `log_tail` is the end of what it printed."""
+    """A process did not serve when the appliance started; `log_tail` is the end of its log."""
 
     def __init__(self, name: str, reason: str, log_path: Path) -> None:
         super().__init__(f"{reason}; its log is {log_path}")
@@ -101,7 +101,7 @@ class Keeper:
         )
 
     async def run(self) -> None:
-        """Live after life until cancelled; a job has one life only."""
+        """Run the process again and again until cancelled; a job runs once."""
         self._learn_of_earlier_lives()
         try:
             while True:
@@ -114,7 +114,7 @@ class Keeper:
             await self._stop()
 
     def _learn_of_earlier_lives(self) -> None:
-        """What an earlier supervisor's process did and does: dashboards shall not count from nothing."""
+        """Take over restarts and exit code from an earlier supervisor, so that the dashboard's counts go on."""
         running, ended = self._link.running(self.spec.name), self._link.ended_unseen(self.spec.name)
         self._has_served = self._link.is_resumed
         if running is not None:
@@ -124,7 +124,7 @@ class Keeper:
             self._log_end()
 
     async def _live(self) -> float:
-        """Start the process, or adopt it, and see it end. Returns how many seconds it served."""
+        """Start or adopt the process, and wait for its end. Returns how many seconds it served."""
         self._child = child = Child(self.spec, self._link, stage=self._stage, log_path=self._log_path)
         self._attempts += 1
         self._started_at, self._adopted_at = time.time(), None
@@ -141,6 +141,7 @@ class Keeper:
                 await child.wait_ready()
                 served_from = time.monotonic()
                 if child.is_adopted and child.started_at is not None:
+                    # It has served before it was adopted; otherwise the back-off would take it for a failed start.
                     served_from -= max(0.0, time.time() - child.started_at)
                 self._has_served = True
                 self._become("running")
@@ -149,7 +150,7 @@ class Keeper:
             self._exit_code = await child.wait()
         except (ChildNotReady, OSError) as exc:
             facts = {"event": "process_not_ready", "child": self.spec.name, "reason": str(exc)}
-            logger.warning("process does not come up", extra=facts)
+            logger.warning("process does not start", extra=facts)
             self._exit_code = await child.stop(self._stop_grace_s)
             self._give_up_at_start(str(exc))
         self.serving.clear()
@@ -173,7 +174,7 @@ class Keeper:
         if self._backoff.is_crash_loop:
             facts = {"event": "crash_loop", "child": self.spec.name, "in_a_row": self._backoff.failures}
             logger.error(
-                "process keeps ending: a person has to look at its log",
+                "process keeps ending: look at its log for the reason",
                 extra=facts | {"next_try_s": delay_s, "log": str(self._log_path)},
             )
         await asyncio.sleep(delay_s)
@@ -205,7 +206,7 @@ class Supervisor:
         logs_folder: Path,
         stop_grace_s: float = 20.0,
     ) -> None:
-        self.changed = asyncio.Event()  # set at every change of a state; whoever waits clears it
+        self.changed = asyncio.Event()  # set at every change of a state; the waiting task clears it
         self._link = link
         self._logs_folder = logs_folder
         self._stop_grace_s = stop_grace_s
@@ -219,9 +220,9 @@ class Supervisor:
         return [keeper.status() for stage in self._stages for keeper in stage]
 
     async def wait_serving(self) -> None:
-        """Return once every service of every stage has served, at once where an earlier supervisor saw that.
+        """Return when every service of every stage has served; at once if that was so under an earlier supervisor.
 
-        Wait for `run` beside it: it may fail.
+        Wait for `run` at the same time: it may fail.
         """
         await self._all_serve.wait()
 
@@ -257,7 +258,7 @@ class Supervisor:
         self._tasks[keeper] = asyncio.create_task(keeper.run(), name=f"keeper of {keeper.spec.name}")
 
     async def _until_stage_serves(self, stage: Sequence[Keeper]) -> None:
-        """Wait for all services of the stage; raise what a keeper raises meanwhile."""
+        """Wait for all services of the stage. Raises the error of a keeper that fails meanwhile."""
         serving: asyncio.Future[Any] = asyncio.ensure_future(
             asyncio.gather(*(keeper.serving.wait() for keeper in stage if keeper.spec.is_service))
         )
@@ -272,7 +273,7 @@ class Supervisor:
                 await serving
 
     async def _watch(self) -> None:
-        """Start jobs as they are asked for, and raise what a keeper raises."""
+        """Start requested jobs. Raises the error of a keeper that fails."""
         while True:
             asked: asyncio.Future[Keeper] = asyncio.ensure_future(self._wanted.get())
             try:

@@ -1,4 +1,4 @@
-"""One life of the web process, as the guardian sees it: its start, its requests, its silence, its end."""
+"""One run of the web process, as the guardian sees it: start, requests, hang, end."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from typing import Any
 
 from appliance.process.parent_death import PARENT_VARIABLE
 from appliance.settings.appliance_config import ROOT
-from appliance.supervisor.hang_timer import TICK_S, CoreWait, Silence
+from appliance.supervisor.hang_timer import TICK_S, CpuWait, HangTimer
 from appliance.supervisor.link_messages import GUARDIAN_VARIABLE, MESSAGE_BYTES_MAX, decode, encode
 from appliance.supervisor.spawner import Spawner
 
 logger = logging.getLogger(__name__)
 
-FIRST_BEAT_FACTOR = 12  # loading everything takes longer than a beat
+FIRST_BEAT_FACTOR = 12  # loading Django takes longer than the limit between two beats
 UNREAD_BYTES_MAX = 1 << 20
-FAREWELL_S = 1.0  # for what it said before it ended
+FAREWELL_S = 1.0  # for reading the messages that it sent before it ended
 COMMAND = (sys.executable, "-P", str(ROOT / "manage.py"), "up")
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the web process ended. `finish_code`: it had stopped everything, and this is the appliance's exit code."""
+    """How the web process ended. `finish_code`: the appliance's exit code, when it had stopped everything."""
 
     reason: str
     finish_code: int | None
@@ -40,7 +40,7 @@ class Ending:
 
 
 class WebProcess:
-    """`run` is its life. It may be told events, and be asked to stop."""
+    """`run` starts the process and returns at its end; `tell` sends it events."""
 
     def __init__(self, spawner: Spawner, *, hang_s: float, command: tuple[str, ...] = COMMAND) -> None:
         self.pid = 0
@@ -49,7 +49,7 @@ class WebProcess:
         self._command = command
         self._hang_s = hang_s
         self._first_beat_s = hang_s * FIRST_BEAT_FACTOR
-        self._silence = Silence()
+        self._hang_timer = HangTimer()
         self._has_beaten = False
         self._finish_code: int | None = None
         self._killed_for = ""
@@ -58,7 +58,7 @@ class WebProcess:
         self._writer: asyncio.StreamWriter | None = None
 
     async def run(self, hello: Mapping[str, Any]) -> Ending:
-        """Returns when it has ended."""
+        """Start the process; return when it has ended."""
         started = time.monotonic()
         ours, theirs = socket.socketpair()
         with theirs:
@@ -83,15 +83,15 @@ class WebProcess:
         return Ending(reason, self._finish_code, lived_s, self.serves.is_set())
 
     def tell(self, event: Mapping[str, Any]) -> None:
-        """Send an event; one that does not read is not waited for."""
+        """Send an event. A process that does not read its events is killed."""
         if self._writer is None:
             return
         self._writer.write(encode(event))
         if self._writer.transport.get_write_buffer_size() > UNREAD_BYTES_MAX:
-            self._kill("does not read what it is told")
+            self._kill("does not read its messages")
 
     def reaped(self, pid: int, exit_code: int) -> bool:
-        """A child has ended. False: it was not this one."""
+        """Handle the end of a child. Returns False when it was another one."""
         if self._process is None or pid != self.pid or self._exit_code.done():
             return False
         self._process.returncode = exit_code  # Popen must not wait for it again
@@ -117,13 +117,13 @@ class WebProcess:
             while line := await reader.readline():
                 self._obey(decode(line))
         except OSError:
-            return  # it ended with words of ours unread; how, its exit code says
+            return  # it ended with unread messages; its exit code tells more
         except (ValueError, KeyError) as exc:
-            logger.exception("web process says what nobody understands", extra={"event": "web_message_bad"})
-            self._kill(f"said what nobody understands ({exc})")
+            logger.exception("malformed message from the web process", extra={"event": "web_message_bad"})
+            self._kill(f"sent a malformed message ({exc})")
 
     def _obey(self, request: Mapping[str, Any]) -> None:
-        self._silence.heard()
+        self._hang_timer.reset()
         match request["do"]:
             case "beat":
                 self._has_beaten = True
@@ -137,15 +137,15 @@ class WebProcess:
                 self._finish_code = int(request["code"])
 
     async def _watch(self) -> None:
-        """Kill it when it has been silent for too long; ticks, not the clock, say how long that is."""
-        waits, last = CoreWait(self.pid), time.monotonic()
+        """Kill the process when it has sent no heartbeat for too long (see HangTimer)."""
+        waits, last = CpuWait(self.pid), time.monotonic()
         while True:
             await asyncio.sleep(TICK_S)
             now = time.monotonic()
             elapsed_s, last = now - last, now
-            self._silence.tick(elapsed_s, waits.since_last_s(elapsed_s))
+            self._hang_timer.tick(elapsed_s, waits.since_last_s(elapsed_s))
             limit_s = self._hang_s if self._has_beaten else self._first_beat_s
-            if self._silence.counted_s > limit_s:
+            if self._hang_timer.silent_s > limit_s:
                 self._kill(f"did not answer for {limit_s:g} s")
                 return
 
@@ -153,7 +153,7 @@ class WebProcess:
         self._killed_for = self._killed_for or reason
         with contextlib.suppress(ProcessLookupError):
             if not self._exit_code.done():
-                os.killpg(self.pid, signal.SIGKILL)  # it leads a session: whatever it started goes with it
+                os.killpg(self.pid, signal.SIGKILL)  # with all processes that it started in its session
 
     def _send(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -162,7 +162,7 @@ class WebProcess:
 
 
 def _ending(code: int) -> str:
-    """An exit code in words."""
+    """Describe an exit code."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:

@@ -1,7 +1,7 @@
 """The worker processes of one appliance: their properties files and the commands that start them.
 
-`gantry up` writes the lines it is responsible for (ports, addresses, folders, names) at every start and leaves all
-other lines of a properties file alone, so any setting of RocketMQ's broker.conf can be added there and stays.
+`gantry up` writes the lines that it manages (ports, addresses, folders, names) at every start and keeps all other lines
+of a properties file, so any setting of RocketMQ's broker.conf can be added there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def worker_stages(config: ApplianceConfig) -> list[list[ChildSpec]]:
-    """What to start, in order: the name server first, then all brokers at once. Writes their properties files."""
+    """The processes to start, in order: the name server, then all brokers at once. Writes their properties files."""
     return [[_namesrv(config)], [_broker(config, index) for index in range(config.brokers)]]
 
 
@@ -31,7 +31,7 @@ def gantry_command(*arguments: str) -> tuple[str, ...]:
 
 
 def gantry_environment() -> dict[str, str]:
-    """With these variables the checkout's packages are found wherever the command is started."""
+    """Variables with which the checkout's packages are found from any working folder."""
     others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))]
     return {"PYTHONPATH": os.pathsep.join([str(ROOT), *others]), "PYTHONUNBUFFERED": "1"}
 
@@ -70,13 +70,13 @@ def _broker(config: ApplianceConfig, index: int) -> ChildSpec:
 
 
 def _stores_beside(config: ApplianceConfig, name: str) -> dict[str, str]:
-    """The other brokers' stores: one disk holds all of them, and what fills it are messages all the same."""
+    """The other brokers' stores: they share a disk, so a broker that frees space has to know of their messages."""
     beside = [str(config.brokers_folder / other / "store") for other in config.broker_names if other != name]
     return {"storePathsBeside": ",".join(beside)} if beside else {}
 
 
 def _accounts(config: ApplianceConfig) -> dict[str, str]:
-    """The lines about accounts: all brokers and the name server share one folder of them."""
+    """The lines about accounts, whose folder all brokers and the name server share."""
     if not config.accounts:
         return {}
     return {
@@ -87,14 +87,14 @@ def _accounts(config: ApplianceConfig) -> dict[str, str]:
 
 
 def _namesrv_accounts(config: ApplianceConfig) -> dict[str, str]:
-    """The same for the name server: where there are accounts, programs on this machine sign like everybody else."""
+    """The same for the name server: with accounts, programs on this machine must sign like all others."""
     if not config.accounts:
         return {}
     return {"rocketmqHome": str(config.accounts_folder), "writeAccess": "signed"}
 
 
 def _tls(config: ApplianceConfig) -> dict[str, str]:
-    """The lines about TLS; none without a certificate, so that one may stand in a file by hand."""
+    """The lines about TLS; none without a certificate, so that a person may configure TLS in the file."""
     if not config.tls_cert:
         return {}
     trust = config.tls_trust or config.tls_cert
@@ -118,17 +118,17 @@ def _worker(config: ApplianceConfig, name: str, role: str, properties: Path, add
 
 
 def write_managed_properties(path: Path, managed: Mapping[str, str]) -> None:
-    """Put the managed lines first and keep what else the file says; lines managed last time go."""
+    """Write the managed lines first and keep the others; lines that were managed last time are removed."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = _lines(path)
     kept = [line for line in _without_managed(found) if line != HEADER and key_of(line) not in managed]
     lines = [HEADER, *(f"{key}={value}" for key, value in managed.items()), FOOTER, *kept]
-    if lines != found:  # the broker may be running and writing it: a supervisor that follows another changes nothing
+    if lines != found:  # an adopted broker may be writing this file now, so an unchanged one is left alone
         replace_file(path, "\n".join(lines) + "\n")
 
 
 def _without_managed(lines: list[str]) -> list[str]:
-    """The lines that people wrote, or requests that changed a setting."""
+    """The lines written by people, or by requests that changed a setting."""
     if HEADER in lines and FOOTER in lines:
         first, last = lines.index(HEADER), lines.index(FOOTER)
         return lines[:first] + lines[last + 1 :]

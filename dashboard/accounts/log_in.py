@@ -1,7 +1,7 @@
 """One try to log in with a password: bounded, booked, checked, and the session that follows.
 
 A flood of tries must cost little, so what is cheapest is asked first: a place among the log-ins in flight
-(`log_in_door`), then the booked try (one short transaction, `lockout`), then the hash (`hashing`). Whoever gets no
+(`log_in_limit`), then the booked try (one short transaction, `lockout`), then the hash (`hashing`). Whoever gets no
 place is told to come again in a moment; nothing was tried then.
 """
 
@@ -19,7 +19,7 @@ from dashboard.accounts import hashing, lockout
 from dashboard.accounts.access import principal_of, start_session_clock
 from dashboard.accounts.in_flight import TooManyAtOnce
 from dashboard.accounts.known_browsers import Source, source_of
-from dashboard.accounts.log_in_door import RETRY_AFTER_S
+from dashboard.accounts.log_in_limit import RETRY_AFTER_S
 from dashboard.http.client_address import client_address
 from dashboard.models.management import User
 
@@ -56,7 +56,7 @@ async def _booked_try(username: str, password: str, source: Source) -> Outcome:
         wait_s = (booking.locked_until - datetime.now(UTC)).total_seconds()
         return Outcome(wait_s=max(1, int(wait_s) + 1), is_locked=True)
     user = await User.objects.filter(username__iexact=username).afirst()
-    lane = hashing.known if source.is_known else hashing.strangers
+    lane = hashing.known_browsers if source.is_known else hashing.unknown_sources
     try:
         is_right, is_outdated = await lane.verify(source.key, password, user.password if user else None)
         new_hash = await lane.hash(source.key, password) if is_right and is_outdated else None

@@ -24,7 +24,7 @@ DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_E
 LOCKED_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class Trouble(Enum):
+class FailureKind(Enum):
     """What an error of SQLite means for who has to act."""
 
     DAMAGED = "damaged"  # its bytes, or its tables, are not what they have to be
@@ -36,13 +36,13 @@ class Damaged(Exception):
     """The database can't be used; the text says what is wrong with it."""
 
 
-def trouble_of(exc: BaseException) -> Trouble:
+def failure_kind(exc: BaseException) -> FailureKind:
     """Django wraps SQLite's errors: the cause knows the code."""
     cause = exc if isinstance(exc, sqlite3.Error) else exc.__cause__
     code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # above it: the extended code
     if code in DAMAGED_CODES:
-        return Trouble.DAMAGED
-    return Trouble.LOCKED if code in LOCKED_CODES else Trouble.OUT_OF_REACH
+        return FailureKind.DAMAGED
+    return FailureKind.LOCKED if code in LOCKED_CODES else FailureKind.OUT_OF_REACH
 
 
 class DatabaseFiles:
@@ -121,7 +121,7 @@ class DatabaseFiles:
             with closing(_read_only(copy)) as source, closing(sqlite3.connect(unfinished)) as target:
                 source.backup(target)
         except sqlite3.DatabaseError as exc:
-            if trouble_of(exc) is not Trouble.DAMAGED:
+            if failure_kind(exc) is not FailureKind.DAMAGED:
                 raise
             return False
         unfinished.chmod(0o600)

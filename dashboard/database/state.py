@@ -23,7 +23,7 @@ from django.db import DatabaseError, connection, connections
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 
-from dashboard.database.files import Damaged, DatabaseFiles, Trouble, trouble_of
+from dashboard.database.files import Damaged, DatabaseFiles, FailureKind, failure_kind
 from dashboard.status.problems import Level, Problem
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class DatabaseState:
 
     def noticed(self, exc: DatabaseError) -> str:
         """A request met this error: the sentence for its answer. The next ones are spared the wait."""
-        if trouble_of(exc) is Trouble.DAMAGED:
+        if failure_kind(exc) is FailureKind.DAMAGED:
             self.why = "The dashboard's database is damaged. It is being made anew from its last good copy."
         else:
             self.why = _sentence(exc)
@@ -63,7 +63,7 @@ state = DatabaseState()
 def prepare() -> None:
     """Make the database usable, or say in `state.why` why it is not. Blocking; raises nothing about the database."""
     try:
-        _open_or_mend(_files())
+        _open_or_restore(_files())
     except NotUsable as exc:
         _tell(str(exc))
     except (sqlite3.Error, DatabaseError, OSError) as exc:
@@ -122,13 +122,13 @@ class DatabaseCare:
     async def run(self) -> None:
         while True:
             if state.why:
-                await self.mend()
+                await self.repair()
             elif self._is_copy_due():
                 self._tried_at = time.time()
                 await asyncio.to_thread(copy_now)
             await asyncio.sleep(LOOK_S)
 
-    async def mend(self) -> None:
+    async def repair(self) -> None:
         before = state.set_aside
         await asyncio.to_thread(prepare)
         if not state.why:
@@ -145,7 +145,7 @@ def _files() -> DatabaseFiles:
     return DatabaseFiles(Path(str(settings.DATABASES["default"]["NAME"])))
 
 
-def _open_or_mend(files: DatabaseFiles) -> None:
+def _open_or_restore(files: DatabaseFiles) -> None:
     """Try the database, then each of its copies, then an empty one."""
     damage = _damage_of(files)
     if not damage:
@@ -172,7 +172,7 @@ def _damage_of(files: DatabaseFiles) -> str:
     except (InconsistentMigrationHistory, LookupError) as exc:
         return str(exc)
     except (sqlite3.Error, DatabaseError) as exc:
-        if trouble_of(exc) is not Trouble.DAMAGED:
+        if failure_kind(exc) is not FailureKind.DAMAGED:
             raise
         return str(exc)
     finally:
@@ -212,7 +212,7 @@ def _check_tables() -> None:
 
 def _sentence(exc: BaseException) -> str:
     """For trouble that is not damage."""
-    if isinstance(exc, sqlite3.Error | DatabaseError) and trouble_of(exc) is Trouble.LOCKED:
+    if isinstance(exc, sqlite3.Error | DatabaseError) and failure_kind(exc) is FailureKind.LOCKED:
         return LOCKED
     return f"The dashboard's database can't be used: {exc}. Look at the disk's space and the folder's rights."
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 from channels.layers import get_channel_layer
 
-from appliance.process.stall_watch import StandstillWatch
+from appliance.process.stall_watch import StallWatch
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.cluster.values import BrokerRef, TopicRow
@@ -79,7 +79,7 @@ class Sampler:
                 group.create_task(self._each_second(), name="sampler")
                 group.create_task(self._count_stored(), name="sampler-topics")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
-                group.create_task(StandstillWatch().run(), name="standstill")
+                group.create_task(StallWatch().run(), name="standstill")
         finally:
             with contextlib.suppress(Exception):
                 await self._gateway.close()

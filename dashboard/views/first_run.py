@@ -14,7 +14,7 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.accounts.in_flight import TooManyAtOnce
 from dashboard.accounts.known_browsers import remember
 from dashboard.accounts.log_in import start_session
-from dashboard.accounts.log_in_door import RETRY_AFTER_S
+from dashboard.accounts.log_in_limit import RETRY_AFTER_S
 from dashboard.forms.requests import FirstRunForm
 from dashboard.http.client_address import client_address
 
@@ -33,7 +33,7 @@ async def first_run(request: HttpRequest) -> HttpResponse:
         return render(request, "first_run/first_run.html", {"form": form, "token": token}, status=422)
     wanted = form.cleaned_data
     try:
-        password_hash = await hashing.known.hash(client_address(request), wanted["password"])
+        password_hash = await hashing.known_browsers.hash(client_address(request), wanted["password"])
         user = await sync_to_async(setup.claim)(token, wanted["username"], password_hash)
     except TooManyAtOnce:
         form.add_error(None, "Too much at once. Try again in a moment.")

@@ -24,7 +24,7 @@ from dashboard.web.hosts import place_over_tls
 from dashboard.web.request import WebRequest
 
 if TYPE_CHECKING:
-    from dashboard.web.door import Door
+    from dashboard.web.client_connection import ClientConnection
     from dashboard.web.server import WebServer
 
 TOO_LARGE = "The body is larger than {} bytes."
@@ -37,8 +37,8 @@ class WebFactory(HTTPFactory):
     protocol = None  # `build` makes them
     server: WebServer
 
-    def build(self, address: Any, door: Door, *, is_tls: bool) -> WebChannel:
-        channel = WebChannel(door, is_tls=is_tls)
+    def build(self, address: Any, client: ClientConnection, *, is_tls: bool) -> WebChannel:
+        channel = WebChannel(client, is_tls=is_tls)
         channel.factory = self
         channel.callLater = self.reactor.callLater
         channel.timeOut = limits.HEAD_SECONDS_MAX
@@ -56,9 +56,9 @@ class WebChannel(HTTPChannel):
     requestFactory = WebRequest
     factory: WebFactory
 
-    def __init__(self, door: Door, *, is_tls: bool = False) -> None:
+    def __init__(self, client: ClientConnection, *, is_tls: bool = False) -> None:
         super().__init__()
-        self._door = door
+        self._client = client
         self._is_tls = is_tls
         self._body_bytes_max = 0
         self._room_bytes = 0  # reserved for the body that is read
@@ -121,7 +121,7 @@ class WebChannel(HTTPChannel):
             return
         if request.requestHeaders.hasHeader(b"Upgrade"):
             self.refuse(400, "A request that changes the protocol has no body.")
-        elif self.length is not None and self.length <= limits.STRANGER_BODY_BYTES_MAX:
+        elif self.length is not None and self.length <= limits.UNKNOWN_BODY_BYTES_MAX:
             self._begin_body(request, self.length)
         else:
             self._judge_large_body(request)
@@ -131,7 +131,7 @@ class WebChannel(HTTPChannel):
         if self._is_tls or not self.server.sends_to_tls(self._path):
             return None
         values = request.requestHeaders
-        seen = self.server.proxies.seen(self._door.host, 0, "http", lambda name: list(values.getRawHeaders(name, [])))
+        seen = self.server.proxies.seen(self._client.host, 0, "http", lambda name: list(values.getRawHeaders(name, [])))
         if seen.scheme == "https":
             return None
         host = seen.host or b"".join(values.getRawHeaders(b"Host", [])[:1])
@@ -139,7 +139,7 @@ class WebChannel(HTTPChannel):
 
     def _judge_large_body(self, request: WebRequest) -> None:
         """A body that is large, or of unknown size."""
-        bytes_max, stranger_max = self.server.limits.body_bytes_max, limits.STRANGER_BODY_BYTES_MAX
+        bytes_max, stranger_max = self.server.limits.body_bytes_max, limits.UNKNOWN_BODY_BYTES_MAX
         if self.length is not None and self.length > bytes_max:
             self.refuse(413, TOO_LARGE.format(bytes_max))
         elif self.server.may_be_known(request.requestHeaders):
@@ -162,11 +162,11 @@ class WebChannel(HTTPChannel):
         elif is_known:
             self._room_bytes = wanted
             self._begin_body(request, wanted)
-            self._door.is_busy()
+            self._client.is_busy()
         elif self.length is None:
-            self._begin_body(request, limits.STRANGER_BODY_BYTES_MAX)
+            self._begin_body(request, limits.UNKNOWN_BODY_BYTES_MAX)
         else:
-            self.refuse(413, NOT_KNOWN.format(limits.STRANGER_BODY_BYTES_MAX))
+            self.refuse(413, NOT_KNOWN.format(limits.UNKNOWN_BODY_BYTES_MAX))
         self._networkProducer.resumeProducing()
         held, self._held = self._held, []
         for data in held:
@@ -196,12 +196,12 @@ class WebChannel(HTTPChannel):
             return
         self._drained_seconds = 0.0
         self.setTimeout(limits.IDLE_SECONDS_MAX)  # Twisted switches it off now, and on again after the answer
-        self._door.is_busy()
+        self._client.is_busy()
         super().allContentReceived()
 
     def requestDone(self, request: Any) -> None:
         self._give_room_back()
-        self._door.waits()
+        self._client.waits()
         self._is_idle = True
         super().requestDone(request)
         if not self.persistent:  # it closes when its peer has read the answer, or has had its time
@@ -231,16 +231,16 @@ class WebChannel(HTTPChannel):
             self._asking.cancel()
         self._give_room_back()
         if reason.check(SSL.Error):
-            self._door.tell("TLS connection failed", "web_tls_failed", why=str(reason.value)[:200])
+            self._client.tell("TLS connection failed", "web_tls_failed", why=str(reason.value)[:200])
         super().connectionLost(reason)
 
     def refuse(self, status: int, sentence: str, *, more: Sequence[tuple[str, str]] = ()) -> None:
         """Answer with an error, or another place, and read no further request. `more`: headers."""
         self._is_refused = True
         self._give_room_back()
-        self._door.waits()
+        self._client.waits()
         if status >= 400:
-            self._door.tell("request refused", "web_request_refused", status=status, why=sentence)
+            self._client.tell("request refused", "web_request_refused", status=status, why=sentence)
         self.transport.write(refusal(status, sentence, is_api=self._is_api(), more=more))
         self.setRawMode()
         self.setTimeout(limits.LINGER_SECONDS_MAX)

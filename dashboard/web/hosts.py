@@ -11,7 +11,7 @@ ONLY_FOR_PROGRAMS = (b"/api/", b"/healthz")  # no cookie opens them without TLS,
 _TARGET = re.compile(rb"/[!-~]*")
 
 
-def is_ours(host: str) -> bool:
+def is_known_host(host: str) -> bool:
     """Whether a Host header names us: another site's page may have brought its own name here (DNS rebinding)."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
@@ -22,4 +22,4 @@ def place_over_tls(host: bytes, target: bytes, usual: str) -> str:
     text = host.decode("latin-1")
     found = _TARGET.fullmatch(target)
     path = "/" + target.decode("ascii").lstrip("/") if found is not None else "/"
-    return f"https://{text if is_ours(text) else usual}{path}"
+    return f"https://{text if is_known_host(text) else usual}{path}"

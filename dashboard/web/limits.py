@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from appliance.settings.appliance_config import ApplianceConfig
 
-STRANGER_BODY_BYTES_MAX = 64 * 1024  # of a body whose sender has neither session nor token
+UNKNOWN_BODY_BYTES_MAX = 64 * 1024  # of a body whose sender has neither session nor token
 BODIES_BYTES_MAX = 32 << 20  # of bodies larger than that, read at the same time
 HEAD_BYTES_MAX = 16 * 1024  # request line and headers
 HEADERS_MAX = 100

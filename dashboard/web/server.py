@@ -1,4 +1,4 @@
-"""The web side's listener: Daphne's server, with a door of our own in front.
+"""The web side's listener: Daphne's server, with a client of our own in front.
 
 Daphne runs the application and keeps its requests and websockets; what it would take from Twisted as it is (channels,
 bodies in files, ports) comes from this room.
@@ -18,10 +18,10 @@ from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.web.http_headers import Headers
 
 from appliance.settings.appliance_config import ApplianceConfig
-from dashboard.web import credentials, limits, peer_lines
+from dashboard.web import credentials, limits, log_filter
 from dashboard.web.certificate import Certificate
 from dashboard.web.channel import WebFactory
-from dashboard.web.door import DoorFactory
+from dashboard.web.client_connection import ClientConnectionFactory
 from dashboard.web.hosts import ONLY_FOR_PROGRAMS
 from dashboard.web.limits import BodyRoom, WebLimits
 from dashboard.web.live import LiveFactory
@@ -71,12 +71,14 @@ class WebServer(Server):
             maxMessagePayloadSize=self.websocket_max_message_size,
             maxFramePayloadSize=self.websocket_max_frame_size,
         )
-        peer_lines.install()
+        log_filter.install()
         globalLogBeginner.beginLoggingTo([self._observe], redirectStandardIO=False, discardBuffer=True)
         asyncio.set_event_loop(reactor._asyncioEventloop)
-        doors = DoorFactory(self.http_factory, self.limits, self.proxies, self._certificate, self._log_limit)
+        factory = ClientConnectionFactory(
+            self.http_factory, self.limits, self.proxies, self._certificate, self._log_limit
+        )
         try:
-            self._port = reactor.listenTCP(self._config.http_port, doors, BACKLOG, self._config.bind)
+            self._port = reactor.listenTCP(self._config.http_port, factory, BACKLOG, self._config.bind)
         except CannotListenError as exc:
             logger.error("port not opened", extra={"event": "web_port_not_opened", "why": str(exc)})
             return False

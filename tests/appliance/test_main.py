@@ -36,4 +36,4 @@ def test_a_wrong_setting_is_one_sentence_and_no_traceback() -> None:
     command = [sys.executable, "-m", "appliance", "up", "--http-port", "70000"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == "gantry up: http_port=70000: take a number from 0 to 65535\n"
+    assert result.stderr == "gantry up: http_port=70000: use a number from 0 to 65535\n"

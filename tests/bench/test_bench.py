@@ -11,7 +11,7 @@ import pytest
 from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.load_spec import LoadResult
 from appliance.bench.report import render
-from appliance.bench.results import BenchResults, LoadRun, ScenarioFigures, load_figures
+from appliance.bench.results import BenchResults, LoadRun, ScenarioMetrics, load_metrics
 from appliance.bench.run import TINY, Bench
 from appliance.bench.scenarios import SCENARIOS
 from appliance.cli import bench
@@ -37,10 +37,10 @@ def test_every_scenario_runs_against_our_broker_and_all_that_was_acknowledged_is
 def test_ratios_and_warnings_stand_in_the_table() -> None:
     def figures(rate: float, errors: dict[str, int], missing: int = 0):  # type: ignore[no-untyped-def]
         run = LoadResult(rate=rate, acknowledged=10, measured=10, cpu_share=0.95, errors=errors)
-        return load_figures([LoadRun(run, 0.001, 0.5, missing)])
+        return load_metrics([LoadRun(run, 0.001, 0.5, missing)])
 
     loads = {"gantry": figures(3_000, {"2 busy": 1}), "apache": figures(2_000, {}, missing=4)}
-    scenario = ScenarioFigures(name="send-1x1", title="send", kind="send", ceiling=4_000, loads=loads)
+    scenario = ScenarioMetrics(name="send-1x1", title="send", kind="send", ceiling=4_000, loads=loads)
     results = BenchResults(peers={"gantry": "GantryMQ 1", "apache": "Apache RocketMQ 4"}, scenarios=[scenario])
     assert scenario.ratio() == 1.5
     text = render(results)

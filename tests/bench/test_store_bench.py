@@ -11,7 +11,7 @@ import pytest
 from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.maven import ToolError
 from appliance.bench.store import report as store_report
-from appliance.bench.store.peer import Load, apache_command, measure_store, our_command, render_peers
+from appliance.bench.store.peer import Load, apache_command, gantry_command, measure_store, render_peers
 from appliance.bench.store.report import CONTROL, StoreBench
 from appliance.cli import bench
 from gantrymq.errors import ConfigError
@@ -22,7 +22,7 @@ def test_stages_stalls_and_starts_are_measured_and_told(tmp_path: Path, monkeypa
     monkeypatch.setattr(store_report, "QUIET_S", 0.0)
     said: list[str] = []
     sizes = {"count": 400, "total_bytes": 2 << 20, "stall_bytes": 2 << 20, "stall_rate": 50_000_000}
-    text, figures = StoreBench(tmp_path, said.append, **sizes).run({"gantry": GantryPeer}, {"gantry": our_command})
+    text, figures = StoreBench(tmp_path, said.append, **sizes).run({"gantry": GantryPeer}, {"gantry": gantry_command})
     assert "append 1 KB, one key" in text and "killed while writing" in text and "never flushed" in text
     assert all(stage["us"] >= 0 for stage in figures["stages"]) and len(figures["stages"]) > 15
     whats = [each["what"] for each in figures["recovery"]["gantry"]]
@@ -49,7 +49,7 @@ def test_the_same_load_is_put_on_apaches_store(tmp_path: Path) -> None:
         require_tool(name, "Apache's store is driven by a Java program")
     load = Load(messages=1000, fill_bytes=2 << 20, rounds=2)
     found = {}
-    for label, make in (("gantry", our_command), ("apache", apache_command)):
+    for label, make in (("gantry", gantry_command), ("apache", apache_command)):
         work = tmp_path / label
         work.mkdir()
         found[label] = measure_store(make(work), work, load)  # raises when messages are not found where they belong

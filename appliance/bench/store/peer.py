@@ -54,7 +54,7 @@ class PeerCost(NamedTuple):
     cpu_us: float
 
 
-def our_command(_work: Path) -> list[str | Path]:
+def gantry_command(_work: Path) -> list[str | Path]:
     return [sys.executable, "-m", "appliance.bench.store.load"]
 
 

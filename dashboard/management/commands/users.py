@@ -23,7 +23,7 @@ from dashboard.accounts.user_accounts import OpenSession, UserProblem
 from dashboard.models.management import ApiToken, Role, User
 
 PASSWORD_CHARS_MAX = 1024
-Wish = dict[str, Any]
+Request = dict[str, Any]
 
 
 class Command(BaseCommand):
@@ -31,13 +31,13 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("wish", type=json.loads, help="the options of `gantry users`, as JSON")
+        parser.add_argument("request", type=json.loads, help="the options of `gantry users`, as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        wish: Wish = options["wish"]
+        request: Request = options["request"]
         try:
             _check_version()
-            lines = VERBS[wish["verb"]](wish)
+            lines = VERBS[request["verb"]](request)
         except (UserProblem, DatabaseError, KeyboardInterrupt) as exc:
             print(f"gantry users: {exc or 'nothing was changed'}", file=sys.stderr)
             sys.exit(1)
@@ -45,7 +45,7 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
 
-def _list(wish: Wish) -> Iterable[str]:
+def _list(request: Request) -> Iterable[str]:
     users = list(User.objects.order_by("username"))
     sessions = Counter(item.username for item in user_accounts.open_sessions())
     living = ApiToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now())
@@ -63,56 +63,58 @@ def _list(wish: Wish) -> Iterable[str]:
         }
         for user in users
     ]
-    if wish["json"]:
+    if request["json"]:
         return [json.dumps(rows, indent=2)]
     shown = [[*row.values()] for row in (row | {"locked_for": ", ".join(row["locked_for"]) or None} for row in rows)]
     return table(["name", "role", "active", "last log-in", "sessions", "tokens", "locked for"], shown)
 
 
-def _add(wish: Wish) -> Iterable[str]:
-    user = user_accounts.new_user(wish["name"], user_accounts.as_role(wish["role"]))
-    user_accounts.add_user(user, _ask_password(user, from_stdin=wish["password_stdin"]))
+def _add(request: Request) -> Iterable[str]:
+    user = user_accounts.new_user(request["name"], user_accounts.as_role(request["role"]))
+    user_accounts.add_user(user, _ask_password(user, from_stdin=request["password_stdin"]))
     return [f"{user.username} may log in now, as {Role(user.role).label.lower()}"]
 
 
-def _roles(wish: Wish) -> Iterable[str]:
-    if wish["name"] is None:
+def _roles(request: Request) -> Iterable[str]:
+    if request["name"] is None:
         rows = {role.value: sorted(ROLE_PERMISSIONS[role]) for role in Role}
-        if wish["json"]:
+        if request["json"]:
             return [json.dumps(rows, indent=2)]
         return table(["role", "may"], ([role, ", ".join(permissions)] for role, permissions in rows.items()))
-    if wish["role"] is None:
-        raise UserProblem(f"which role? gantry users roles {wish['name']} ROLE, with one of {', '.join(Role.values)}")
-    user, role = user_accounts.find_user(wish["name"]), user_accounts.as_role(wish["role"])
+    if request["role"] is None:
+        raise UserProblem(
+            f"which role? gantry users roles {request['name']} ROLE, with one of {', '.join(Role.values)}"
+        )
+    user, role = user_accounts.find_user(request["name"]), user_accounts.as_role(request["role"])
     user_accounts.set_role(user, role)
     return [f"{user.username} is {role.label.lower()} now"]
 
 
-def _reset_password(wish: Wish) -> Iterable[str]:
-    user = user_accounts.find_user(wish["name"])
-    password = _ask_password(user, from_stdin=wish["password_stdin"])
-    ended, revoked = user_accounts.reset_password(user, password, revoke_tokens=wish["revoke_tokens"])
+def _reset_password(request: Request) -> Iterable[str]:
+    user = user_accounts.find_user(request["name"])
+    password = _ask_password(user, from_stdin=request["password_stdin"])
+    ended, revoked = user_accounts.reset_password(user, password, revoke_tokens=request["revoke_tokens"])
     return [f"{user.username} has a new password; sessions ended: {ended}; API tokens revoked: {revoked}"]
 
 
-def _unlock(wish: Wish) -> Iterable[str]:
-    if wish["name"] is not None:
-        user_accounts.find_user(wish["name"])
-    count = lockout.forget(account=wish["name"] or "", address=wish["address"] or "")
+def _unlock(request: Request) -> Iterable[str]:
+    if request["name"] is not None:
+        user_accounts.find_user(request["name"])
+    count = lockout.forget(account=request["name"] or "", address=request["address"] or "")
     return [f"wrong tries forgotten: {count}"]
 
 
-def _sessions(wish: Wish) -> Iterable[str]:
-    user = user_accounts.find_user(wish["name"]) if wish["name"] else None
+def _sessions(request: Request) -> Iterable[str]:
+    user = user_accounts.find_user(request["name"]) if request["name"] else None
     sessions = user_accounts.open_sessions(user)
-    if wish["end"] or wish["end_all"]:
-        return [f"sessions ended: {user_accounts.end_sessions(_chosen(sessions, wish['end']))}"]
+    if request["end"] or request["end_all"]:
+        return [f"sessions ended: {user_accounts.end_sessions(_chosen(sessions, request['end']))}"]
     rows = [
         [item.id, item.username, item.address, _time(item.started_at), _time(item.seen_at), _time(item.ends_at)]
         for item in sessions
     ]
     columns = ["id", "name", "address", "since", "last seen", "ends"]
-    if wish["json"]:
+    if request["json"]:
         keys = [column.replace(" ", "_") for column in columns]
         return [json.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2)]
     return table(columns, rows)
@@ -128,7 +130,7 @@ def _chosen(sessions: list[OpenSession], ids: list[str] | None) -> list[OpenSess
     return [item for item in sessions if item.id in ids]
 
 
-VERBS: dict[str, Callable[[Wish], Iterable[str]]] = {
+VERBS: dict[str, Callable[[Request], Iterable[str]]] = {
     "list": _list,
     "add": _add,
     "roles": _roles,

@@ -287,7 +287,7 @@ def test_no_account_is_called_deleted_while_a_file_that_may_hold_it_is_not_under
     other = tmp_path / "conf" / "acl" / "more.yml"
     other.parent.mkdir(exist_ok=True)
     other.write_text(f"accounts: [{{accessKey: newUserKey, secretKey: {SECRET}")
-    with pytest.raises(AccountError, match=r"It may stand in .*more\.yml") as refused:
+    with pytest.raises(AccountError, match=r"It may be in .*more\.yml") as refused:
         delete_account(book, "newUserKey")
     assert SECRET not in str(refused.value)
     other.unlink()

@@ -1,4 +1,4 @@
-"""YoungCollection: new cycles go soon, old objects are left alone, Python's own ways come back."""
+"""GcPacer: new cycles go soon, old objects are left alone, Python's own ways come back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from appliance.process.gc_pacing import THRESHOLDS, YoungCollection
+from appliance.process.gc_pacing import THRESHOLDS, GcPacer
 
 
 class Cycle:
@@ -21,7 +21,7 @@ class Cycle:
 @pytest.fixture
 async def collecting() -> AsyncIterator[None]:
     before = gc.get_threshold()
-    task = asyncio.create_task(YoungCollection().run())
+    task = asyncio.create_task(GcPacer().run())
     await asyncio.sleep(0)
     assert gc.get_threshold() == THRESHOLDS
     yield

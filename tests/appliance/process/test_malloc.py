@@ -46,7 +46,7 @@ def resident():
 async def main():
     heap.LOOK_PERIOD_S = 0.05
     assert heap.keep_freed_memory()
-    task = asyncio.create_task(heap.ReturnOfMemory().run())
+    task = asyncio.create_task(heap.MemoryTrimmer().run())
     blocks = [b"x" * 131_000 for _ in range(3000)]
     last = b"y" * 131_000  # the end of the heap stays in use
     before = resident()
@@ -78,7 +78,7 @@ async def test_what_is_free_between_two_bursts_is_kept(monkeypatch: pytest.Monke
         looks += 1
         return next(free, 0)
 
-    service = heap.ReturnOfMemory(free_bytes=look, trim=lambda: trimmed_at.append(looks))
+    service = heap.MemoryTrimmer(free_bytes=look, trim=lambda: trimmed_at.append(looks))
     task = asyncio.create_task(service.run())
     async with asyncio.timeout(30):
         while looks < 60:

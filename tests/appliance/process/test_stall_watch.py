@@ -9,7 +9,7 @@ import time
 import pytest
 
 from appliance.process import stall_watch
-from appliance.process.stall_watch import Reading, StandstillWatch, compare, read_clocks
+from appliance.process.stall_watch import Reading, StallWatch, compare, read_clocks
 
 START = Reading(1000.0, 1_700_000_000.0, 5.0)
 
@@ -42,7 +42,7 @@ async def test_a_loop_that_is_held_up_tells_it_afterwards(
 ) -> None:
     monkeypatch.setattr(stall_watch, "EVERY_S", 0.01)
     monkeypatch.setattr(stall_watch, "STOOD_S", 0.1)
-    watch = asyncio.create_task(StandstillWatch().run())
+    watch = asyncio.create_task(StallWatch().run())
     await asyncio.sleep(0.05)
     with caplog.at_level(logging.WARNING):
         time.sleep(0.3)  # noqa: ASYNC251 - holding the loop up is the point

@@ -312,7 +312,7 @@ def test_a_peer_that_does_not_read_stays_unread_though_its_turn_came(clock: Cloc
 def test_a_lane_of_costly_requests_lets_the_others_in_after_a_few(clock: Clock) -> None:
     scene = Scene(clock, LaneLimits(1000))
     connection, _ = scene.connect()
-    connection.turn = Turn(connection.account)
+    connection.turn = Turn(connection.usage)
     connection.turn.arrived = clock.now
     for opaque in range(200):
         request = RemotingCommand.request(CODE, {"cost": "0.01"})
@@ -365,7 +365,7 @@ async def test_a_connection_with_much_under_way_is_not_read_on(clock: Clock) -> 
     connection.data_received(requests(FLOOD))
     for _ in range(1000):
         await asyncio.sleep(0)
-    assert BEGUN_MAX <= connection.account.begun < BEGUN_MAX + 2 * TURN_REQUESTS_MAX
+    assert BEGUN_MAX <= connection.usage.begun < BEGUN_MAX + 2 * TURN_REQUESTS_MAX
     assert not wire.is_reading
     release.set()
     for _ in range(FLOOD):

@@ -40,14 +40,14 @@ def test_the_file_may_be_named(tmp_path: Path) -> None:
     [
         ({"GANTRY_HTP_PORT": "1"}, "", "unknown setting GANTRY_HTP_PORT; did you mean GANTRY_HTTP_PORT?"),
         ({}, "htp_port = 1", "unknown setting htp_port; did you mean http_port?"),
-        ({"GANTRY_HTTP_PORT": "many"}, "", "GANTRY_HTTP_PORT='many': a whole number is needed"),
-        ({}, "http_port = true", "http_port=True: a whole number is needed"),
-        ({}, 'allow_open_network = "perhaps"', "allow_open_network='perhaps': true or false is needed"),
-        ({}, "http_port = 70000", "http_port=70000: take a number from 0 to 65535"),
-        ({}, "brokers = 27", "brokers=27: take a number from 1 to 26"),
+        ({"GANTRY_HTTP_PORT": "many"}, "", "GANTRY_HTTP_PORT='many': use a whole number"),
+        ({}, "http_port = true", "http_port=True: use a whole number"),
+        ({}, 'allow_open_network = "perhaps"', "allow_open_network='perhaps': use true or false"),
+        ({}, "http_port = 70000", "http_port=70000: use a number from 0 to 65535"),
+        ({}, "brokers = 27", "brokers=27: use a number from 1 to 26"),
         ({}, "broker_port = 65000\nbrokers = 10", "no room for 10 brokers 100 ports apart"),
         ({}, "= 3", "gantry.toml: "),
-        ({"GANTRY_CONFIG": "/does/not/exist.toml"}, "", "name an existing file with --config"),
+        ({"GANTRY_CONFIG": "/does/not/exist.toml"}, "", "give an existing file to --config"),
     ],
 )
 def test_a_mistake_is_refused_with_its_fix(
@@ -82,7 +82,7 @@ def test_a_wildcard_bind_advertises_an_address_that_clients_can_connect_to(tmp_p
 
 @pytest.mark.parametrize(
     ("mode", "owner", "reason"),
-    [(0o664, 0, None), (0o664, 4711, None), (0o666, 4711, "written by everybody"), (0o600, 4712, "user id 4712")],
+    [(0o664, 0, None), (0o664, 4711, None), (0o666, 4711, "written by every account"), (0o600, 4712, "user id 4712")],
 )
 def test_a_file_that_nobody_named_must_be_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, owner: int, reason: str | None

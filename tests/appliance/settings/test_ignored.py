@@ -74,7 +74,7 @@ def test_a_fixed_setting_has_but_one_value(key: str, tmp_path: Path) -> None:
 
 def test_the_reason_stands_beside_the_keys() -> None:
     assert by_reason(["dLegerGroup", "commercialEnable", "dLegerPeers"]) == {
-        "RocketMQ declares it and reads it nowhere": ["commercialEnable"],
+        "RocketMQ declares it and never reads it": ["commercialEnable"],
         "there is no DLedger mode": ["dLegerGroup", "dLegerPeers"],
     }
     assert explain_ignored(["dLegerGroup", "dLegerPeers"]) == "dLegerGroup, dLegerPeers (there is no DLedger mode)"

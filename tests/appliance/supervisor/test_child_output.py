@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from appliance.supervisor.child_output import Output
+from appliance.supervisor.child_output import ChildOutput
 
 
 def test_a_ready_line_may_come_in_pieces(tmp_path: Path) -> None:
-    output = Output(tmp_path / "log")
+    output = ChildOutput(tmp_path / "log")
     for piece in (b"a line\nREA", b'DY {"role": "bro', b'ker"}', b"\nREADY not this one\n"):
         output.take(piece)
     assert output.ready_line == '{"role": "broker"}'
@@ -16,7 +16,7 @@ def test_a_ready_line_may_come_in_pieces(tmp_path: Path) -> None:
 
 
 def test_progress_counts_until_the_process_is_ready(tmp_path: Path) -> None:
-    output = Output(tmp_path / "log")
+    output = ChildOutput(tmp_path / "log")
     output.take(b"INFO  store recovering  event=store_recovering percent=20\n")
     assert (output.percent, output.progress_lines) == ("20", 1)
     output.begin_life()
@@ -26,7 +26,7 @@ def test_progress_counts_until_the_process_is_ready(tmp_path: Path) -> None:
 def test_a_log_that_can_t_be_written_stops_nobody_and_says_later_how_much_is_missing(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.write_text("a file stands where the folder should be")
-    output = Output(folder / "broker.log")
+    output = ChildOutput(folder / "broker.log")
     output.take(b"lost\n")
     folder.unlink()
     output.take(b"READY {}\n")

@@ -237,7 +237,7 @@ def test_a_web_process_that_never_comes_up_ends_the_start() -> None:
     result = guard("raise SystemExit(3)")
     assert result.returncode == 1
     assert "the web process ended with exit code 3" in result.stderr
-    assert "the web process does not come up" in result.stderr
+    assert "the web process does not start" in result.stderr
 
 
 def test_what_nobody_understands_ends_the_web_process_and_not_the_guardian() -> None:
@@ -247,4 +247,4 @@ def test_what_nobody_understands_ends_the_web_process_and_not_the_guardian() -> 
         time.sleep(600)
     """)
     assert result.returncode == 1
-    assert "said what nobody understands" in result.stderr
+    assert "sent a malformed message" in result.stderr

@@ -15,7 +15,7 @@ from django.db import DatabaseError, OperationalError, connection, connections
 from django.test import AsyncClient, RequestFactory
 
 from dashboard.database import state as database
-from dashboard.database.files import COPIES_KEPT, DatabaseFiles, Trouble, trouble_of
+from dashboard.database.files import COPIES_KEPT, DatabaseFiles, FailureKind, failure_kind
 from dashboard.database.state import DatabaseCare, DatabaseState, prepare, problems
 from dashboard.http.error_pages import server_error
 from dashboard.models.management import Role, User
@@ -196,10 +196,10 @@ def test_sqlite_s_errors_are_told_apart(tmp_path: Path) -> None:
         opened.execute("SELECT 1 FROM sqlite_master")
     wrapped = DatabaseError("file is not a database")
     wrapped.__cause__ = caught.value
-    assert trouble_of(wrapped) is trouble_of(caught.value) is Trouble.DAMAGED
+    assert failure_kind(wrapped) is failure_kind(caught.value) is FailureKind.DAMAGED
     with pytest.raises(sqlite3.OperationalError) as out_of_reach:
         sqlite3.connect(tmp_path / "missing" / "db.sqlite3")
-    assert trouble_of(out_of_reach.value) is Trouble.OUT_OF_REACH
+    assert failure_kind(out_of_reach.value) is FailureKind.OUT_OF_REACH
 
 
 async def test_while_it_can_t_be_used_each_page_says_so_and_asks_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,5 +257,5 @@ async def test_the_care_makes_it_usable_again_by_itself(monkeypatch: pytest.Monk
     calls: list[bool] = []
     monkeypatch.setattr(database, "prepare", lambda: setattr(database.state, "why", ""))
     monkeypatch.setattr(database.state, "why", "It is locked.")
-    await DatabaseCare(calls.append).mend()
+    await DatabaseCare(calls.append).repair()
     assert calls == [False]  # the same database as before

@@ -10,7 +10,7 @@ import pytest
 import websocket
 
 from appliance.settings.appliance_config import ApplianceConfig
-from dashboard.web.limits import HEAD_BYTES_MAX, HEADERS_MAX, STRANGER_BODY_BYTES_MAX, WEBSOCKET_BYTES_MAX
+from dashboard.web.limits import HEAD_BYTES_MAX, HEADERS_MAX, UNKNOWN_BODY_BYTES_MAX, WEBSOCKET_BYTES_MAX
 from tests.appliance_process import RunningAppliance
 from tests.visitor import Visitor, talk, web_process
 
@@ -73,7 +73,7 @@ def test_a_strangers_huge_body_touches_no_disk(
 
 
 @pytest.mark.parametrize("credential", ["Cookie: {}=abcdefabcdef", "Authorization: Bearer gmq_abc", "Cookie: a=b"])
-@pytest.mark.parametrize("line", [f"Content-Length: {STRANGER_BODY_BYTES_MAX + 1}", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("line", [f"Content-Length: {UNKNOWN_BODY_BYTES_MAX + 1}", "Transfer-Encoding: chunked"])
 def test_a_made_up_session_or_token_opens_no_larger_body(
     gantry: RunningAppliance, administrator: Visitor, credential: str, line: str
 ) -> None:
@@ -88,8 +88,8 @@ def test_a_refusal_for_programs_is_json(gantry: RunningAppliance) -> None:
 
 
 def test_a_small_body_of_a_stranger_is_read(gantry: RunningAppliance) -> None:
-    line = f"Content-Length: {STRANGER_BODY_BYTES_MAX}"
-    answer = talk(gantry.http, head("/login", line, "Connection: close"), PIECE, body_bytes=STRANGER_BODY_BYTES_MAX)
+    line = f"Content-Length: {UNKNOWN_BODY_BYTES_MAX}"
+    answer = talk(gantry.http, head("/login", line, "Connection: close"), PIECE, body_bytes=UNKNOWN_BODY_BYTES_MAX)
     assert answer.status == 403  # by the guard of forms, which has seen it
 
 
@@ -115,7 +115,7 @@ def test_nobody_may_send_more_than_the_setting_says(gantry: RunningAppliance, ad
 
 def test_a_body_is_asked_for_only_when_it_will_be_read(gantry: RunningAppliance, administrator: Visitor) -> None:
     expect, cookie = "Expect: 100-continue", f"Cookie: {administrator.cookie_header()}"
-    large = f"Content-Length: {STRANGER_BODY_BYTES_MAX + 1}"
+    large = f"Content-Length: {UNKNOWN_BODY_BYTES_MAX + 1}"
     assert talk(gantry.http, head("/login", large, expect)).status == 413
     assert talk(gantry.http, head("/login", large, expect, cookie)).status == 100
     assert talk(gantry.http, head("/login", "Content-Length: 5", expect)).status == 100

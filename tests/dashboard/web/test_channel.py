@@ -12,7 +12,7 @@ from twisted.web import http
 
 from dashboard.web import limits
 from dashboard.web.channel import WebChannel
-from dashboard.web.door import DoorFactory
+from dashboard.web.client_connection import ClientConnectionFactory
 from dashboard.web.limits import BodyRoom, WebLimits
 from dashboard.web.proxies import TrustedProxies
 from dashboard.web.request import WebRequest
@@ -34,8 +34,8 @@ class Visit:
             may_be_known=lambda headers: False,
             sends_to_tls=lambda target: False,
         )
-        door: Any = SimpleNamespace(waits=lambda: None, is_busy=lambda: None, tell=lambda *args, **facts: None)
-        self.channel = WebChannel(door)
+        client: Any = SimpleNamespace(waits=lambda: None, is_busy=lambda: None, tell=lambda *args, **facts: None)
+        self.channel = WebChannel(client)
         self.channel.factory = SimpleNamespace(server=server, log=lambda request: None)
         self.channel.callLater = self.clock.callLater
         self.channel.timeOut = limits.HEAD_SECONDS_MAX
@@ -116,11 +116,11 @@ def test_silence_is_closed_without_a_word(visit: Visit) -> None:
 
 
 def test_a_body_has_time_by_its_size(visit: Visit) -> None:
-    visit.says(f"POST / HTTP/1.1\nContent-Length: {limits.STRANGER_BODY_BYTES_MAX}\n\n")
+    visit.says(f"POST / HTTP/1.1\nContent-Length: {limits.UNKNOWN_BODY_BYTES_MAX}\n\n")
     visit.clock.advance(limits.HEAD_SECONDS_MAX + 1)
     visit.says("x")
     assert visit.answer == ""
-    visit.clock.advance(limits.body_seconds_max(limits.STRANGER_BODY_BYTES_MAX) - limits.HEAD_SECONDS_MAX)
+    visit.clock.advance(limits.body_seconds_max(limits.UNKNOWN_BODY_BYTES_MAX) - limits.HEAD_SECONDS_MAX)
     assert visit.answer == "HTTP/1.1 408 Request Timeout"
 
 
@@ -142,7 +142,7 @@ def test_a_request_behind_a_refused_one_is_not_read(visit: Visit) -> None:
 
 def test_chunks_are_counted_whatever_their_size(visit: Visit) -> None:
     visit.says("POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n")
-    for _ in range(limits.STRANGER_BODY_BYTES_MAX):
+    for _ in range(limits.UNKNOWN_BODY_BYTES_MAX):
         visit.says("1\nx\n")
     assert visit.answer == ""
     visit.says("1\nx\n")
@@ -166,12 +166,12 @@ class NumberedTransport(StringTransport):
 def test_the_last_descriptors_are_not_for_connections(caplog: pytest.LogCaptureFixture) -> None:
     """One that got a high number goes, and with it the one that has waited longest: somebody else uses many files."""
     limits_here = WebLimits(body_bytes_max=1, connections_max=10, connections_per_address_max=10, file_number_max=200)
-    channel: Any = SimpleNamespace(makeConnection=lambda door: None, connectionLost=lambda reason: None)
-    web: Any = SimpleNamespace(build=lambda address, door, is_tls: channel)
-    doors = DoorFactory(web, limits_here, TrustedProxies((), "x-forwarded"), None, LogLimit())
+    channel: Any = SimpleNamespace(makeConnection=lambda client: None, connectionLost=lambda reason: None)
+    web: Any = SimpleNamespace(build=lambda address, client, is_tls: channel)
+    factory = ClientConnectionFactory(web, limits_here, TrustedProxies((), "x-forwarded"), None, LogLimit())
     transports = [NumberedTransport(number) for number in (198, 199, 201)]
     for transport in transports:
-        doors.buildProtocol(SimpleNamespace(host="10.0.0.1")).makeConnection(transport)
+        factory.buildProtocol(SimpleNamespace(host="10.0.0.1")).makeConnection(transport)
     assert [transport.disconnected for transport in transports] == [True, False, True]
     assert caplog.messages == ["connection closed to make room"] * 2
-    assert len(doors.table) == 1
+    assert len(factory.table) == 1

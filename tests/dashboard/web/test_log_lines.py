@@ -9,7 +9,7 @@ import pytest
 from django.test import RequestFactory
 
 from dashboard.web.limits import TARGET_BYTES_MAX
-from dashboard.web.peer_lines import PeerLines
+from dashboard.web.log_filter import PeerLogFilter
 from gantrymq.log_limit import LINES_MAX, WINDOW_S, LogLimit
 from tests.appliance_process import RunningAppliance
 from tests.visitor import Visitor, talk
@@ -67,7 +67,7 @@ def test_a_long_address_is_refused(gantry: RunningAppliance) -> None:
 
 def test_the_number_of_lines_left_out_is_told_and_our_own_faults_always() -> None:
     now = 0.0
-    lines = PeerLines(LogLimit(clock=lambda: now))
+    lines = PeerLogFilter(LogLimit(clock=lambda: now))
     request = RequestFactory().get("/nope")
 
     def record(level: int = logging.WARNING, **facts: object) -> logging.LogRecord:

@@ -36,12 +36,12 @@ _HEADERS = [
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-class LogInDoor:
+class LogInLimit:
     """An ASGI application in front of the pages."""
 
     def __init__(self, pages: Application) -> None:
         self._pages = pages
-        self._strangers = InFlight(all_max=16, of_one_max=4)
+        self._unknown_sources = InFlight(all_max=16, of_one_max=4)
         self._known = InFlight(all_max=16, of_one_max=2)
         self._log_limit = LogLimit()
 
@@ -50,7 +50,7 @@ class LogInDoor:
             await self._pages(scope, receive, send)
             return
         source = _source_of(scope)
-        places = self._known if source.is_known else self._strangers
+        places = self._known if source.is_known else self._unknown_sources
         try:
             places.enter(source.key)
         except TooManyAtOnce:

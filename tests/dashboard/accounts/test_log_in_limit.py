@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from dashboard.accounts.log_in_door import LogInDoor
+from dashboard.accounts.log_in_limit import LogInLimit
 from dashboard.models.management import User
 from tests.dashboard.conftest import PASSWORD, ClientAt
 
@@ -28,7 +28,7 @@ class HeldPages:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def ask(door: LogInDoor, address: str, *, path: str = "/login", method: str = "POST", cookie: str = "") -> int:
+async def ask(limit: LogInLimit, address: str, *, path: str = "/login", method: str = "POST", cookie: str = "") -> int:
     sent: list[dict[str, Any]] = []
 
     async def send(event: dict[str, Any]) -> None:
@@ -36,7 +36,7 @@ async def ask(door: LogInDoor, address: str, *, path: str = "/login", method: st
 
     headers = [(b"host", b"localhost"), (b"cookie", cookie.encode())]
     scope = {"type": "http", "method": method, "path": path, "headers": headers, "client": [address, 4711]}
-    await door(scope, None, send)
+    await limit(scope, None, send)
     if sent[0]["status"] == 429:
         assert int(dict(sent[0]["headers"])[b"retry-after"]) >= 1
     return int(sent[0]["status"])
@@ -44,28 +44,28 @@ async def ask(door: LogInDoor, address: str, *, path: str = "/login", method: st
 
 async def test_of_a_crowd_a_few_go_in_and_the_others_are_answered_at_once() -> None:
     pages = HeldPages()
-    door = LogInDoor(pages)
-    crowd = [asyncio.create_task(ask(door, "198.51.100.66")) for _ in range(300)]
-    crowd += [asyncio.create_task(ask(door, f"203.0.113.{number}")) for number in range(100)]
+    limit = LogInLimit(pages)
+    crowd = [asyncio.create_task(ask(limit, "198.51.100.66")) for _ in range(300)]
+    crowd += [asyncio.create_task(ask(limit, f"203.0.113.{number}")) for number in range(100)]
     async with asyncio.timeout(30):
         while sum(task.done() for task in crowd) < 400 - 16:
             await asyncio.sleep(0)
     assert pages.inside == 16, "four of the one address, and one each of others"
     pages.go_on.set()
     assert Counter(await asyncio.gather(*crowd)) == {429: 384, 200: 16}
-    assert await ask(door, "198.51.100.66") == 200, "the places are free again"
+    assert await ask(limit, "198.51.100.66") == 200, "the places are free again"
 
 
 async def test_pages_are_not_counted_and_no_spelling_goes_around_it() -> None:
     pages = HeldPages()
-    door = LogInDoor(pages)
-    inside = [asyncio.create_task(ask(door, "198.51.100.66", path="/prefix/login")) for _ in range(4)]
+    limit = LogInLimit(pages)
+    inside = [asyncio.create_task(ask(limit, "198.51.100.66", path="/prefix/login")) for _ in range(4)]
     while pages.inside < 4:
         await asyncio.sleep(0)
-    assert await ask(door, "198.51.100.66") == 429
+    assert await ask(limit, "198.51.100.66") == 429
     others = [
-        asyncio.create_task(ask(door, "198.51.100.66", method="GET")),
-        asyncio.create_task(ask(door, "198.51.100.66", path="/topics/create")),
+        asyncio.create_task(ask(limit, "198.51.100.66", method="GET")),
+        asyncio.create_task(ask(limit, "198.51.100.66", path="/topics/create")),
     ]
     while pages.inside < 6:
         await asyncio.sleep(0)
@@ -78,13 +78,13 @@ async def test_who_has_been_here_goes_in_beside_a_crowd(admin: User) -> None:
     assert (await client.post("/login", {"username": "admin", "password": PASSWORD})).status_code == 302
     cookie = f"{settings.KNOWN_BROWSER_COOKIE_NAME}={client.cookies[settings.KNOWN_BROWSER_COOKIE_NAME].value}"
     pages = HeldPages()
-    door = LogInDoor(pages)
-    crowd = [asyncio.create_task(ask(door, f"203.0.113.{number}")) for number in range(16)]
+    limit = LogInLimit(pages)
+    crowd = [asyncio.create_task(ask(limit, f"203.0.113.{number}")) for number in range(16)]
     while pages.inside < 16:
         await asyncio.sleep(0)
-    assert await ask(door, "192.0.2.1") == 429
-    assert await ask(door, "192.0.2.1", cookie=cookie + "x") == 429
-    known = asyncio.create_task(ask(door, "192.0.2.1", cookie=f"other=1; {cookie}"))
+    assert await ask(limit, "192.0.2.1") == 429
+    assert await ask(limit, "192.0.2.1", cookie=cookie + "x") == 429
+    known = asyncio.create_task(ask(limit, "192.0.2.1", cookie=f"other=1; {cookie}"))
     while pages.inside < 17:
         await asyncio.sleep(0)
     pages.go_on.set()

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 TLS_HANDSHAKE_BYTE = 0x16
 
 
-class DoorFactory(ServerFactory):
+class ClientConnectionFactory(ServerFactory):
     """What a listening port gives its connections to."""
 
     def __init__(
@@ -45,12 +45,12 @@ class DoorFactory(ServerFactory):
         self.proxies = proxies
         self.tls = TLSMemoryBIOFactory(certificate, False, web) if certificate is not None else None
         self.log_limit = log_limit
-        self.table: ConnectionTable[Door] = ConnectionTable(
+        self.table: ConnectionTable[ClientConnection] = ConnectionTable(
             connections_max=limits.connections_max, per_address_max=limits.connections_per_address_max
         )
 
-    def buildProtocol(self, addr: Any) -> Door:
-        return Door(self, addr)
+    def buildProtocol(self, addr: Any) -> ClientConnection:
+        return ClientConnection(self, addr)
 
     def doStart(self) -> None:  # Twisted would write into a log that nobody reads
         pass
@@ -66,13 +66,13 @@ class DoorFactory(ServerFactory):
             logger.warning(text, extra=facts)
 
 
-class Door(ProtocolWrapper):
+class ClientConnection(ProtocolWrapper):
     """The outermost layer of a connection, its only one that lives from the first byte to the last."""
 
-    factory: DoorFactory
+    factory: ClientConnectionFactory
     wrappedProtocol: Any  # HTTP, TLS around it, or a websocket after an upgrade; None: the first byte is awaited
 
-    def __init__(self, factory: DoorFactory, address: Any) -> None:
+    def __init__(self, factory: ClientConnectionFactory, address: Any) -> None:
         super().__init__(factory, None)
         self._address = address
         self._silence: Any = None  # the timer until the first byte

@@ -15,7 +15,7 @@ from dashboard.http.error_pages import database_unusable
 NEED_NO_DATABASE = ("/healthz", settings.STATIC_URL)
 
 
-class DatabaseDoor:
+class DatabaseGuard:
     """Stands before sessions, which would wait for the database."""
 
     async_capable = True

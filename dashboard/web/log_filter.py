@@ -13,7 +13,7 @@ from gantrymq.log_limit import LogLimit
 LOGGERS = ("django.request", "django.security.csrf")
 
 
-class PeerLines(logging.Filter):
+class PeerLogFilter(logging.Filter):
     def __init__(self, limit: LogLimit | None = None) -> None:
         super().__init__()
         self._limit = limit or LogLimit()
@@ -31,6 +31,6 @@ class PeerLines(logging.Filter):
 
 def install() -> None:
     """Have Django's loggers pass through it."""
-    lines = PeerLines()
+    lines = PeerLogFilter()
     for name in LOGGERS:
         logging.getLogger(name).addFilter(lines)
