@@ -10,7 +10,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 
-WITHIN_S = 60.0  # a bound for what hangs, not a promise of how fast it is
+WITHIN_S = 90.0  # a bound for what hangs, not a promise of how fast it is
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], within_s: float = WITHIN_S) -> None:

@@ -49,9 +49,9 @@ async def measure(root: Path, messages: int) -> None:
         while timer.indexed < messages:
             await asyncio.sleep(0.05)
         each_us = (time.process_time() - begin) / messages * 1e6
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(SETTLE_S)  # what the sends left to do is not measured
         begin = time.process_time()
-        await asyncio.sleep(IDLE_S)
+        await asyncio.sleep(IDLE_S)  # the time that is measured
         idle = (time.process_time() - begin) / IDLE_S
         print(
             f"{timer.pending} wait: {each_us:.1f} us CPU each, {private_mb() - before_mb} MB more, idle {idle:.2%} CPU"

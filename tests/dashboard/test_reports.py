@@ -203,7 +203,7 @@ async def test_a_stopped_schedule_stops_its_run(data: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     last = beat.read_text()
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # a process that still ran would write five times
     assert beat.read_text() == last
     run = await ReportRun.objects.aget()
     assert (run.state, "stopped during this run" in run.error) == ("cancelled", True)

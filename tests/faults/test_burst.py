@@ -49,9 +49,9 @@ async def a_tenth_of_a_core(broker: psutil.Process) -> AsyncIterator[None]:
     async def hold_back() -> None:
         while True:
             broker.send_signal(signal.SIGSTOP)
-            await asyncio.sleep(DUTY_S[0])
+            await asyncio.sleep(DUTY_S[0])  # the fault: it has no core for so long
             broker.send_signal(signal.SIGCONT)
-            await asyncio.sleep(DUTY_S[1])
+            await asyncio.sleep(DUTY_S[1])  # and then has one for so long
 
     task = asyncio.create_task(hold_back())
     try:
@@ -78,9 +78,9 @@ async def beside_six_busy_loops(broker: psutil.Process) -> AsyncIterator[None]:
 @contextlib.asynccontextmanager
 async def standing_still(broker: psutil.Process) -> AsyncIterator[None]:
     async def stop_once() -> None:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # the burst is under way
         broker.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(STANDSTILL_S)
+        await asyncio.sleep(STANDSTILL_S)  # the fault
         broker.send_signal(signal.SIGCONT)
 
     task = asyncio.create_task(stop_once())

@@ -48,8 +48,8 @@ def write_until_killed(folder: Path, seed: int, flush_disk_type: str, chance: ra
         if chance.random() < 0.8:
             assert select.select([process.stdout], [], [], FIRST_LINE_S)[0], "the writer acknowledged nothing"
         else:
-            time.sleep(chance.random() / 2)
-        time.sleep(chance.random() / 8)
+            time.sleep(chance.random() / 2)  # the dice say when it dies: while it starts, or a little later
+        time.sleep(chance.random() / 8)  # the dice again
     finally:
         process.kill()
         output, _ = process.communicate()

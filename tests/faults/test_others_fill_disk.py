@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tests.any_disk import ROCKETMQS_MARKS
 from tests.faults.kit.small_disk import SmallDisk, small_disk
 from tests.harness import serving
 from tests.store.conftest import message, read_all, small_config
+from tests.waiting import until
 
 OK = PutMessageStatus.PUT_OK
 DISK_BYTES = 48 << 20
@@ -67,12 +68,6 @@ async def running(config: MessageStoreConfig) -> AsyncIterator[MessageStore]:
         task.cancel()
         await asyncio.wait({task})
         store.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def put(store: MessageStore, number: int) -> bool:

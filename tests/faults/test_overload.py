@@ -21,6 +21,7 @@ from gantrymq.remoting.codes import ResponseCode
 from tests.faults.kit.broker_process import anonymous_bytes, broker_process
 from tests.faults.kit.modest_client import beat, store_one, timed
 from tests.harness import LocalCluster
+from tests.waiting import until
 
 SECONDS = 4
 ANSWER_S_MAX = 2.0  # the 200 ms of the send lane, and what a busy machine adds
@@ -42,7 +43,7 @@ async def test_a_flood_delays_only_itself(tmp_path: Path, connections: int) -> N
                 address.rpartition(":")[2], str(connections), str(SECONDS),
                 stdout=asyncio.subprocess.PIPE,
             )  # fmt: skip
-            await asyncio.sleep(1)
+            await until(lambda: len(broker.net_connections()) > connections)
             sends, beats, memory, refused = [], [], 0, 0
             while flood.returncode is None:
                 try:

@@ -64,6 +64,7 @@ async def test_a_suspended_broker_is_told_while_it_lasts_and_afterwards(tmp_path
             took_s = time.monotonic() - began
             await seen(logs / "gantry.log", r"^.*event=problem what=.*stopped by a signal.*$")
             assert took_s < time_limit(TOLD_WITHIN_S), line
+            # the fault lasts for its whole time, whenever it was told
             await asyncio.sleep(max(began + suspended_s - time.monotonic(), 0))
         finally:
             broker.send_signal(signal.SIGCONT)

@@ -116,7 +116,7 @@ def test_a_java_consumer_without_the_group_gets_nothing(java: JavaClient, guarde
     keys = (LOW.access_key, LOW.secret_key)  # may read the topic, belongs to no group
     with java.run("Acl", guarded.namesrv_address, "consume", "TopicX", "GroupX", *keys) as consumer:
         consumer.wait_started()
-        time.sleep(4)
+        time.sleep(4)  # nothing may come within several of its pulls
     assert consumer.lines("BODY") == []
 
 

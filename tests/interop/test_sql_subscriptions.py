@@ -91,7 +91,7 @@ def test_the_java_client_gets_what_meets_its_condition(tmp_path: Path, java: Jav
             consumer.wait_started()
             asyncio.run(send_all(peer, topic))
             consumer.wait_for(lambda: consumer.count("GOT") >= len(WANTED), 30, "all wanted messages")
-            time.sleep(0.3)
+            time.sleep(0.3)  # for what should not come
             assert sorted(int(line[0]) for line in consumer.lines("GOT")) == sorted(WANTED)
         with java.run("ConsumeSql", peer.namesrv_address, topic, f"{topic}-h", "price >", encoding) as refused:
             refused.wait_for(lambda: refused.count("REFUSED") > 0, 30, "refusal")

@@ -314,7 +314,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
             [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
         )
         assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
-        time.sleep(0.02 + 0.017 * round_number)
+        time.sleep(0.02 + 0.017 * round_number)  # the kill comes at another moment of its writing each round
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
         writer.stdout.close()

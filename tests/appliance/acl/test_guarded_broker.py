@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,6 +38,7 @@ from tests.appliance.acl.cluster import (
     signed_peer,
 )
 from tests.harness import SMALL_STORE, serving
+from tests.waiting import until
 
 PULL = {
     "queueId": "0",
@@ -234,12 +234,6 @@ async def test_a_pull_that_waits_ends_with_its_addresss_freedom(tmp_path: Path) 
         await sent(writer, ADMIN, "TopicX")
         answer = await reader.peer.read()
         assert (answer.code, answer.body) == (16, b"")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_a_heartbeat_joins_no_group_and_topic_that_the_account_has_not(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ async def test_frames_that_take_long_but_come_are_served(tmp_path: Path, monkeyp
         frame = ASK.encode()
         for _ in range(7):  # always in the middle of a frame when somebody looks, never for long
             peer.write(frame[:30])
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.3)  # slow, but within the limit
             peer.write(frame[30:])
             assert (await peer.read()).code == 0
 

@@ -129,7 +129,7 @@ def test_the_first_byte_may_come_late_and_the_rest_in_pieces(loop: Callable[[], 
     async def scene() -> None:
         async with port() as (number, _):
             peer = await Peer.connect(number)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # a peer may be silent for a while before its first byte
             request = RemotingCommand.request(ECHO, None, b"slow")
             for byte in request.encode():
                 peer.write(bytes([byte]))
@@ -288,7 +288,7 @@ async def test_the_files_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyP
         watch = asyncio.create_task(tls.run())
         for kind in ("key", "pem"):  # in between they don't belong together
             shutil.copy(authority("theirs") / f"server.{kind}", tmp_path)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # the watch looks in between, and finds files that do not fit
         async with asyncio.timeout(20):
             while True:
                 with contextlib.suppress(ConnectError):

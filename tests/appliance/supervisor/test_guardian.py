@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -22,6 +22,7 @@ from appliance.settings.appliance_config import ROOT
 from gantrymq import Message, SyncProducer
 from tests.appliance_process import RunningAppliance
 from tests.conftest import time_limit
+from tests.waiting import wait_until
 
 HANG_S = 2.0
 HOGS = 6  # processes that want a core, for two
@@ -53,7 +54,7 @@ class Sending:
 
     def __enter__(self) -> Sending:
         self._thread.start()
-        until(lambda: self.sent > 100 or bool(self.failures))
+        wait_until(lambda: self.sent > 100 or bool(self.failures))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,13 +72,6 @@ class Sending:
                 self.sent += 1
                 if status != "SEND_OK":
                     self.failures.append(status)
-
-
-def until(condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.02)
 
 
 def page_answers(gantry: RunningAppliance) -> bool:
@@ -109,47 +103,47 @@ def test_a_killed_web_process_costs_no_send_and_is_back_while_brokers_stay(gantr
     with Sending(gantry.namesrv) as load:
         web.kill()
         killed = time.monotonic()
-        until(lambda: web_follows(gantry, web))
+        wait_until(lambda: web_follows(gantry, web))
         assert time.monotonic() - killed < time_limit(2)
-        until(lambda: page_answers(gantry))
+        wait_until(lambda: page_answers(gantry))
         assert time.monotonic() - killed < max(time_limit(2), gantry.started_s)  # never more than a cold start takes
         sent = load.sent
-        until(lambda: load.sent > sent + 100)
+        wait_until(lambda: load.sent > sent + 100)
     assert load.failures == []
     assert pids(gantry.workers()) == workers
-    until(lambda: "event=web_process_follows reason='was killed by SIGKILL'" in log_of(gantry, "gantry.log"))
+    wait_until(lambda: "event=web_process_follows reason='was killed by SIGKILL'" in log_of(gantry, "gantry.log"))
     assert log_of(gantry, "gantry.log").count("event=process_adopted") == 2
     assert "reason='was killed by SIGKILL'" in log_of(gantry, "guardian.log")
     assert gantry.output.count("GANTRY READY") == 1
 
 
 def test_a_web_process_that_hangs_is_killed_and_follows_too(gantry: RunningAppliance) -> None:
-    until(lambda: page_answers(gantry))
+    wait_until(lambda: page_answers(gantry))
     web, workers = gantry.web, pids(gantry.workers())
     web.suspend()
-    until(lambda: web_follows(gantry, web))
-    until(lambda: page_answers(gantry))
+    wait_until(lambda: web_follows(gantry, web))
+    wait_until(lambda: page_answers(gantry))
     assert pids(gantry.workers()) == workers
     assert f"reason='did not answer for {HANG_S:g} s'" in log_of(gantry, "guardian.log")
 
 
 def test_a_broker_that_is_killed_while_the_web_process_is_down_is_started_again(gantry: RunningAppliance) -> None:
-    until(lambda: page_answers(gantry))
+    wait_until(lambda: page_answers(gantry))
     web, broker, namesrv = gantry.web, gantry.workers("broker")[0], pids(gantry.workers("namesrv"))
     web.suspend()  # so that it can't be the one
     broker.kill()
     web.kill()
-    until(lambda: [found for found in gantry.workers("broker") if found.pid != broker.pid])
+    wait_until(lambda: [found for found in gantry.workers("broker") if found.pid != broker.pid])
     assert pids(gantry.workers("namesrv")) == namesrv
     with Sending(gantry.namesrv) as load:
-        until(lambda: load.sent > len(load.failures))
+        wait_until(lambda: load.sent > len(load.failures))
 
 
 def test_a_machine_that_stands_still_or_has_no_core_to_give_is_no_reason_to_restart_anything(
     gantry: RunningAppliance,
 ) -> None:
-    until(lambda: page_answers(gantry))
-    until(lambda: gantry.workers("broker"))
+    wait_until(lambda: page_answers(gantry))
+    wait_until(lambda: gantry.workers("broker"))
     endings = log_of(gantry, "guardian.log").count("web_process_ended")
     guardian, web = psutil.Process(gantry.process.pid), gantry.web
     everything = [guardian, web, *gantry.workers()]
@@ -157,12 +151,13 @@ def test_a_machine_that_stands_still_or_has_no_core_to_give_is_no_reason_to_rest
         process.suspend()
     time.sleep(2 * HANG_S)  # time has to pass: that is the fault
     guardian.resume()  # first, and alone for a moment: it looks at the others before they can speak
+    # its first look at the others has to come before they are resumed
     time.sleep(HANG_S / 4)
     for process in everything:
         process.resume()
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(HOGS)]
     try:
-        time.sleep(2 * HANG_S)
+        time.sleep(2 * HANG_S)  # long enough to call a process hung that gets no core
         assert page_answers(gantry) or page_answers(gantry)
     finally:
         for hog in hogs:

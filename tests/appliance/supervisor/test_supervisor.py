@@ -22,6 +22,7 @@ from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.supervisor import StartFailed, Supervisor
 from tests.appliance.supervisor.guarded import Guarded
 from tests.conftest import time_limit
+from tests.waiting import until
 
 SERVICE = """
 import json, signal, socket, sys, time
@@ -65,12 +66,6 @@ async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Task[None]]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, StartFailed):
             await task
-
-
-async def until(condition, timeout_s: float = 30.0) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_processes_start_in_order_and_stop_in_reverse(tmp_path: Path, guarded: Guarded) -> None:

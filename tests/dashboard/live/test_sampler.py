@@ -22,6 +22,7 @@ from dashboard.status.metrics import overview_figures
 from dashboard.status.processes import ProcessFacts
 from dashboard.templatetags.gantry import bar
 from gantrymq.message.model import Message
+from tests.waiting import until
 
 BROKER = BrokerRef("broker-a", "127.0.0.1:1", "C")
 ROOMY = DiskMarks(0.95, 0.97, 0.99)
@@ -132,9 +133,14 @@ async def test_the_rate_of_a_real_broker_is_seen(gateway: Gateway, transactional
     await sampler.sample()
     for _ in range(20):
         await gateway.messages.send(Message("sampled", b"x"))
-    await asyncio.sleep(0.2)
-    seen = await sampler.sample()
-    in_rate, at, why = seen.known_sum("in_rate")
+    seen = []
+
+    async def is_rising() -> bool:
+        seen.append((await sampler.sample()).known_sum("in_rate"))
+        return bool(seen[-1][0])
+
+    await until(is_rising)
+    in_rate, at, why = seen[-1]
     assert in_rate is not None and in_rate > 0 and at is not None and why is None
 
 

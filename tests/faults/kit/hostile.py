@@ -208,7 +208,7 @@ async def again(kind: Callable[[int], Awaitable[None]], port: int) -> None:
 async def main() -> None:
     kind, port, seconds = KINDS[sys.argv[1]], int(sys.argv[2]), float(sys.argv[3])
     tasks = [asyncio.create_task(again(kind, port)) for _ in range(CLIENTS)]
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(seconds)  # so long the test wants the abuse to last
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -92,7 +92,7 @@ class Traffic:
             self._acknowledge(stored)
             if stored[0].topic == TRANS_HALF_TOPIC:
                 await self._end(stored[0])
-            await asyncio.sleep(0.002 if self._chance.random() < 0.1 else 0)
+            await asyncio.sleep(0.002 if self._chance.random() < 0.1 else 0)  # others have their turns
 
     async def _end(self, prepared: Acknowledged) -> None:
         """Commit, roll back, or leave it open."""

@@ -54,7 +54,7 @@ def test_every_flow_of_ali_ons_works(tmp_path: Path, javascript: JavaScriptClien
             program.wait_done(60)
             # each broadcast consumer gets all, the other one half, one of them twice
             program.wait_for(lambda: program.count("TOLD") >= 2 * count + count // 2 + 1, 60, "messages")
-            time.sleep(0.5)
+            time.sleep(0.5)  # what would come twice has time to come
     sent = [json.loads(line[0]) for line in program.lines("SENT")]
     assert {message["status"] for message in sent} == {"SEND_OK"}
     assert {message["broker"] for message in sent} == set(cluster.names)

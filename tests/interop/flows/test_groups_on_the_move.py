@@ -42,9 +42,9 @@ def test_a_running_group_that_is_reset_by_time_goes_on_there(cluster: Peer, java
     with java.consume(cluster.namesrv_address, topic, group) as consumer:
         consumer.wait_started()
         _produce(cluster, java, topic, half)
-        time.sleep(1)
+        time.sleep(1)  # the moment lies clearly between the two halves
         moment_ms = int(time.time() * 1000)
-        time.sleep(1)
+        time.sleep(1)  # on its other side too
         _produce(cluster, java, topic, half)
         consumer.wait_for(lambda: consumer.count("GOT") >= 2 * half, 60, "every message")
         _wait_committed(cluster, group, topic, 2 * half)

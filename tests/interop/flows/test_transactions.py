@@ -100,7 +100,7 @@ def test_another_producer_answers_for_one_that_was_killed(checking: Peer, java: 
             heir.wait_for(
                 lambda: {number % 5 for number in _checked(heir)} >= {LATER, NEVER}, CHECKED_WITHIN_S, "checks"
             )
-            time.sleep(2)
+            time.sleep(2)  # what would come twice has time to come
             assert _numbers(consumer) == expected
     print(f"{len(_checked(heir))} transactions of a killed producer ended by another one")
 
@@ -122,6 +122,6 @@ def test_a_broker_killed_amid_transactions_asks_about_the_open_ones_after_its_re
             java.run("Transactions", cluster.namesrv_address, topic, "p", 0, 0, "answer"),
         ):
             consumer.wait_for(lambda: len(_numbers(consumer)) >= len(expected), CHECKED_WITHIN_S, "all commits")
-            time.sleep(2)
+            time.sleep(2)  # what would come twice has time to come
             assert _numbers(consumer) == expected
         assert sum(rpc.max_offsets(cluster.broker_address, topic, QUEUES)) == len(expected)

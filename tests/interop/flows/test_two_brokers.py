@@ -120,7 +120,7 @@ def test_two_consumers_take_queues_of_both(pair: BrokerCluster, java: JavaClient
         consumers = [stack.enter_context(java.consume(pair.namesrv_address, topic, topic)) for _ in range(2)]
         # average shares of the sorted list: one broker's queues each
         consumers[1].wait_for(lambda: all(each.queues() == set(range(QUEUES)) for each in consumers), 60, "shares")
-        time.sleep(1)
+        time.sleep(1)  # a rebalance that moves more queues has time to come
         with java.produce(pair.namesrv_address, topic, count) as producer:
             producer.wait_done(60)
         consumers[1].wait_for(lambda: sum(each.count("GOT") for each in consumers) >= count, 60, "every message")
@@ -155,7 +155,7 @@ async def test_a_killed_broker_is_avoided_and_used_again_when_it_is_back(
             pair.peers["b"].kill_broker()
             killed = {name: len(sent()) for name, sent in senders.items()}
             await asyncio.to_thread(pair.wait_registered, ("a",))
-            await asyncio.sleep(3)
+            await asyncio.sleep(3)  # a time without it, in which all send to the other one
             while_away = {name: len(sent()) for name, sent in senders.items()}
             pair.peers["b"].relaunch_broker()
             await asyncio.to_thread(pair.wait_registered, ("a", "b"))

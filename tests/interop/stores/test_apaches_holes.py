@@ -205,7 +205,7 @@ def _make_files_and_a_bad_batch(peer: Peer) -> None:
         send(peer, TOO_LONG, bytes(400_000), key=f"filler-{number}")
     time.sleep(3.5)  # Apache's allowance before its checkpoint counts
     send(peer, TOO_LONG, body(1), key="filler-4")
-    time.sleep(2.0)
+    time.sleep(2.0)  # and the checkpoint is written
     own = Message(TOPIC, b"own", properties={"A": "x" * 20_000})
     send_batch(peer, BATCH, [own], "B\x01" + "y" * 20_000)
     send(peer, BATCH, b"behind", key="behind")

@@ -25,7 +25,7 @@ def write_until_killed(folder: Path, seed: int, mode: str, seconds: float) -> li
     process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE)
     assert process.stdout is not None
     first = process.stdout.readline()
-    time.sleep(seconds)
+    time.sleep(seconds)  # the dice of the test say when it dies
     process.kill()
     rest, _ = process.communicate()
     lines = (first + rest).decode().splitlines()

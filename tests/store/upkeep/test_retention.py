@@ -217,7 +217,7 @@ async def test_a_running_store_obeys_an_operator_at_once(tmp_path: Path, open_st
     fill(store)
     age(config, time.time(), 73)
     cleaning = asyncio.create_task(store._cleaner.run())
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # nothing may go before the operator asks
     assert store.min_physical_offset == 0
     store.delete_expired_files_soon()
     async with asyncio.timeout(30):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from gantrymq.remoting.bodies import KVTable
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.peer import connected, registration
 from tests.harness import ServingCluster, serving
+from tests.waiting import until
 
 FILE_BYTES = 1 << 20
 SLAVES: dict[str, Any] = {"slaves_enable": True, "ha_heartbeat_ms": 200, "ha_transfer_batch_bytes": 32_768}
@@ -77,12 +77,6 @@ async def send(cluster: ServingCluster, count: int) -> None:
         for number in range(count):
             answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, fields, b"%d " % number * 400)
             assert answer.code == 0, answer.remark
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_a_slave_gets_the_log_byte_for_byte_over_the_ends_of_files(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ async def test_delivery_is_on_time_and_progress_is_saved(
     delivered: list[tuple[int, str, int, float]] = []
     schedule.on_delivered = lambda queue_id, topic, size: delivered.append((queue_id, topic, size, time.time()))
     async with delivering(store, schedule):
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # by now the service has nothing to do: the message has to wake it
         sent = time.time()
         send(store, b"m")
         async with asyncio.timeout(30):

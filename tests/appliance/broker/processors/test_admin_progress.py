@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from gantrymq.remoting.bodies import (
 )
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.processors.tool import tool_at
+from tests.waiting import until
 
 QUEUE_0, QUEUE_1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
 
@@ -105,7 +105,8 @@ async def test_lag_in_time_is_the_age_of_the_oldest_unconsumed_message(tmp_path:
     async with tool_at(tmp_path) as tool:
         await tool.create_topic("T")
         await tool.send("T", b"consumed")
-        await asyncio.sleep(0.05)
+        first_ms = tool.broker.store.store_timestamp("T", 0, 0)
+        await until(lambda: time.time() * 1000 > first_ms + 2)  # the second message is stored later than the first
         await tool.send("T", b"waits")
         tool.broker.offsets.commit("G", "T", 0, 1)
         stored_ms = tool.broker.store.store_timestamp("T", 0, 1)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,9 @@ from gantrymq.errors import GantryError, MessageRejected, ResponseError
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.codes import ResponseCode
 from tests.harness import LocalCluster, ServingCluster, serving
+from tests.waiting import until
 
 QUEUE = 0
-
-
-async def until(is_so: Callable[[], bool | Awaitable[bool]], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        answer = is_so()
-        if answer if isinstance(answer, bool) else await answer:
-            return
-        assert time.monotonic() < deadline, "it did not come"
-        await asyncio.sleep(0.02)
 
 
 def stored(cluster: ServingCluster, topic: str) -> list[MessageExt]:
@@ -130,7 +120,7 @@ async def test_a_killed_broker_delivers_what_it_acknowledged(tmp_path: Path) -> 
                         await producer.send(Message("orders", name.encode(), deliver_at=deliver_at))
                         acknowledged[name] = round(deliver_at * 1000)
                 if round_number < 2:
-                    await asyncio.sleep(0.5)
+                    await until(partial(some_arrived, cluster, f"{round_number}-"))
                     cluster.kill_broker()
                     cluster.start_broker()
 
@@ -142,6 +132,10 @@ async def test_a_killed_broker_delivers_what_it_acknowledged(tmp_path: Path) -> 
                 assert stored_ms >= acknowledged[name], "came early"
             info = await admin.brokers.runtime_info(cluster.broker_address)
             assert info["timerPending"] == "0"
+
+
+async def some_arrived(cluster: LocalCluster, prefix: str) -> bool:
+    return any(name.startswith(prefix) for name in await arrived(cluster))
 
 
 async def arrived(cluster: LocalCluster) -> dict[str, int]:

@@ -18,7 +18,7 @@ async def test_its_time_counts_from_the_commit(tmp_path: Path) -> None:
     async with transactions_at(tmp_path) as (broker, producer):
         half = await producer.prepare(b"pay", queue_id=2, TIMER_DELAY_MS="300")
         assert len(stored(broker, HALF)) == 1
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(0.4)  # longer than its delay: nothing may come before the commit
         assert bodies(broker, 2) == []
         committed_ms = int(time.time() * 1000)
         assert (await producer.end(half, COMMIT)).code == 0
@@ -36,7 +36,7 @@ async def test_a_rollback_forgets_it(tmp_path: Path) -> None:
     async with transactions_at(tmp_path) as (broker, producer):
         half = await producer.prepare(b"pay", TIMER_DELAY_MS="50")
         assert (await producer.end(half, ROLLBACK)).code == 0
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # longer than its delay: nothing may come
         assert bodies(broker) == []
         assert stored(broker, TIMER) == []
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from gantrymq.remoting.bodies import TopicConfig
 from store.base.config import MessageStoreConfig
 from tests.harness import SMALL_STORE
+from tests.waiting import until
 
 
 @contextlib.asynccontextmanager
@@ -42,13 +42,6 @@ async def cluster(folder: Path, *settings: dict[str, Any]) -> AsyncIterator[list
 def create(broker: BrokerController, topic: str) -> None:
     """As a send does that finds no such topic."""
     assert broker.topics.create_on_send(topic, "TBW102", 4, "test") is not None
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come"
-        await asyncio.sleep(0.02)
 
 
 async def test_all_brokers_of_the_cluster_get_the_topic_and_nobody_else(tmp_path: Path) -> None:
@@ -103,5 +96,5 @@ async def test_a_broker_that_does_not_answer_is_asked_again(tmp_path: Path, monk
 async def test_a_broker_alone_has_nobody_to_tell(tmp_path: Path) -> None:
     async with cluster(tmp_path, {}) as (only,):
         create(only, "orders")
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # nobody may be told meanwhile
         assert (only.topic_sharing.shared, only.topic_sharing.failed) == (0, 0)
