@@ -40,7 +40,7 @@ def run(checkout: Path, *arguments: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments], cwd=checkout, env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
@@ -96,3 +96,39 @@ def test_a_module_that_the_recipes_run_is_there(module: str) -> None:
 )
 def test_a_table_that_the_recipes_name_stands_in_that_file(name: str, path: str) -> None:
     assert re.search(rf"^{name}\b.*=", (ROOT / path).read_text(encoding="utf-8"), re.M), f"{name} is not in {path}"
+
+
+def test_a_new_page(checkout: Path) -> None:
+    view = """
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.accounts.access import Permission, requires
+
+
+@requires(Permission.CONFIG_READ)
+@require_safe
+async def tea(request: HttpRequest) -> HttpResponse:
+    return render(request, "tea/tea.html", {"pots": 3})
+"""
+    template = '{% extends "base.html" %}{% block content %}<h1>Tea</h1><p>{{ pots }} pots</p>{% endblock %}'
+    tests = """
+from tests.dashboard.conftest import Client
+
+
+async def test_it_works(log_in: Client) -> None:
+    assert b"3 pots" in (await (await log_in("admin")).get("/tea")).content
+
+
+async def test_it_refuses_the_wrong_role(log_in: Client) -> None:
+    assert (await (await log_in("reader")).get("/tea")).status_code == 403
+"""
+    (checkout / "dashboard/views/tea.py").write_text(view)
+    (checkout / "templates/tea").mkdir()
+    (checkout / "templates/tea/tea.html").write_text(template)
+    (checkout / "tests/dashboard/views/test_tea.py").write_text(tests)
+    add_line(checkout / "dashboard/urls.py", "urlpatterns: list", '    path("tea", tea.tea, name="tea"),')
+    add_line(checkout / "dashboard/urls.py", "from django.urls import", "from dashboard.views import tea")
+    done = run(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/dashboard/views/test_tea.py")
+    assert "2 passed" in done
