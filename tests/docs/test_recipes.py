@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -132,3 +133,14 @@ async def test_it_refuses_the_wrong_role(log_in: Client) -> None:
     add_line(checkout / "dashboard/urls.py", "from django.urls import", "from dashboard.views import tea")
     done = run(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/dashboard/views/test_tea.py")
     assert "2 passed" in done
+
+
+def test_a_new_verb_of_gantry_admin(checkout: Path) -> None:
+    module = checkout / "appliance/cli/admin/topics.py"
+    add_line(module, '    "topics": {', '        "count": Command("how many topics there are", count_topics),')
+    act = 'async def count_topics(admin, arguments):\n    return Shown({"topics": 3}, ["3 topics"])\n\n\nCOMMANDS = {'
+    module.write_text(module.read_text().replace("COMMANDS = {", act, 1))
+    assert "how many topics there are" in run(checkout, "-m", "appliance", "admin", "topics", "--help")
+    assert "How many topics there are." in run(checkout, "-m", "appliance", "admin", "topics", "count", "--help")
+    told = run(checkout, "-m", "appliance", "admin", "topics", "count", "--json", "-n", "127.0.0.1:1")
+    assert json.loads(told) == {"topics": 3}
