@@ -21,23 +21,23 @@ from appliance.acl.access import AccessOptions
 from appliance.acl.account_book import AccountBook
 from appliance.acl.account_file import AccountFileError
 from appliance.acl.namesrv_access import ANY, NamesrvAccess
-from appliance.errors import BrokerError, StartError
+from appliance.errors import StartError
 from appliance.namesrv.kv_config import KVConfigManager
-from appliance.namesrv.processors import HANDLERS, LANE
 from appliance.namesrv.route_changes import RouteChanges
 from appliance.namesrv.route_info import RouteInfoManager
+from appliance.namesrv.table import LANE, TABLE
 from appliance.process.gc_pacing import GcPacer
 from appliance.process.malloc import MemoryTrimmer
 from appliance.process.tasks import running
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import LaneLimits
 from appliance.remoting.lanes import Lanes
+from appliance.remoting.route_table import routes_of
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls
 from appliance.settings.live import LiveConfig
 from appliance.settings.properties_file import PropertiesFile
 from appliance.settings.roles import NamesrvConfig
-from gantrymq.remoting.codes import ResponseCode
 
 logger = logging.getLogger(__name__)
 
@@ -64,10 +64,9 @@ class NamesrvController:
         self.kv_config = KVConfigManager(config.kv_config_path)
         home = config.rocketmq_home  # without it there are no accounts, and this machine alone may write
         self.accounts = AccountBook(home, default_file=config.acl_file) if home is not None else None
-        self.lanes = Lanes(self, {LANE: LaneLimits(LANE_CAPACITY)})
+        self.lanes = Lanes({LANE: LaneLimits(LANE_CAPACITY)})
         self.tls = server_tls(config)
         self._server = RemotingServer(
-            HANDLERS,
             self.lanes,
             host=config.bind_address,
             port=config.listen_port,
@@ -77,7 +76,6 @@ class NamesrvController:
             sockets=config,
         )
         self.changes = RouteChanges()
-        self._kv_write_lock = asyncio.Lock()
         self._stack = contextlib.AsyncExitStack()
 
     def _gate(self) -> NamesrvAccess | None:
@@ -108,10 +106,11 @@ class NamesrvController:
             stack.push_async_callback(self.lanes.close)
             await self._server.open()
             stack.push_async_callback(self._server.close)
+            self._server.serve(routes_of(TABLE, self))
             await stack.enter_async_context(
                 running(
                     self._server,
-                    _BrokerScan(self),
+                    _BrokerScan(self.config, self.remove_expired_brokers),
                     GcPacer(),
                     MemoryTrimmer(),
                     *[part for part in (self.tls, self.accounts) if part],
@@ -147,28 +146,16 @@ class NamesrvController:
         for address in self.routes.connection_closed(connection):
             logger.warning("broker left", extra={"event": "broker_connection_closed", "address": address})
 
-    # -- for the processors -------------------------------------------------------------------------------------------
-
-    async def persist_kv_config(self) -> None:
-        """Write the key-value table as it is now; returns when it is on disk."""
-        async with self._kv_write_lock:  # else an older table might be written last
-            try:
-                await asyncio.to_thread(self.kv_config.write, self.kv_config.to_json())
-            except OSError as exc:
-                logger.exception("kv config not written", extra={"event": "kv_config_not_written"})
-                raise BrokerError(
-                    ResponseCode.SYSTEM_ERROR, f"changed in memory, but the file can't be written: {exc.strerror}"
-                ) from exc
-
 
 class _BrokerScan:
-    """The service that looks for silent brokers."""
+    """The service that looks for silent brokers. look: removes those there are."""
 
-    def __init__(self, namesrv: NamesrvController) -> None:
-        self._namesrv = namesrv
+    def __init__(self, config: NamesrvConfig, look: Callable[[], None]) -> None:
+        self._config = config
+        self._look = look
 
     async def run(self) -> None:
         await asyncio.sleep(FIRST_SCAN_S)
         while True:
-            self._namesrv.remove_expired_brokers()
-            await asyncio.sleep(self._namesrv.config.scan_interval_ms / 1000)
+            self._look()
+            await asyncio.sleep(self._config.scan_interval_ms / 1000)

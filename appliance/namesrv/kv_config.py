@@ -7,6 +7,7 @@ stood there before is kept as `.bak`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from pathlib import Path
@@ -23,11 +24,12 @@ ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
 
 class KVConfigManager:
-    """The table. `load` and `write` do file I/O and block; everything else is memory only."""
+    """The table. `load` and `write` do file I/O and block, `save` does it in a thread; the rest is memory only."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._table: dict[str, dict[str, str]] = {}
+        self._write_lock = asyncio.Lock()
 
     # -- the table ----------------------------------------------------------------------------------------------------
 
@@ -81,6 +83,17 @@ class KVConfigManager:
                 )
         if self._path.exists():
             raise ConfigError(f"{self._path} is damaged and {backup.name} does not help: repair it or move it away")
+
+    async def save(self) -> None:
+        """Write the table as it is now; returns when it is on disk. Raises BrokerError."""
+        async with self._write_lock:  # else an older table might be written last
+            try:
+                await asyncio.to_thread(self.write, self.to_json())
+            except OSError as exc:
+                logger.exception("kv config not written", extra={"event": "kv_config_not_written"})
+                raise BrokerError(
+                    ResponseCode.SYSTEM_ERROR, f"changed in memory, but the file can't be written: {exc.strerror}"
+                ) from exc
 
     def write(self, content: bytes) -> None:
         """Replace the file atomically, keeping the former one as `.bak`. Raises OSError."""

@@ -1,4 +1,4 @@
-"""Who answers which request at the name server: the table HANDLERS, then its functions.
+"""What the name server does with each request; table.py says who serves which code.
 
 Handlers read the header, ask route_info or kv_config, and write the answer. A missing header field raises KeyError, a
 malformed one FieldError; the lanes turn both into INVALID_PARAMETER. Codes that are not in the table are answered with
@@ -9,30 +9,32 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
-from appliance.namesrv.kv_config import ORDER_TOPIC_NAMESPACE
-from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity, MasterAddresses
+from appliance.namesrv.kv_config import ORDER_TOPIC_NAMESPACE, KVConfigManager
+from appliance.namesrv.route_changes import RouteChanges
+from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity, MasterAddresses, RouteInfoManager
 from appliance.remoting.header_fields import int_field, long_field, text_field
-from appliance.remoting.lane import Answer, Route
+from appliance.remoting.lane import Answer
 from appliance.remoting.request_body import read_body
 from appliance.remoting.settings_request import change_settings
+from appliance.settings.live import LiveConfig
+from appliance.settings.roles import NamesrvConfig
 from gantrymq.errors import BodyError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import DataVersion, KVTable, TopicList
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.registration import body_crc32, reading_registration
 
 if TYPE_CHECKING:
-    from appliance.namesrv.controller import NamesrvController
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 
-LANE = "namesrv"
 SHORT_BODY_BYTES = 32 * 1024  # of a registration: some two hundred topics, in two milliseconds
 DEFLATED = 32  # so much smaller is the same in the compressed shape
 NAME_CHARS_MAX = 255  # of what a remark quotes
@@ -40,19 +42,29 @@ NAME_CHARS_MAX = 255  # of what a remark quotes
 _FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the name server. clock: monotonic seconds."""
+
+    config: NamesrvConfig
+    live_config: LiveConfig
+    routes: RouteInfoManager
+    kv_config: KVConfigManager
+    changes: RouteChanges
+    clock: Callable[[], float]
+
+
 # -- brokers ----------------------------------------------------------------------------------------------------------
 
 
-def register_broker(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> Answer | Awaitable[Answer]:
+def register_broker(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> Answer | Awaitable[Answer]:
     """103: a broker says who it is and which topics it has. The answer holds the order-topic table, if there is one."""
     fields = request.ext_fields
     expected_crc = int_field(fields, "bodyCrc32", 0)
     if expected_crc and expected_crc != body_crc32(request.body):
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
-    steps = _registering(namesrv, connection, request)
-    return namesrv.changes.make(steps, size_bytes=len(request.body), is_long=_is_long(request))
+    steps = _registering(parts, connection, request)
+    return parts.changes.make(steps, size_bytes=len(request.body), is_long=_is_long(request))
 
 
 def _is_long(request: RemotingCommand) -> bool:
@@ -64,30 +76,28 @@ def _is_compressed(request: RemotingCommand) -> bool:
     return request.ext_fields.get("compressed", "").lower() == "true"
 
 
-def _registering(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> Generator[None, None, Answer]:
+def _registering(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> Generator[None, None, Answer]:
     fields = request.ext_fields
     broker = _broker_identity(fields)
     digest = _digest(request) if _is_long(request) else b""
-    if digest and namesrv.routes.is_known(broker, digest, connection, namesrv.clock()):
-        return _registered(namesrv, request, MasterAddresses())
+    if digest and parts.routes.is_known(broker, digest, connection, parts.clock()):
+        return _registered(parts, request, MasterAddresses())
     registration = yield from reading_registration(
         request.body, version=request.version, compressed=_is_compressed(request)
     )
     wrapper = registration.topic_config_serialize_wrapper
     if connection.is_closing:
         return None  # whoever goes takes its topics along: these would stay
-    namesrv.routes.check_room(broker, wrapper.topic_config_table)
+    parts.routes.check_room(broker, wrapper.topic_config_table)
     try:
-        master = yield from namesrv.routes.registering(
+        master = yield from parts.routes.registering(
             broker,
             ha_address=fields.get("haServerAddr", ""),
             topics=wrapper.topic_config_table,
             data_version=wrapper.data_version,
             filter_servers=registration.filter_server_list,
             connection=connection,
-            now_s=namesrv.clock(),
+            now_s=parts.clock(),
             digest=digest,
         )
     except (TypeError, ValueError) as exc:
@@ -95,12 +105,12 @@ def _registering(
     if connection.client != broker:
         connection.client = broker
         logger.info("broker registered", extra={"event": "broker_registered"} | broker._asdict())
-    return _registered(namesrv, request, master)
+    return _registered(parts, request, master)
 
 
-def _registered(namesrv: NamesrvController, request: RemotingCommand, master: MasterAddresses) -> RemotingCommand:
+def _registered(parts: Parts, request: RemotingCommand, master: MasterAddresses) -> RemotingCommand:
     ext_fields = {"masterAddr": master.master_address, "haServerAddr": master.ha_address}
-    orders = namesrv.kv_config.namespace(ORDER_TOPIC_NAMESPACE)
+    orders = parts.kv_config.namespace(ORDER_TOPIC_NAMESPACE)
     return request.reply(
         ext_fields={key: value for key, value in ext_fields.items() if value},
         body=b"" if orders is None else KVTable(orders).to_json(),
@@ -115,130 +125,110 @@ def _digest(request: RemotingCommand) -> bytes:
 
 
 def unregister_broker(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+    parts: Parts, connection: ServerConnection, request: RemotingCommand
 ) -> Answer | Awaitable[Answer]:
     """104: a broker says good-bye."""
-    return namesrv.changes.make(_unregistering(namesrv, connection, request), is_long=False)
+    return parts.changes.make(_unregistering(parts, connection, request), is_long=False)
 
 
 def _unregistering(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
+    parts: Parts, connection: ServerConnection, request: RemotingCommand
 ) -> Generator[None, None, Answer]:
     broker = _broker_identity(request.ext_fields)
-    namesrv.routes.unregister_broker(broker)
+    parts.routes.unregister_broker(broker)
     connection.client = None
     logger.info("broker unregistered", extra={"event": "broker_unregistered"} | broker._asdict())
     yield  # the one step there is
     return request.reply()
 
 
-def query_data_version(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def query_data_version(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """322: must this broker register, or does the name server know its topics already?"""
     offered = read_body(DataVersion, request.body)
-    changed, known = namesrv.routes.query_data_version(_broker_identity(request.ext_fields), offered, namesrv.clock())
+    changed, known = parts.routes.query_data_version(_broker_identity(request.ext_fields), offered, parts.clock())
     return request.reply(
         ext_fields={"changed": "true" if changed else "false"}, body=b"" if known is None else known.to_json()
     )
 
 
-def wipe_write_perm(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> Answer | Awaitable[Answer]:
+def wipe_write_perm(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> Answer | Awaitable[Answer]:
     """205: clients shall send nothing new to this broker."""
     broker_name = request.ext_fields["brokerName"]
 
     def wiping() -> Generator[None, None, Answer]:
-        count = yield from namesrv.routes.wiping_write_perm(broker_name)
+        count = yield from parts.routes.wiping_write_perm(broker_name)
         _log_change("write permission wiped", connection, broker_name=broker_name, topics=count)
         return request.reply(ext_fields={"wipeTopicCount": str(count)})
 
-    return namesrv.changes.make(wiping(), is_long=True)
+    return parts.changes.make(wiping(), is_long=True)
 
 
-def add_write_perm(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> Answer | Awaitable[Answer]:
+def add_write_perm(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> Answer | Awaitable[Answer]:
     """327: the opposite of 205."""
     broker_name = request.ext_fields["brokerName"]
 
     def adding() -> Generator[None, None, Answer]:
-        count = yield from namesrv.routes.adding_write_perm(broker_name)
+        count = yield from parts.routes.adding_write_perm(broker_name)
         _log_change("write permission added", connection, broker_name=broker_name, topics=count)
         return request.reply(ext_fields={"addTopicCount": str(count)})
 
-    return namesrv.changes.make(adding(), is_long=True)
+    return parts.changes.make(adding(), is_long=True)
 
 
-def get_cluster_info(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_cluster_info(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """106: all clusters, brokers and addresses."""
-    return request.reply(body=namesrv.routes.cluster_info().to_json())
+    return request.reply(body=parts.routes.cluster_info().to_json())
 
 
 # -- topics -----------------------------------------------------------------------------------------------------------
 
 
-def get_route(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_route(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """105: where a topic lives. Numeric keys are always quoted, which every client reads."""
     topic = text_field(request.ext_fields, "topic")
-    route = namesrv.routes.pickup_topic_route(topic)
+    route = parts.routes.pickup_topic_route(topic)
     if route is None:
         remark = f"No topic route info in name server for the topic: {topic[:NAME_CHARS_MAX]}{_FAQ}"
         return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark)
-    if namesrv.config.order_message_enable:
-        route.order_topic_conf = namesrv.kv_config.get(ORDER_TOPIC_NAMESPACE, topic)
+    if parts.config.order_message_enable:
+        route.order_topic_conf = parts.kv_config.get(ORDER_TOPIC_NAMESPACE, topic)
     return request.reply(body=route.to_json())
 
 
-def get_all_topics(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_all_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """206: every topic name, system and retry topics included."""
-    return _topic_list(request, namesrv.routes.topics())
+    return _topic_list(request, parts.routes.topics())
 
 
-def get_topics_by_cluster(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_topics_by_cluster(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """224: topics of the cluster's brokers; none for an unknown cluster."""
-    return _topic_list(request, namesrv.routes.topics_of_cluster(request.ext_fields["cluster"]))
+    return _topic_list(request, parts.routes.topics_of_cluster(request.ext_fields["cluster"]))
 
 
-def get_system_topics(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_system_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """304: names of clusters and brokers, and a broker to ask for the rest (305)."""
-    return _topic_list(request, *namesrv.routes.system_topics())
+    return _topic_list(request, *parts.routes.system_topics())
 
 
-def get_unit_topics(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_unit_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """311."""
-    return _topic_list(request, namesrv.routes.unit_topics(has=FLAG_UNIT))
+    return _topic_list(request, parts.routes.unit_topics(has=FLAG_UNIT))
 
 
-def get_unit_sub_topics(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_unit_sub_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """312."""
-    return _topic_list(request, namesrv.routes.unit_topics(has=FLAG_UNIT_SUB))
+    return _topic_list(request, parts.routes.unit_topics(has=FLAG_UNIT_SUB))
 
 
-def get_unit_sub_ununit_topics(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_unit_sub_ununit_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """313."""
-    return _topic_list(request, namesrv.routes.unit_topics(has=FLAG_UNIT_SUB, has_not=FLAG_UNIT))
+    return _topic_list(request, parts.routes.unit_topics(has=FLAG_UNIT_SUB, has_not=FLAG_UNIT))
 
 
-def delete_topic(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def delete_topic(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """216: forget a topic, in one cluster if one is named. The brokers' side is their own request (215)."""
     topic = request.ext_fields["topic"]
-    namesrv.routes.delete_topic(topic, request.ext_fields.get("clusterName") or None)
+    parts.routes.delete_topic(topic, request.ext_fields.get("clusterName") or None)
     _log_change("topic deleted", connection, topic=topic)
     return request.reply()
 
@@ -246,30 +236,28 @@ def delete_topic(namesrv: NamesrvController, connection: ServerConnection, reque
 # -- key-value settings -----------------------------------------------------------------------------------------------
 
 
-async def put_kv(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def put_kv(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """100: answered when the file is on disk."""
     fields = request.ext_fields
-    namesrv.kv_config.put(text_field(fields, "namespace"), text_field(fields, "key"), text_field(fields, "value"))
-    await namesrv.persist_kv_config()
+    parts.kv_config.put(text_field(fields, "namespace"), text_field(fields, "key"), text_field(fields, "value"))
+    await parts.kv_config.save()
     _log_change("kv config put", connection, namespace=fields["namespace"], key=fields["key"])
     return request.reply()
 
 
-async def delete_kv(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def delete_kv(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """102: success also when there was none."""
     fields = request.ext_fields
-    namesrv.kv_config.delete(fields["namespace"], fields["key"])
-    await namesrv.persist_kv_config()
+    parts.kv_config.delete(fields["namespace"], fields["key"])
+    await parts.kv_config.save()
     _log_change("kv config deleted", connection, namespace=fields["namespace"], key=fields["key"])
     return request.reply()
 
 
-def get_kv(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_kv(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """101."""
     namespace, key = text_field(request.ext_fields, "namespace"), text_field(request.ext_fields, "key")
-    value = namesrv.kv_config.get(namespace, key)
+    value = parts.kv_config.get(namespace, key)
     if value is None:
         return request.reply(
             ResponseCode.QUERY_NOT_FOUND,
@@ -278,12 +266,10 @@ def get_kv(namesrv: NamesrvController, connection: ServerConnection, request: Re
     return request.reply(ext_fields={"value": value})
 
 
-def get_kv_namespace(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_kv_namespace(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """219: an emptied namespace is an empty table, one that never was is not found."""
     namespace = text_field(request.ext_fields, "namespace")
-    entries = namesrv.kv_config.namespace(namespace)
+    entries = parts.kv_config.namespace(namespace)
     if entries is None:
         return request.reply(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {namespace[:NAME_CHARS_MAX]}")
     return request.reply(body=KVTable(entries).to_json())
@@ -292,18 +278,16 @@ def get_kv_namespace(
 # -- the name server's own settings -----------------------------------------------------------------------------------
 
 
-async def update_config(
-    namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def update_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """318: change what may be changed from afar; paths may not (CVE-2023-37582)."""
-    changes, remark = await change_settings(namesrv.live_config, connection, request.body)
+    changes, remark = await change_settings(parts.live_config, connection, request.body)
     _log_change("config updated", connection, changes=[change._asdict() for change in changes], remark=remark)
     return request.reply(remark=remark)
 
 
-def get_config(namesrv: NamesrvController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """319: the settings in force, one `key=value` a line."""
-    return request.reply(body=namesrv.live_config.text())
+    return request.reply(body=parts.live_config.text())
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------------
@@ -331,27 +315,3 @@ def _topic_list(request: RemotingCommand, topics: list[str], broker_address: str
 def _log_change(what: str, connection: ServerConnection, **facts: object) -> None:
     """Tell the operator who changed what."""
     logger.info("changed by request", extra={"event": what.replace(" ", "_"), "peer": connection.remote_text} | facts)
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.PUT_KV_CONFIG: Route(put_kv, LANE),
-    RequestCode.GET_KV_CONFIG: Route(get_kv, LANE),
-    RequestCode.DELETE_KV_CONFIG: Route(delete_kv, LANE),
-    RequestCode.REGISTER_BROKER: Route(register_broker, LANE),
-    RequestCode.UNREGISTER_BROKER: Route(unregister_broker, LANE),
-    RequestCode.GET_ROUTEINFO_BY_TOPIC: Route(get_route, LANE),
-    RequestCode.GET_BROKER_CLUSTER_INFO: Route(get_cluster_info, LANE),
-    RequestCode.WIPE_WRITE_PERM_OF_BROKER: Route(wipe_write_perm, LANE),
-    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: Route(get_all_topics, LANE),
-    RequestCode.DELETE_TOPIC_IN_NAMESRV: Route(delete_topic, LANE),
-    RequestCode.GET_KVLIST_BY_NAMESPACE: Route(get_kv_namespace, LANE),
-    RequestCode.GET_TOPICS_BY_CLUSTER: Route(get_topics_by_cluster, LANE),
-    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: Route(get_system_topics, LANE),
-    RequestCode.GET_UNIT_TOPIC_LIST: Route(get_unit_topics, LANE),
-    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: Route(get_unit_sub_topics, LANE),
-    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: Route(get_unit_sub_ununit_topics, LANE),
-    RequestCode.UPDATE_NAMESRV_CONFIG: Route(update_config, LANE),
-    RequestCode.GET_NAMESRV_CONFIG: Route(get_config, LANE),
-    RequestCode.QUERY_DATA_VERSION: Route(query_data_version, LANE),
-    RequestCode.ADD_WRITE_PERM_OF_BROKER: Route(add_write_perm, LANE),
-}

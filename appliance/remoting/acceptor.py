@@ -41,7 +41,7 @@ class Acceptor:
         self.refused_at: float | None = None  # monotonic: when descriptors were short last
 
     async def open(self) -> int:
-        """Bind and listen; returns the port. Raises OSError when it is taken."""
+        """Bind and listen; returns the port. Who connects waits until `accept`. Raises OSError when it is taken."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self._host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         port = self._port
@@ -53,9 +53,13 @@ class Acceptor:
         except OSError:
             self.close()
             raise
+        return port
+
+    def accept(self) -> None:
+        """Take connections from now on, those that wait already first."""
+        loop = asyncio.get_running_loop()
         for listening in self._listening:
             loop.add_reader(listening, self._accept, listening)
-        return port
 
     def close(self) -> None:
         """Stop accepting. Connections made before stay."""

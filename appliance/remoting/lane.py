@@ -18,7 +18,9 @@ QUEUED_BYTES_MAX = 64 * 1024 * 1024  # bodies waiting in one lane; with bodies o
 QUEUED_MESSAGES_BYTES_MAX = 256 * 1024 * 1024  # the same for the lane of sends
 
 Answer = RemotingCommand | bytes | None
-Handler = Callable[[Any, "ServerConnection", RemotingCommand], "Answer | Awaitable[Answer]"]
+Handler = Callable[
+    ["ServerConnection", Any], "Answer | Awaitable[Answer]"
+]  # the request in the shape it was decoded to
 
 
 class Route(NamedTuple):

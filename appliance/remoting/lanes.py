@@ -26,7 +26,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from appliance.process.cooperative import charged_usage, slice_scheduler
 from appliance.process.fair_queue import ConnectionUsage, FairQueue, UsageTable
@@ -55,8 +55,7 @@ WORKED_SECONDS_OLD_MAX = 0.010  # the greatest age of the last CPU time reading
 class Lanes:
     """All lanes of a process; requests are served here and nowhere else."""
 
-    def __init__(self, context: Any, limits: Mapping[str, LaneLimits]) -> None:
-        self._context = context
+    def __init__(self, limits: Mapping[str, LaneLimits]) -> None:
         self.by_name = {name: Lane(name, limit) for name, limit in limits.items()}
         self._lanes = tuple(self.by_name.values())
         self.usage_table = UsageTable()
@@ -226,7 +225,7 @@ class Lanes:
 
     def _serve(self, lane: Lane, now: float) -> None:
         """Serve up to SHARE requests of one lane."""
-        queue, context = lane.queue, self._context
+        queue = lane.queue
         size = len(queue)
         if size > lane.size_peak:
             lane.size_peak = size
@@ -256,7 +255,7 @@ class Lanes:
                 continue
             lane.served += 1
             try:
-                answer = handler(context, connection, request)
+                answer = handler(connection, request)
             except Exception as exc:  # expected or a bug: the client gets a response, and the lane goes on
                 answer = error_response(request, exc)
             if answer is None:

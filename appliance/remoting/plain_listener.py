@@ -19,8 +19,12 @@ class PlainListener:
         self._arriving: dict[asyncio.Task[None], None] = {}  # oldest first
 
     async def open(self) -> int:
-        """Bind and listen; returns the port. Raises OSError when it is taken."""
+        """Bind and listen; returns the port. Who connects waits until `accept`. Raises OSError when it is taken."""
         return await self.acceptor.open()
+
+    def accept(self) -> None:
+        """Take connections from now on, those that wait already first."""
+        self.acceptor.accept()
 
     async def close(self) -> None:
         """Stop accepting, and drop connections that are not handed over yet. The others stay open."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from appliance.remoting.connection import WRITE_BUFFER_HIGH_BYTES, AccessGate, ServerConnection
-from appliance.remoting.lane import Route
+from appliance.remoting.lane import Lane, Route
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.plain_listener import PlainListener
 from appliance.remoting.tls import ServerTls
@@ -38,11 +38,14 @@ DEFAULT_SOCKETS = SocketSettings()
 
 
 class RemotingServer:
-    """A listener whose connections feed the lanes. `open` binds, `run` closes idle peers, `close` closes everything."""
+    """A listener whose connections feed the lanes.
+
+    `open` binds, `serve` takes connections, `run` closes idle peers, `close` closes everything. Two steps, because the
+    handlers may have to know the port.
+    """
 
     def __init__(
         self,
-        routes: Mapping[int, Route],
         lanes: Lanes,
         *,
         host: str,
@@ -53,7 +56,7 @@ class RemotingServer:
         sockets: SocketSettings = DEFAULT_SOCKETS,
     ) -> None:
         self.lanes = lanes
-        self.routes = {int(code): (lanes.by_name[route.lane], route) for code, route in routes.items()}
+        self.routes: dict[int, tuple[Lane, Route]] = {}
         self.sockets = sockets
         self.frame_bytes_max = sockets.frame_bytes_max
         self.access = access  # None: no access control
@@ -71,7 +74,10 @@ class RemotingServer:
         self.port = port
 
     async def open(self) -> int:
-        """Bind and listen; returns the port (useful when port 0 was requested). Raises OSError when it is taken."""
+        """Bind and listen; returns the port (useful when port 0 was requested). Raises OSError when it is taken.
+
+        Connections wait until `serve`.
+        """
         make, host, port = lambda: ServerConnection(self), self._host, self._requested_port
         if self._tls is not None:
             self._listener = TlsListener(make, self._tls, host=host, port=port, backlog=self.sockets.backlog)
@@ -79,6 +85,12 @@ class RemotingServer:
             self._listener = PlainListener(make, host=host, port=port, backlog=self.sockets.backlog)
         self.port = await self._listener.open()
         return self.port
+
+    def serve(self, routes: Mapping[int, Route]) -> None:
+        """Take connections from now on, their requests by these routes. Without `open` there is no port to serve."""
+        self.routes.update({int(code): (self.lanes.by_name[route.lane], route) for code, route in routes.items()})
+        if self._listener is not None:
+            self._listener.accept()
 
     async def run(self) -> None:
         """Close connections that are silent for idle_seconds_max, or whose frame takes too long."""

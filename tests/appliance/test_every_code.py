@@ -182,11 +182,11 @@ async def test_codes_that_nobody_serves_are_not_supported(scene: Scene, role: st
 
 async def test_the_table_is_complete() -> None:
     """Every code that has a handler has a row, and the other way round."""
-    from appliance.broker.processors import HANDLERS as OF_BROKER
-    from appliance.namesrv.processors import HANDLERS as OF_NAMESRV
+    from appliance.broker.processors.table import TABLE as OF_BROKER
+    from appliance.namesrv.table import TABLE as OF_NAMESRV
 
-    assert {int(row.code) for row in BROKER} == set(map(int, OF_BROKER))
-    assert {int(row.code) for row in NAMESRV} == set(map(int, OF_NAMESRV))
+    assert {int(row.code) for row in BROKER} == {int(row.code) for row in OF_BROKER}
+    assert {int(row.code) for row in NAMESRV} == {int(row.code) for row in OF_NAMESRV}
     known = {int(row.code) for row in BROKER + NAMESRV} | set(UNSUPPORTED)
     assert {int(code) for code in RequestCode} <= known
 

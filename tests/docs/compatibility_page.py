@@ -5,8 +5,8 @@ What stands around the table is written by hand.
 
 from __future__ import annotations
 
-from appliance.broker.processors import HANDLERS as BROKER
-from appliance.namesrv.processors import HANDLERS as NAMESRV
+from appliance.broker.processors.table import TABLE as BROKER
+from appliance.namesrv.table import TABLE as NAMESRV
 from gantrymq.remoting.codes import RequestCode
 from tests.docs.pages import ROOT
 
@@ -27,7 +27,8 @@ def _table() -> str:
 
 
 def _who(code: RequestCode) -> str:
-    servers = [name for name, table in (("broker", BROKER), ("name server", NAMESRV)) if code in table]
+    tables = (("broker", BROKER), ("name server", NAMESRV))
+    servers = [name for name, table in tables if any(row.code == code for row in table)]
     return " and ".join(servers) or "client"
 
 

@@ -46,7 +46,7 @@ def may_still_pull(access: Access | None, connection: ServerConnection, request:
     return access is None or access.may_touch(connection, request.ext_fields.get("topic", ""), SUB)
 
 
-def access_figures(access: Access | None, book: AccountBook | None) -> dict[str, str]:
+def access_metrics(access: Access | None, book: AccountBook | None) -> dict[str, str]:
     """Rows for GET_BROKER_RUNTIME_INFO (28): keys of ours, counts since the start."""
     if access is None or book is None:
         return {"aclEnable": "false"}

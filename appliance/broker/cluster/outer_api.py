@@ -19,12 +19,13 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from appliance.broker.access.access_control import own_credentials
 from appliance.broker.topics.topic_announcements import TopicAnnouncements
+from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.cooperative import in_slices
 from appliance.process.json_file import member_text
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, ClientClosed, ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.bodies import (
     PERM_READ,
@@ -38,9 +39,6 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.connection import ClientConnection
 from gantrymq.remoting.registration import TOPICS_A_PART, body_crc32, compressed_parts, plain_parts
-
-if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
 
 logger = logging.getLogger(__name__)
 
@@ -81,12 +79,19 @@ class NamesrvLink:
 
 
 class BrokerOuterApi:
-    """Registrations of one broker. `broker` must know its address by now."""
+    """Registrations of one broker. address, ha_address: "host:port" of its own and of the port for slaves."""
 
-    def __init__(self, broker: BrokerController, *, client: RemotingClient | None = None) -> None:
-        config = broker.config
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: TopicConfigManager,
+        *,
+        address: str,
+        ha_address: str,
+        client: RemotingClient | None = None,
+    ) -> None:
         self._config = config
-        self._topics = broker.topics
+        self._topics = topics
         self._client = client or RemotingClient(
             tls=config.outgoing_tls,
             credentials=own_credentials(config),
@@ -94,11 +99,11 @@ class BrokerOuterApi:
         )
         self._identity = {
             "brokerName": config.broker_name,
-            "brokerAddr": broker.address,
+            "brokerAddr": address,
             "clusterName": config.cluster_name,
             "brokerId": str(config.broker_id),
         }
-        self._ha_address = _ha_address(broker)
+        self._ha_address = ha_address
         self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]
         self.period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by address: what keeps that link up to date
@@ -365,10 +370,3 @@ def _limited(topic: TopicConfig, permission: int) -> TopicConfig:
 
 async def _joined(parts: Iterable[bytes]) -> bytes:
     return b"".join([part async for part in in_slices(parts, 1)])
-
-
-def _ha_address(broker: BrokerController) -> str:
-    """Where slaves would ask for data: brokerIP2, by default the broker's own host and the port after its own."""
-    host, _, port = broker.address.rpartition(":")
-    config = broker.config
-    return f"{config.ha_advertised_host or host}:{broker.slaves.port or config.ha_listen_port or int(port) + 1}"

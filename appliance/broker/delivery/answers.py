@@ -30,10 +30,14 @@ class SendAnswers:
 
     def __init__(self, region_id: str, trace_on: bool, store_host: bytes) -> None:
         """store_host: packed address of this broker, 8 or 20 bytes; message ids begin with it."""
-        self._common: Mapping[str, str] = {"MSG_REGION": region_id, "TRACE_ON": "true" if trace_on else "false"}
         self._host = store_host
         self._id_prefix = store_host.hex().upper()
         self._ids_packers: dict[int, Callable[..., bytes]] = {}
+        self.say(region_id, trace_on)
+
+    def say(self, region_id: str, trace_on: bool) -> None:
+        """From now on say this region, and whether tracing is on."""
+        self._common: Mapping[str, str] = {"MSG_REGION": region_id, "TRACE_ON": "true" if trace_on else "false"}
         fields = orjson.dumps(self._common).decode().replace("%", "%%")[:-1]
         begin = f'{{"code":0,"extFields":{fields},"msgId":'
         end = f',"queueId":"%d","queueOffset":"%d"}},{_TAIL},{_END}'

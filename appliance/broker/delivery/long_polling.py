@@ -19,6 +19,7 @@ from gantrymq.remoting.command import RemotingCommand
 from store.queues.filter import Filter, may_match_code
 
 PropertiesOf = Callable[[str, int, int, int], list[bytes]]
+PullAgain = Callable[[ServerConnection, RemotingCommand | PullRequest], None]
 
 HELD_MAX = 100_000  # pulls waiting at once
 HELD_PER_CONNECTION_MAX = 20_000  # a consumer holds one a queue
@@ -40,21 +41,24 @@ class HeldPull(NamedTuple):
 
 
 class PullRequestHold:
-    """All waiting pulls, by topic and queue. `answer` runs a pull again, without letting it wait once more.
+    """All waiting pulls, by topic and queue.
 
-    properties_of: (topic, queue id, queue offset, count) to the encoded properties of those messages.
+    properties_of: (topic, queue id, queue offset, count) to the encoded properties of those messages. Nothing may be
+    parked before `answer_with`.
     """
 
-    def __init__(
-        self, answer: Callable[[ServerConnection, RemotingCommand | PullRequest], None], properties_of: PropertiesOf
-    ) -> None:
-        self._answer = answer
+    def __init__(self, properties_of: PropertiesOf) -> None:
+        self._answer: PullAgain = _no_answer
         self._properties_of = properties_of
         self._held: dict[tuple[str, int], list[HeldPull]] = {}
         self._woken: list[HeldPull] = []
         self._counts: dict[ServerConnection, int] = {}
         self.held_count = 0
         self.held_bytes = 0  # of unusual pulls
+
+    def answer_with(self, answer: PullAgain) -> None:
+        """Have `answer` run a pull again, without letting it wait once more: pulls are parked by what answers them."""
+        self._answer = answer
 
     def park(self, topic: str, queue_id: int, pull: HeldPull) -> None:
         """Let a pull wait. BrokerError SYSTEM_BUSY when too many do: consumers come again after a second."""
@@ -164,3 +168,7 @@ def _extra_bytes(request: RemotingCommand | PullRequest) -> int:
     if chars + len(request.body) <= USUAL_BYTES:
         return 0
     return chars * BYTES_OF_A_CHARACTER + len(request.body)
+
+
+def _no_answer(connection: ServerConnection, request: RemotingCommand | PullRequest) -> None:
+    raise AssertionError("a pull was parked before there was anyone to answer it")

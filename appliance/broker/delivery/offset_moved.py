@@ -27,13 +27,14 @@ EVENTS_A_SECOND_MAX = 50
 class OffsetMovedEvents:
     """Stores the events. clock: monotonic seconds."""
 
-    def __init__(self, store: MessageStore, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: MessageStore, store_host: bytes, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """store_host: packed address of this broker."""
         self._store = store
+        self._store_host = store_host
         self._clock = clock
         self._second = 0
         self._stored_in_second = 0
         self.left_out = 0
-        self.store_host = b""  # packed address of this broker
 
     def moved(self, group: str, queue: MessageQueue, requested: int, corrected: int) -> None:
         """A pull of `group` asked for an offset that is not there; it was told to go on at `corrected`."""
@@ -66,8 +67,8 @@ class OffsetMovedEvents:
                 0,
                 0,
                 int(time.time() * 1000),
-                self.store_host,
-                self.store_host,
+                self._store_host,
+                self._store_host,
             )
         )
         if result.status is not PutMessageStatus.PUT_OK:

@@ -43,7 +43,10 @@ HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERT
 
 
 class ScheduleMessageService:
-    """Watches the schedule topic's queues. load() first; run() delivers. clock: seconds since the epoch."""
+    """Watches the schedule topic's queues. load() first; run() delivers.
+
+    on_delivered: told of each message the queue it left, its topic, its bytes. clock: seconds since the epoch.
+    """
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class ScheduleMessageService:
         path: Path,
         *,
         flush_interval_s: float = 10.0,
+        on_delivered: Callable[[int, str, int], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
@@ -68,7 +72,7 @@ class ScheduleMessageService:
         self._saves = 0
         self._saved: dict[int, int] = {}
         self.offsets: dict[int, int] = {}  # delay level to the next index in its queue
-        self.on_delivered: Callable[[int, str, int], None] | None = None  # queue it left, its topic, bytes
+        self._on_delivered = on_delivered
 
     # -- levels -------------------------------------------------------------------------------------------------------
 
@@ -195,8 +199,8 @@ class ScheduleMessageService:
         result = self._store.put_message(message, delay=False)
         if result.status is PutMessageStatus.PUT_OK:
             self._refused_levels.discard(level)
-            if self.on_delivered is not None:
-                self.on_delivered(level - 1, message.topic, result.size_bytes)
+            if self._on_delivered is not None:
+                self._on_delivered(level - 1, message.topic, result.size_bytes)
             return True
         is_hopeless = result.status in HOPELESS
         if is_hopeless or level not in self._refused_levels:  # a full disk refuses ten times a second: say it once

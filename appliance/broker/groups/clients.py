@@ -66,16 +66,24 @@ class Memberships:
 
 
 class ProducerManager:
-    """Producer groups, and producers by client id (for replies). clock: monotonic seconds."""
+    """Producer groups, and producers by client id (for replies).
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    may_see: whether a connection may see messages of a topic; None: everyone sees everything. clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        may_see: Callable[[ServerConnection, str], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._clock = clock
         self._memberships = Memberships()
         self._log_limit = LogLimit()
         self._turn = itertools.count()
         self.groups: dict[str, Channels] = {}
         self._connection_of_client: dict[str, ServerConnection] = {}
-        self.may_see: Callable[[ServerConnection, str], bool] | None = None  # None: everybody sees everything
+        self._may_see = may_see
 
     def register(self, group: str, connection: ServerConnection, client_id: str, language: str, version: int) -> None:
         """Note a heartbeat; a known member is refreshed."""
@@ -143,7 +151,7 @@ class ProducerManager:
 
         Group names are anybody's to claim: with access control, who may not send to the topic is not asked about it.
         """
-        may_see = self.may_see
+        may_see = self._may_see
         members = [
             member
             for member in self.groups.get(group, {}).values()

@@ -129,9 +129,18 @@ class ConsumerGroupInfo:
 
 
 class ConsumerManager:
-    """Consumer groups. clock: monotonic seconds. notify_enable: the broker-wide switch of the notices."""
+    """Consumer groups. clock: monotonic seconds.
 
-    def __init__(self, *, notify_enable: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+    notify_enable: the broker-wide switch of the notices. on_group_gone: told of a group when its last member left.
+    """
+
+    def __init__(
+        self,
+        *,
+        notify_enable: bool = True,
+        on_group_gone: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._is_notifying = notify_enable
         self._clock = clock
         self._memberships = Memberships()
@@ -142,7 +151,7 @@ class ConsumerManager:
         self._weights: dict[tuple[ServerConnection, str], int] = {}
         self.subscribed_bytes = 0  # of all members
         self.groups: dict[str, ConsumerGroupInfo] = {}
-        self.on_group_gone: Callable[[str], None] | None = None  # told when a group's last member left
+        self._on_group_gone = on_group_gone
         self.agreement = SubscriptionAgreement(clock=clock)
 
     # -- membership ---------------------------------------------------------------------------------------------------
@@ -210,8 +219,8 @@ class ConsumerManager:
             self.agreement.forget(group)
             self._silent_groups.discard(group)
             self._to_notify.pop(group, None)
-            if self.on_group_gone is not None:
-                self.on_group_gone(group)
+            if self._on_group_gone is not None:
+                self._on_group_gone(group)
 
     def connection_closed(self, connection: ServerConnection) -> list[str]:
         """Take the connection out of all its groups; return which these were."""

@@ -11,7 +11,9 @@ from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import ResponseCode
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
+    from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+    from appliance.broker.topics.topic_config import TopicConfigManager
+    from store.message_store import MessageStore
 
 TO_THE_END = -1  # in place of a time
 ALL_QUEUES = -1
@@ -41,18 +43,49 @@ class ResetOrder(NamedTuple):
         )
 
 
-def reset_targets(broker: BrokerController, order: ResetOrder) -> dict[MessageQueue, int]:
-    """The next offset of every queue that the order is about. Raises BrokerError for an order that can't be met."""
-    config = broker.topics.get(order.topic)
-    if config is None:
-        raise BrokerError(
-            ResponseCode.SYSTEM_ERROR,
-            f"[reset-offset] reset offset failed, no topic in this broker. topic={order.topic}",
-        )
-    return {
-        MessageQueue(order.topic, broker.config.broker_name, queue_id): _target(broker, order, queue_id)
-        for queue_id in _queue_ids(order, config)
-    }
+class OffsetReset:
+    """Works out the next offsets of orders."""
+
+    def __init__(
+        self, broker_name: str, topics: TopicConfigManager, offsets: ConsumerOffsetManager, store: MessageStore
+    ) -> None:
+        self._broker_name = broker_name
+        self._topics = topics
+        self._offsets = offsets
+        self._store = store
+
+    def targets(self, order: ResetOrder) -> dict[MessageQueue, int]:
+        """The next offset of every queue that the order is about. Raises BrokerError for an order that can't be met."""
+        config = self._topics.get(order.topic)
+        if config is None:
+            raise BrokerError(
+                ResponseCode.SYSTEM_ERROR,
+                f"[reset-offset] reset offset failed, no topic in this broker. topic={order.topic}",
+            )
+        return {
+            MessageQueue(order.topic, self._broker_name, queue_id): self._target(order, queue_id)
+            for queue_id in _queue_ids(order, config)
+        }
+
+    def _target(self, order: ResetOrder, queue_id: int) -> int:
+        """By exact offset, else by time. Without force never forward."""
+        consumed = self._offsets.query(order.group, order.topic, queue_id)
+        if consumed < 0:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{order.group}> not exist")
+        if order.offset != BY_TIME:
+            return self._checked_offset(order, queue_id)
+        if order.timestamp_ms == TO_THE_END:
+            wanted = self._store.max_offset(order.topic, queue_id)
+        else:
+            wanted = self._store.offset_by_time(order.topic, queue_id, order.timestamp_ms)
+        wanted = max(wanted, 0)
+        return wanted if order.is_forced or wanted < consumed else consumed
+
+    def _checked_offset(self, order: ResetOrder, queue_id: int) -> int:
+        low, high = self._store.min_offset(order.topic, queue_id), self._store.max_offset(order.topic, queue_id)
+        if not low <= order.offset <= high:
+            raise FieldError(f"offset {order.offset} is outside of queue {queue_id}: {low} to {high}")
+        return order.offset
 
 
 def _queue_ids(order: ResetOrder, config: TopicConfig) -> range:
@@ -66,25 +99,3 @@ def _queue_ids(order: ResetOrder, config: TopicConfig) -> range:
             f"topicConfig.writeQueueNums:[{config.write_queue_nums}]",
         )
     return range(order.queue_id, order.queue_id + 1)
-
-
-def _target(broker: BrokerController, order: ResetOrder, queue_id: int) -> int:
-    """By exact offset, else by time. Without force never forward."""
-    consumed = broker.offsets.query(order.group, order.topic, queue_id)
-    if consumed < 0:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{order.group}> not exist")
-    if order.offset != BY_TIME:
-        return _checked_offset(broker, order, queue_id)
-    if order.timestamp_ms == TO_THE_END:
-        wanted = broker.store.max_offset(order.topic, queue_id)
-    else:
-        wanted = broker.store.offset_by_time(order.topic, queue_id, order.timestamp_ms)
-    wanted = max(wanted, 0)
-    return wanted if order.is_forced or wanted < consumed else consumed
-
-
-def _checked_offset(broker: BrokerController, order: ResetOrder, queue_id: int) -> int:
-    low, high = broker.store.min_offset(order.topic, queue_id), broker.store.max_offset(order.topic, queue_id)
-    if not low <= order.offset <= high:
-        raise FieldError(f"offset {order.offset} is outside of queue {queue_id}: {low} to {high}")
-    return order.offset

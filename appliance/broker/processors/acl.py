@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from appliance.acl.account import AccountError
@@ -16,14 +17,13 @@ from appliance.acl.account_book import AccountBook
 from appliance.acl.account_changes import delete_account, listing, update_account, update_white_addresses
 from appliance.acl.account_file import AccountFileError
 from appliance.errors import BrokerError
-from appliance.remoting.lane import Route
+from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import ACCESS_KEY
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
@@ -37,59 +37,62 @@ _REFUSALS = {
 }
 
 
-async def update_config(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    address: str
+    accounts: AccountBook | None
+
+
+async def update_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """50: make or change an account."""
-    book, fields = _book(broker, request), request.ext_fields
+    book, fields = _book(parts, request), request.ext_fields
     await _changed(connection, request, lambda: update_account(book, fields), fields.get("accessKey", ""))
     return request.reply()
 
 
-async def delete_config(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def delete_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """51: delete an account."""
-    book, access_key = _book(broker, request), request.ext_fields.get("accessKey", "")
+    book, access_key = _book(parts, request), request.ext_fields.get("accessKey", "")
     await _changed(connection, request, lambda: delete_account(book, access_key), access_key)
     return request.reply()
 
 
-async def update_white_list(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def update_white_list(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """53: replace the addresses that need no account."""
-    book, fields = _book(broker, request), request.ext_fields
+    book, fields = _book(parts, request), request.ext_fields
     addresses, file = fields.get("globalWhiteAddrs"), fields.get("aclFileFullPath", "")
     await _changed(connection, request, lambda: update_white_addresses(book, addresses, file), addresses or "")
     return request.reply()
 
 
-def get_version(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_version(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """52: which state of the accounts this broker has, file by file."""
-    book = _book(broker, request)
+    book = _book(parts, request)
     files = {str(path): content.version.to_dict() for path, content in book.current.files.items()}
     return request.reply(
         ext_fields={
             "version": book.version().to_json().decode(),
             "allAclFileVersion": fastjson.dumps(files).decode(),
-            "brokerName": broker.config.broker_name,
-            "brokerAddr": broker.address,
-            "clusterName": broker.config.cluster_name,
+            "brokerName": parts.config.broker_name,
+            "brokerAddr": parts.address,
+            "clusterName": parts.config.cluster_name,
         }
     )
 
 
-def get_config(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """54: the accounts, a mask in each secret's place."""
-    return request.reply(body=fastjson.dumps(listing(_book(broker, request))))
+    return request.reply(body=fastjson.dumps(listing(_book(parts, request))))
 
 
-def _book(broker: BrokerController, request: RemotingCommand) -> AccountBook:
-    if broker.accounts is None:
+def _book(parts: Parts, request: RemotingCommand) -> AccountBook:
+    if parts.accounts is None:
         code = _REFUSALS[RequestCode(request.code)]
-        raise BrokerError(code, f"broker {broker.config.broker_name} has no access control: set aclEnable=true")
-    return broker.accounts
+        raise BrokerError(code, f"broker {parts.config.broker_name} has no access control: set aclEnable=true")
+    return parts.accounts
 
 
 async def _changed(
@@ -107,12 +110,3 @@ async def _changed(
         )
         raise BrokerError(_REFUSALS[code], str(exc)) from exc
     logger.info("accounts changed by request", extra={"event": "acl_changed", "request": code.name} | facts)
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: Route(update_config, "admin"),
-    RequestCode.DELETE_ACL_CONFIG: Route(delete_config, "admin"),
-    RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: Route(update_white_list, "admin"),
-    RequestCode.GET_BROKER_CLUSTER_ACL_INFO: Route(get_version, "admin"),
-    RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: Route(get_config, "admin"),
-}

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from appliance.broker.groups.clients import ProducerManager
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_agreement import parties_of
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.status.stats import BrokerStatsManager
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError
-from appliance.remoting.lane import Route
 from appliance.remoting.request_body import read_body, read_document
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ConsumerConnection, ProducerConnection, SubscriptionGroupConfig, TopicList
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.broker.groups.clients import ClientChannel
     from appliance.remoting.connection import ServerConnection
 
@@ -27,44 +31,49 @@ logger = logging.getLogger(__name__)
 QUEUES_MAX = 16_384  # of a retry topic
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    stats: BrokerStatsManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    producers: ProducerManager
+    consumers: ConsumerManager
+
+
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
-async def update_group(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def update_group(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """200: create or replace a consumer group's settings; answered when they are on disk."""
-    await _put_groups(broker, connection, [read_body(SubscriptionGroupConfig, request.body)])
+    await _put_groups(parts, connection, [read_body(SubscriptionGroupConfig, request.body)])
     return request.reply()
 
 
-async def update_group_list(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def update_groups(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """225: several at once (5.x tools)."""
     document = read_document(request.body)
     entries = document.get("groupConfigList") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise BodyError("expected groupConfigList")
-    await _put_groups(broker, connection, [SubscriptionGroupConfig.from_dict(entry) for entry in entries])
+    await _put_groups(parts, connection, [SubscriptionGroupConfig.from_dict(entry) for entry in entries])
     return request.reply()
 
 
-async def _put_groups(
-    broker: BrokerController, connection: ServerConnection, configs: list[SubscriptionGroupConfig]
-) -> None:
+async def _put_groups(parts: Parts, connection: ServerConnection, configs: list[SubscriptionGroupConfig]) -> None:
     for config in configs:
         _check_config(config)
     for config in configs:
         try:
-            broker.groups.update(config)
+            parts.groups.update(config)
         except MessageRejected as exc:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, str(exc)) from exc
         logger.info(
             "group set by request",
             extra={"event": "admin_group_set", "peer": connection.remote_text, "group": config.group_name},
         )
-    await broker.groups.saved()
+    await parts.groups.saved()
 
 
 def _check_config(config: SubscriptionGroupConfig) -> None:
@@ -75,17 +84,15 @@ def _check_config(config: SubscriptionGroupConfig) -> None:
         raise FieldError(f"retryMaxTimes: {config.retry_max_times} is no 32-bit number")
 
 
-async def delete_group(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def delete_group(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """207: forget a group's settings and, if asked to, its offsets. One that is online comes back by itself."""
     fields = request.ext_fields
     group = fields["groupName"]
-    broker.groups.delete(group)
+    parts.groups.delete(group)
     if "true" in (fields.get("removeOffset", "").lower(), fields.get("cleanOffset", "").lower()):
-        broker.offsets.remove_group(group)
-    broker.stats.group_deleted(group)
-    await broker.groups.saved()
+        parts.offsets.remove_group(group)
+    parts.stats.group_deleted(group)
+    await parts.groups.saved()
     logger.info(
         "group deleted by request",
         extra={"event": "admin_group_deleted", "peer": connection.remote_text, "group": group},
@@ -93,17 +100,15 @@ async def delete_group(
     return request.reply()
 
 
-async def get_all_groups(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def get_all_groups(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """201: every group's settings."""
-    return request.reply(body=await broker.groups.body())
+    return request.reply(body=await parts.groups.body())
 
 
-def get_group(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_group(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """352: one group's settings (5.x tools). Looking does not create it."""
     group = request.ext_fields["group"]
-    config = broker.groups.configs.get(group)
+    config = parts.groups.configs.get(group)
     if config is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group[{group}] not exist")
     return request.reply(body=config.to_json())
@@ -112,12 +117,10 @@ def get_group(broker: BrokerController, connection: ServerConnection, request: R
 # -- who is online ----------------------------------------------------------------------------------------------------
 
 
-def get_consumer_connections(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_consumer_connections(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """203: the group's consumers and what they subscribe to."""
     group = request.ext_fields["consumerGroup"]
-    info = broker.consumers.get(group)
+    info = parts.consumers.get(group)
     if info is None:
         raise BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
     body = ConsumerConnection(
@@ -126,25 +129,21 @@ def get_consumer_connections(
         info.consume_type,
         info.message_model,
         info.consume_from_where,
-        parties_of(info) if broker.consumers.agreement.remark(group) is not None else None,
+        parties_of(info) if parts.consumers.agreement.remark(group) is not None else None,
     )
     return request.reply(body=body.to_json())
 
 
-def get_producer_connections(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_producer_connections(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """204: the group's producers."""
     group = request.ext_fields["producerGroup"]
-    channels = broker.producers.channels(group)
+    channels = parts.producers.channels(group)
     if not channels:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
     return request.reply(body=ProducerConnection([channel.describe() for channel in channels]).to_json())
 
 
-def get_all_producers(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_all_producers(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """328: every producer group with its producers."""
     now_ms, now_s = int(time.time() * 1000), time.monotonic()
 
@@ -158,39 +157,21 @@ def get_all_producers(
         }
 
     data = {
-        group: [row(channel) for channel in channels.values()] for group, channels in broker.producers.groups.items()
+        group: [row(channel) for channel in channels.values()] for group, channels in parts.producers.groups.items()
     }
     return request.reply(body=fastjson.dumps({"data": data}))
 
 
-def get_subscription(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_subscription(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """345: what a group that is online wants of a topic (5.x tools)."""
     group, topic = request.ext_fields["group"], request.ext_fields["topic"]
-    subscription = broker.consumers.find_subscription(group, topic)
+    subscription = parts.consumers.find_subscription(group, topic)
     body: dict[str, Any] = {"group": group, "topic": topic}
     if subscription is not None:
         body["subscriptionData"] = subscription.to_dict()
     return request.reply(body=fastjson.dumps(body))
 
 
-def get_topics_of_group(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_topics_of_group(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """343: topics the group has offsets on (5.x tools)."""
-    return request.reply(body=TopicList(sorted(broker.offsets.topics_of(request.ext_fields["group"]))).to_json())
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Route(update_group, "admin"),
-    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Route(update_group_list, "admin"),
-    RequestCode.DELETE_SUBSCRIPTIONGROUP: Route(delete_group, "admin"),
-    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Route(get_all_groups, "admin"),
-    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Route(get_group, "admin"),
-    RequestCode.GET_CONSUMER_CONNECTION_LIST: Route(get_consumer_connections, "admin"),
-    RequestCode.GET_PRODUCER_CONNECTION_LIST: Route(get_producer_connections, "admin"),
-    RequestCode.GET_ALL_PRODUCER_INFO: Route(get_all_producers, "admin"),
-    RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: Route(get_subscription, "admin"),
-    RequestCode.QUERY_TOPICS_BY_CONSUMER: Route(get_topics_of_group, "admin"),
-}
+    return request.reply(body=TopicList(sorted(parts.offsets.topics_of(request.ext_fields["group"]))).to_json())

@@ -6,18 +6,22 @@ A reset changes nothing here: it is pushed to the group's online consumers, who 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from appliance.broker.groups.reset_offset import ResetOrder, reset_targets
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.reset_offset import OffsetReset, ResetOrder
+from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
-from appliance.remoting.lane import Route
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from store.message_store import MessageStore
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
@@ -27,34 +31,39 @@ VERSION_WITH_RESET = 28  # MQVersion ordinal of V3_0_7_SNAPSHOT
 UNSET_REMARK = "not set any response code"  # RocketMQ forgets to remove its template's remark from this answer
 
 
-async def get_all_offsets(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    store: MessageStore
+    topics: TopicConfigManager
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+
+
+async def get_all_offsets(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """43: every committed offset."""
-    return request.reply(body=await broker.offsets.body())
+    return request.reply(body=await parts.offsets.body())
 
 
-def query_correction_offset(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def query_correction_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """308: the smallest offset of any group on each queue; "no limit" where that is beyond compareGroup's."""
     fields = request.ext_fields
     topic = fields["topic"]
     left_out = set(filter(None, fields.get("filterGroups", "").split(",")))
     smallest: dict[int, int] = {}
-    for group in broker.offsets.groups_of(topic) - left_out:
-        for queue_id, offset in broker.offsets.offsets(topic, group).items():
-            if offset >= broker.store.min_offset(topic, queue_id):
+    for group in parts.offsets.groups_of(topic) - left_out:
+        for queue_id, offset in parts.offsets.offsets(topic, group).items():
+            if offset >= parts.store.min_offset(topic, queue_id):
                 smallest[queue_id] = min(offset, smallest.get(queue_id, OFFSET_MAX))
-    for queue_id, offset in broker.offsets.offsets(topic, fields["compareGroup"]).items():
+    for queue_id, offset in parts.offsets.offsets(topic, fields["compareGroup"]).items():
         if smallest.get(queue_id, OFFSET_MAX) > offset:
             smallest[queue_id] = OFFSET_MAX
     return request.reply(body=fastjson.dumps({"correctionOffsets": smallest}))
 
 
-def clone_group_offset(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def clone_group_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """314: give one group the offsets of another, on one topic or on all (RocketMQ copies nothing then).
 
     Unless the source is said to be offline, topics that it no longer subscribes to are left out.
@@ -62,14 +71,14 @@ def clone_group_offset(
     fields = request.ext_fields
     source, target = fields["srcGroup"], fields["destGroup"]
     is_offline = fields.get("offline", "").lower() == "true"
-    topics = [fields["topic"]] if fields.get("topic") else sorted(broker.offsets.topics_of(source))
+    topics = [fields["topic"]] if fields.get("topic") else sorted(parts.offsets.topics_of(source))
     for topic in topics:
-        if broker.topics.get(topic) is None:
+        if parts.topics.get(topic) is None:
             continue
-        if not is_offline and not _consumes(broker, source, topic):
+        if not is_offline and not _consumes(parts, source, topic):
             continue
-        for queue_id, offset in broker.offsets.offsets(topic, source).items():
-            broker.offsets.commit(target, topic, queue_id, offset)
+        for queue_id, offset in parts.offsets.offsets(topic, source).items():
+            parts.offsets.commit(target, topic, queue_id, offset)
     logger.info(
         "offsets cloned by request",
         extra={"event": "admin_offsets_cloned", "peer": connection.remote_text, "source": source, "target": target},
@@ -77,17 +86,17 @@ def clone_group_offset(
     return request.reply()
 
 
-def _consumes(broker: BrokerController, group: str, topic: str) -> bool:
+def _consumes(parts: Parts, group: str, topic: str) -> bool:
     """False when the group is online without subscribing to the topic."""
-    info = broker.consumers.get(group)
+    info = parts.consumers.get(group)
     return info is None or not info.subscriptions or topic in info.subscriptions
 
 
-def reset_offset(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def reset_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """222: tell the group's online consumers to go on at a time. They commit the new offsets, not the broker."""
     order = ResetOrder.of(request.ext_fields)
-    table = reset_targets(broker, order)
-    channels = broker.consumers.channels(order.group)
+    table = OffsetReset(parts.config.broker_name, parts.topics, parts.offsets, parts.store).targets(order)
+    channels = parts.consumers.channels(order.group)
     if not channels:
         raise BrokerError(
             ResponseCode.CONSUMER_NOT_ONLINE,
@@ -132,11 +141,3 @@ def _reset_body(table: dict[MessageQueue, int], *, as_list: bool) -> bytes:
         for queue, offset in table.items()
     ]
     return fastjson.dumps({"offsetTable": rows})
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.GET_ALL_CONSUMER_OFFSET: Route(get_all_offsets, "admin"),
-    RequestCode.QUERY_CORRECTION_OFFSET: Route(query_correction_offset, "admin"),
-    RequestCode.CLONE_GROUP_OFFSET: Route(clone_group_offset, "admin"),
-    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: Route(reset_offset, "admin"),
-}

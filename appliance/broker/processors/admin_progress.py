@@ -3,72 +3,91 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from appliance.broker.delivery.consume_lag import lag_ms
+from appliance.broker.delivery.consume_lag import StoreTimes, lag_ms
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.processors.admin_topics import QUEUES_A_SLICE, known_topic, queue_entry
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.cooperative import Slices, in_slices
 from appliance.process.java_time import java_time
-from appliance.remoting.lane import Route
+from appliance.settings.roles import BrokerConfig
+from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import OffsetWrapper, TopicConfig
-from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
+from store.message_store import MessageStore
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.remoting.connection import ServerConnection
 
 
-async def get_consume_stats(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    store: MessageStore
+    store_times: StoreTimes
+    stats: BrokerStatsManager
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+    address: str
+
+
+async def get_consume_stats(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """208: how far a group is in one topic, in several (topicList, from 5.x tools), or in all it has offsets on."""
     group, topic = request.ext_fields["consumerGroup"], request.ext_fields.get("topic")
     several = dict.fromkeys(filter(None, request.ext_fields.get("topicList", "").split(";")))
-    topics = list(several) or ([topic] if topic else sorted(broker.offsets.topics_of(group)))
+    topics = list(several) or ([topic] if topic else sorted(parts.offsets.topics_of(group)))
     slices = Slices(QUEUES_A_SLICE)
     total = _Progress()
     for name in topics:
         await slices.step()
-        config = _consumed_topic(broker, group, name)
+        config = _consumed_topic(parts, group, name)
         if config is not None:
-            await total.add(broker, group, config, config.read_queue_nums, slices)
+            await total.add(parts, group, config, config.read_queue_nums, slices)
     return request.reply(body=total.to_json())
 
 
 async def get_broker_consume_stats(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+    parts: Parts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """317: the same for every group of this broker, by write queues."""
     only_ordered = request.ext_fields.get("isOrder", "").lower() == "true"
-    parts = [b'{"brokerAddr":%b,"consumeStatsList":[' % fastjson.dumps(broker.address)]  # megabytes: joined once
+    written = [b'{"brokerAddr":%b,"consumeStatsList":[' % fastjson.dumps(parts.address)]  # megabytes: joined once
     total_behind = 0
     slices = Slices(QUEUES_A_SLICE)
-    for group in list(broker.groups.configs):
-        parts.append(b"{%b:[" % fastjson.dumps(group) if len(parts) == 1 else b",{%b:[" % fastjson.dumps(group))
+    for group in list(parts.groups.configs):
+        written.append(b"{%b:[" % fastjson.dumps(group) if len(written) == 1 else b",{%b:[" % fastjson.dumps(group))
         is_first = True
-        for topic in sorted(broker.offsets.topics_of(group)):
+        for topic in sorted(parts.offsets.topics_of(group)):
             await slices.step()
-            config = _consumed_topic(broker, group, topic)
+            config = _consumed_topic(parts, group, topic)
             if config is None or (only_ordered and not config.order):
                 continue
             progress = _Progress()
-            await progress.add(broker, group, config, config.write_queue_nums, slices)
-            parts.append(progress.to_json() if is_first else b"," + progress.to_json())
+            await progress.add(parts, group, config, config.write_queue_nums, slices)
+            written.append(progress.to_json() if is_first else b"," + progress.to_json())
             is_first = False
             total_behind += progress.behind
-        parts.append(b"]}")
+        written.append(b"]}")
         await slices.step()
-    parts.append(b'],"totalDiff":%d}' % total_behind)
-    return request.reply(body=b"".join(parts))
+    written.append(b'],"totalDiff":%d}' % total_behind)
+    return request.reply(body=b"".join(written))
 
 
-def _consumed_topic(broker: BrokerController, group: str, topic: str) -> TopicConfig | None:
+def _consumed_topic(parts: Parts, group: str, topic: str) -> TopicConfig | None:
     """The topic, if it exists and, where the group is online, is still subscribed to."""
-    info = broker.consumers.get(group)
+    info = parts.consumers.get(group)
     is_left = info is not None and info.subscriptions and topic not in info.subscriptions
-    return None if is_left else broker.topics.get(topic)
+    return None if is_left else parts.topics.get(topic)
 
 
 class _Progress:
@@ -79,26 +98,24 @@ class _Progress:
         self._tps = 0.0
         self._entries: list[bytes] = []
 
-    async def add(
-        self, broker: BrokerController, group: str, config: TopicConfig, queue_count: int, slices: Slices
-    ) -> None:
+    async def add(self, parts: Parts, group: str, config: TopicConfig, queue_count: int, slices: Slices) -> None:
         topic = config.topic_name
-        self._tps += broker.stats.consume_per_second(group, topic)
+        self._tps += parts.stats.consume_per_second(group, topic)
         now_ms = int(time.time() * 1000)
         for queue_id in range(queue_count):
-            place = _place(broker, group, topic, queue_id, now_ms)
+            place = _place(parts, group, topic, queue_id, now_ms)
             self.behind += place.broker_offset - place.consumer_offset
-            self._entries.append(queue_entry(broker, topic, queue_id, place))
+            self._entries.append(queue_entry(MessageQueue(topic, parts.config.broker_name, queue_id), place))
             await slices.step()
 
     def to_json(self) -> bytes:
         return b'{"consumeTps":%b,"offsetTable":{%b}}' % (fastjson.dumps(self._tps), b",".join(self._entries))
 
 
-def _place(broker: BrokerController, group: str, topic: str, queue_id: int, now_ms: int) -> OffsetWrapper:
+def _place(parts: Parts, group: str, topic: str, queue_id: int, now_ms: int) -> OffsetWrapper:
     """How far a group is in one queue."""
-    store, time_at = broker.store, broker.store_times.at
-    consumed = max(broker.offsets.query(group, topic, queue_id), 0)
+    store, time_at = parts.store, parts.store_times.at
+    consumed = max(parts.offsets.query(group, topic, queue_id), 0)
     low, high = store.min_offset(topic, queue_id), max(store.max_offset(topic, queue_id), 0)
     return OffsetWrapper(
         high,
@@ -110,21 +127,21 @@ def _place(broker: BrokerController, group: str, topic: str, queue_id: int, now_
 
 
 async def query_consume_time_span(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
+    parts: Parts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """303: store times of each queue's first, last and last consumed message, and how long the next one waits."""
     topic, group = request.ext_fields["topic"], request.ext_fields["group"]
     now_ms = int(time.time() * 1000)
     spans = [
-        _time_span(broker, group, topic, queue_id, now_ms)
-        async for queue_id in in_slices(range(known_topic(broker, topic).write_queue_nums), QUEUES_A_SLICE)
+        _time_span(parts, group, topic, queue_id, now_ms)
+        async for queue_id in in_slices(range(known_topic(parts.topics, topic).write_queue_nums), QUEUES_A_SLICE)
     ]
     return request.reply(body=fastjson.dumps({"consumeTimeSpanSet": spans}))
 
 
-def _time_span(broker: BrokerController, group: str, topic: str, queue_id: int, now_ms: int) -> dict[str, Any]:
-    store, time_at = broker.store, broker.store_times.at
-    high, consumed = store.max_offset(topic, queue_id), broker.offsets.query(group, topic, queue_id)
+def _time_span(parts: Parts, group: str, topic: str, queue_id: int, now_ms: int) -> dict[str, Any]:
+    store, time_at = parts.store, parts.store_times.at
+    high, consumed = store.max_offset(topic, queue_id), parts.offsets.query(group, topic, queue_id)
     first = store.earliest_store_timestamp(topic, queue_id)
     last = time_at(topic, queue_id, high - 1) if high > 0 else -1
     consumed_at = time_at(topic, queue_id, consumed - 1) if consumed > 0 else first
@@ -135,14 +152,7 @@ def _time_span(broker: BrokerController, group: str, topic: str, queue_id: int, 
         "delayTime": lag_ms(time_at, topic, queue_id, places, now_ms),
         "maxTimeStamp": last,
         "maxTimeStampStr": java_time(last),
-        "messageQueue": {"brokerName": broker.config.broker_name, "queueId": queue_id, "topic": topic},
+        "messageQueue": {"brokerName": parts.config.broker_name, "queueId": queue_id, "topic": topic},
         "minTimeStamp": first,
         "minTimeStampStr": java_time(first),
     }
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.GET_CONSUME_STATS: Route(get_consume_stats, "admin"),
-    RequestCode.GET_BROKER_CONSUME_STATS: Route(get_broker_consume_stats, "admin"),
-    RequestCode.QUERY_CONSUME_TIME_SPAN: Route(query_consume_time_span, "admin"),
-}

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import FieldError, quoted
-from appliance.remoting.lane import Route
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, ConnectError, RequestTimeout
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from store.message_store import MessageStore
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.broker.groups.clients import ClientChannel
     from appliance.remoting.connection import ServerConnection
 
@@ -32,13 +34,20 @@ VERSION_WITH_RUNNING_INFO = 62  # of V3_1_8_SNAPSHOT
 UNSET_REMARK = "not set any response code"  # RocketMQ forgets to remove its template's remark from these answers
 
 
-async def get_consumer_status(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    store: MessageStore
+    consumers: ConsumerManager
+
+
+async def get_held_offsets(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """223: the offsets that the online consumers themselves hold (221), by client id."""
     fields = request.ext_fields
     topic, group, wanted_client = fields["topic"], fields["group"], fields.get("clientAddr")
-    channels = broker.consumers.channels(group)
+    channels = parts.consumers.channels(group)
     if not channels:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{group}]")
     for channel in channels:
@@ -68,17 +77,13 @@ async def _client_offsets(channel: ClientChannel, topic: str, group: str) -> dic
     return table if isinstance(table, dict) else None
 
 
-async def get_running_info(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def get_running_info(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """307: what a consumer says about itself."""
     fields = request.ext_fields
-    return await _relay(broker, request, fields["consumerGroup"], fields["clientId"], dict(fields), request.body)
+    return await _relay(parts, request, fields["consumerGroup"], fields["clientId"], dict(fields), request.body)
 
 
-async def consume_directly(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+async def consume_directly(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """309: have one consumer consume one stored message now, and tell how it went."""
     fields = request.ext_fields
     message_id, client_id = fields.get("msgId", ""), fields.get("clientId", "")
@@ -86,15 +91,15 @@ async def consume_directly(
         *_, physical_offset = decode_offset_message_id(message_id)
     except ValueError as exc:
         raise FieldError(f"header field msgId={quoted(message_id)} is no offset message id") from exc
-    message = broker.store.message_bytes(physical_offset) if physical_offset >= 0 else None
+    message = parts.store.message_bytes(physical_offset) if physical_offset >= 0 else None
     if message is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the id, {message_id}")
-    push_fields = fields | {"brokerName": broker.config.broker_name}
-    return await _relay(broker, request, fields["consumerGroup"], client_id, push_fields, bytes(message))
+    push_fields = fields | {"brokerName": parts.config.broker_name}
+    return await _relay(parts, request, fields["consumerGroup"], client_id, push_fields, bytes(message))
 
 
 async def _relay(
-    broker: BrokerController,
+    parts: Parts,
     request: RemotingCommand,
     group: str,
     client_id: str,
@@ -102,7 +107,7 @@ async def _relay(
     body: bytes,
 ) -> RemotingCommand:
     """Pass a request on to one consumer; its answer, unread, is the answer."""
-    info = broker.consumers.get(group)
+    info = parts.consumers.get(group)
     channel = info.channel_of(client_id) if info is not None else None
     if channel is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
@@ -130,10 +135,3 @@ async def _relay(
         answer.version,
         request.serialize_type,
     )
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Route(get_consumer_status, "admin"),
-    RequestCode.GET_CONSUMER_RUNNING_INFO: Route(get_running_info, "admin"),
-    RequestCode.CONSUME_MESSAGE_DIRECTLY: Route(consume_directly, "admin"),
-}

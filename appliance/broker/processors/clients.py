@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from appliance.broker.filters.consumer_filter import compiled
+from appliance.broker.access.cost_limits import CreationLimit
+from appliance.broker.filters.consumer_filter import ConsumerFilterManager, compiled
 from appliance.broker.filters.filter import is_by_tag
+from appliance.broker.groups.client_connections import ClientConnections
+from appliance.broker.groups.clients import ProducerManager
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.rebalance_lock import RebalanceLockManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.sql_filter import SqlError
-from appliance.broker.topics.topic_config import UNIT_SUB_FLAG
+from appliance.broker.topics.topic_config import UNIT_SUB_FLAG, TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lane import Route
 from appliance.remoting.request_body import read_body
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.broker.groups.clients import ProducerManager
     from appliance.broker.groups.consumer_groups import ConsumerManager
 
@@ -30,13 +36,28 @@ SUBSCRIPTIONS_MAX = 4096  # of one group
 CLIENT_ID_CHARS_MAX = 1024
 
 
-def heartbeat(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    filters: ConsumerFilterManager
+    producers: ProducerManager
+    consumers: ConsumerManager
+    client_connections: ClientConnections
+    locks: RebalanceLockManager
+    creations: CreationLimit
+
+
+def heartbeat(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Register the connection in every group its body names. A bad name spoils that group only, and is reported."""
     if not request.body:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "a heartbeat has a body")
-    _check_subscriptions(context, request.body.count(b'"subString"'))  # before they are read: that is what costs
+    _check_subscriptions(parts, request.body.count(b'"subString"'))  # before they are read: that is what costs
     beat = read_body(HeartbeatData, request.body)
-    _check_subscriptions(context, sum(len(consumer.subscription_data_set) for consumer in beat.consumer_data_set))
+    _check_subscriptions(parts, sum(len(consumer.subscription_data_set) for consumer in beat.consumer_data_set))
     if not isinstance(beat.client_id, str) or not beat.client_id:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "a heartbeat has a clientID")
     groups = len(beat.producer_data_set) + len(beat.consumer_data_set)
@@ -48,30 +69,30 @@ def heartbeat(context: BrokerController, connection: ServerConnection, request: 
         )
     if connection.is_closing:  # it left while this waited: registered now, it would stay a member for two minutes
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
-    context.client_connections.note(beat.client_id, connection)
-    context.locks.client_back(beat.client_id)
+    parts.client_connections.note(beat.client_id, connection)
+    parts.locks.client_back(beat.client_id)
     refused: list[str] = []
     for producer in beat.producer_data_set:
         group = str(producer.group_name)
         try:
             names.check_group(group)
-            _check_room(context.producers, connection, group)
+            _check_room(parts.producers, connection, group)
         except MessageRejected as exc:
             refused.append(str(exc))
             continue
-        context.producers.register(group, connection, beat.client_id, request.language, request.version)
+        parts.producers.register(group, connection, beat.client_id, request.language, request.version)
     for consumer in beat.consumer_data_set:
         try:
-            _register_consumer(context, connection, beat.client_id, consumer, request)
+            _register_consumer(parts, connection, beat.client_id, consumer, request)
         except (MessageRejected, BrokerError) as exc:
             refused.append(str(exc))
     if refused:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "; ".join(refused))
-    return request.reply(remark=_quarrels(context, beat))
+    return request.reply(remark=_quarrels(parts, beat))
 
 
-def _check_subscriptions(context: BrokerController, count: int) -> None:
-    count_max = context.config.heartbeat_subscriptions_max
+def _check_subscriptions(parts: Parts, count: int) -> None:
+    count_max = parts.config.heartbeat_subscriptions_max
     if count > count_max:
         raise BrokerError(
             ResponseCode.INVALID_PARAMETER,
@@ -79,15 +100,15 @@ def _check_subscriptions(context: BrokerController, count: int) -> None:
         )
 
 
-def _quarrels(context: BrokerController, beat: HeartbeatData) -> str | None:
+def _quarrels(parts: Parts, beat: HeartbeatData) -> str | None:
     """What members of the client's groups disagree on. Clients that don't read a good answer's remark miss nothing."""
-    agreement = context.consumers.agreement
+    agreement = parts.consumers.agreement
     remarks = [agreement.remark(consumer.group_name) for consumer in beat.consumer_data_set[:QUARRELS_TOLD_MAX]]
     return "; ".join(filter(None, remarks)) or None
 
 
 def _register_consumer(
-    context: BrokerController,
+    parts: Parts,
     connection: ServerConnection,
     client_id: str,
     consumer: ConsumerData,
@@ -98,16 +119,16 @@ def _register_consumer(
     names.check_group(group)
     if len(consumer.subscription_data_set) > SUBSCRIPTIONS_MAX:
         raise MessageRejected(f"group {group} subscribes to more than {SUBSCRIPTIONS_MAX} topics")
-    _check_room(context.consumers, connection, group)
-    config = context.creations.group(context.groups, connection, group)
+    _check_room(parts.consumers, connection, group)
+    config = parts.creations.group(parts.groups, connection, group)
     if config is not None:
         sys_flag = UNIT_SUB_FLAG if consumer.unit_mode else 0
-        context.topics.create_retry_topic(names.retry_topic(group), config.retry_queue_nums, topic_sys_flag=sys_flag)
+        parts.topics.create_retry_topic(names.retry_topic(group), config.retry_queue_nums, topic_sys_flag=sys_flag)
     is_notifying = config is None or config.notify_consumer_ids_changed_enable
-    context.consumers.register(
+    parts.consumers.register(
         consumer, connection, client_id, request.language, request.version, is_notifying=is_notifying
     )
-    context.filters.register(group, consumer.subscription_data_set)
+    parts.filters.register(group, consumer.subscription_data_set)
 
 
 def _check_room(members: ProducerManager | ConsumerManager, connection: ServerConnection, group: str) -> None:
@@ -120,29 +141,25 @@ def _check_room(members: ProducerManager | ConsumerManager, connection: ServerCo
         raise MessageRejected(f"{GROUPS_ONLINE_MAX} groups are online already")
 
 
-def unregister_client(
-    context: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def unregister_client(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Take the connection out of the producer group and the consumer group that are named."""
     fields = request.ext_fields
     producer_group, consumer_group = fields.get("producerGroup"), fields.get("consumerGroup")
     if producer_group:
-        context.producers.unregister(producer_group, connection)
+        parts.producers.unregister(producer_group, connection)
     if consumer_group:
-        context.consumers.unregister(consumer_group, connection)
+        parts.consumers.unregister(consumer_group, connection)
     return request.reply()
 
 
-def check_client_config(
-    context: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def check_client_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Say whether this broker can filter as the subscription wants: by tag it can, and by SQL92 that compiles."""
     if not request.body:
         return request.reply()
     wanted = read_body(CheckClientRequestBody, request.body).subscription_data
     if is_by_tag(wanted.expression_type):
         return request.reply()
-    if not context.config.enable_property_filter:
+    if not parts.config.enable_property_filter:
         raise BrokerError(
             ResponseCode.SYSTEM_ERROR,
             f"The broker does not support consumer to filter message by {wanted.expression_type}",
@@ -152,10 +169,3 @@ def check_client_config(
     except SqlError as exc:
         raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(exc)) from exc
     return request.reply()
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.HEART_BEAT: Route(heartbeat, "heartbeat"),
-    RequestCode.UNREGISTER_CLIENT: Route(unregister_client, "client"),
-    RequestCode.CHECK_CLIENT_CONFIG: Route(check_client_config, "client"),
-}

@@ -5,23 +5,29 @@ These come several times a second from every consumer, so each handler is one ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from appliance.broker.delivery.hot_data import is_hot
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
-from appliance.remoting.lane import Route
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-
-if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
+from store.message_store import MessageStore
 
 
-def query_consumer_offset(
-    context: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    store: MessageStore
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+
+
+def query_consumer_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """The group's offset; where it has none, 0 on a young queue, else 22.
 
     Java consumers take any error for "no offset yet" and start where consumeFromWhere says, so nothing but a true
@@ -29,9 +35,9 @@ def query_consumer_offset(
     """
     fields = request.ext_fields
     topic, queue_id = fields["topic"], int_field(fields, "queueId")
-    offset = context.offsets.query(fields["consumerGroup"], topic, queue_id)
+    offset = parts.offsets.query(fields["consumerGroup"], topic, queue_id)
     if offset < 0:
-        if not _is_young(context, topic, queue_id):
+        if not _is_young(parts, topic, queue_id):
             return request.reply(
                 ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
             )
@@ -39,38 +45,27 @@ def query_consumer_offset(
     return request.reply(ext_fields={"offset": str(offset)})
 
 
-def _is_young(context: BrokerController, topic: str, queue_id: int) -> bool:
+def _is_young(parts: Parts, topic: str, queue_id: int) -> bool:
     """Whether a new group should begin at the queue's first message: it is still there, and in reach of memory."""
-    store = context.store
+    store = parts.store
     if store.min_offset(topic, queue_id) > 0:
         return False
     first = store.consume_queue_units(topic, queue_id, 0, 1)
     return not first or is_hot(store, first[0].physical_offset)
 
 
-def update_consumer_offset(
-    context: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def update_consumer_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Commit an offset; smaller than before is fine, that is a rewind."""
     fields = request.ext_fields
     queue_id, offset = int_field(fields, "queueId", low=0), long_field(fields, "commitOffset", low=-1)
-    context.offsets.commit(fields["consumerGroup"], fields["topic"], queue_id, offset)
+    parts.offsets.commit(fields["consumerGroup"], fields["topic"], queue_id, offset)
     return request.reply()
 
 
-def get_consumer_list(
-    context: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def get_consumer_list(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """The client ids online in the group."""
     group = request.ext_fields["consumerGroup"]
-    info = context.consumers.get(group)
+    info = parts.consumers.get(group)
     if info is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
     return request.reply(body=info.id_list())
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.QUERY_CONSUMER_OFFSET: Route(query_consumer_offset, "consumer"),
-    RequestCode.UPDATE_CONSUMER_OFFSET: Route(update_consumer_offset, "consumer"),
-    RequestCode.GET_CONSUMER_LIST_BY_GROUP: Route(get_consumer_list, "consumer"),
-}

@@ -6,12 +6,18 @@ The answer's body is not copied: the store hands out views of its mapped files, 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from appliance.acl.access import Access
+from appliance.broker.access.access_control import may_still_pull
+from appliance.broker.access.cost_limits import CreationLimit
 from appliance.broker.delivery.answers import pull_head
 from appliance.broker.delivery.hot_data import is_hot
-from appliance.broker.delivery.long_polling import HeldPull
-from appliance.broker.filters.consumer_filter import compiled
+from appliance.broker.delivery.long_polling import HeldPull, PullRequestHold
+from appliance.broker.delivery.offset_moved import OffsetMovedEvents
+from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+from appliance.broker.filters.consumer_filter import ConsumerFilterManager, compiled
 from appliance.broker.filters.filter import (
     RetryFilter,
     SqlFilter,
@@ -20,19 +26,24 @@ from appliance.broker.filters.filter import (
     parse_tags,
     retried_group,
 )
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.sql_filter import SqlError
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
-from appliance.remoting.lane import Route
 from appliance.remoting.pull_request import PullFields, PullRequest
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import PERM_READ
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from store.base.results import GetMessageResult, GetMessageStatus
+from store.message_store import MessageStore
 from store.queues.filter import Filter
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.remoting.connection import ServerConnection
 
 Request = RemotingCommand | PullRequest
@@ -58,47 +69,70 @@ _CODES = {
 }
 
 
-def pull(broker: BrokerController, connection: ServerConnection, request: Request) -> None:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    store: MessageStore
+    stats: BrokerStatsManager
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    filters: ConsumerFilterManager
+    consumers: ConsumerManager
+    creations: CreationLimit
+    hold: PullRequestHold
+    offset_moved: OffsetMovedEvents
+    slow_consumers: SlowConsumerGuard
+    address: str
+
+
+def pull(parts: Parts, connection: ServerConnection, request: Request) -> None:
     """11 PULL_MESSAGE, for the first time: it may wait. One that wants no answer wants nothing."""
     if request.flag & ONEWAY_FLAG:
         return
-    _pull(broker, connection, request, may_wait=True)
+    _pull(parts, connection, request, may_wait=True)
 
 
-def pull_again(broker: BrokerController, connection: ServerConnection, request: Request) -> None:
-    """A pull that waited: answer it now, whatever there is."""
+def answer_held(parts: Parts, access: Access | None, connection: ServerConnection, request: Request) -> None:
+    """A pull that waited: answer it now, whatever there is, if its account may still read the topic."""
+    if not may_still_pull(access, connection, request):
+        refusal = "the account may not read this topic any more"
+        connection.reply(request, request.reply(ResponseCode.NO_PERMISSION, refusal))
+        return
     try:
-        _pull(broker, connection, request, may_wait=False)
+        _pull(parts, connection, request, may_wait=False)
     except BrokerError as exc:  # the topic or the group went away meanwhile
         connection.reply(request, request.reply(exc.code, str(exc)))
 
 
-def _pull(broker: BrokerController, connection: ServerConnection, request: Request, *, may_wait: bool) -> None:
+def _pull(parts: Parts, connection: ServerConnection, request: Request, *, may_wait: bool) -> None:
     fields = request.fields if isinstance(request, PullRequest) else PullFields.of(request.ext_fields)
     group, topic, queue_id, offset = fields.group, fields.topic, fields.queue_id, fields.queue_offset
     sys_flag, count_max = fields.sys_flag, fields.count_max
-    wanted = _checked_filter(broker, connection, fields)
+    wanted = _checked_filter(parts, connection, fields)
     if may_wait and sys_flag & COMMIT_OFFSET:
-        broker.offsets.commit(group, topic, queue_id, fields.commit_offset)
-    result = broker.store.get_message(group, topic, queue_id, offset, count_max, wanted)
+        parts.offsets.commit(group, topic, queue_id, fields.commit_offset)
+    result = parts.store.get_message(group, topic, queue_id, offset, count_max, wanted)
     if result is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "store getMessage return null")
     code = _CODES.get(result.status)
     if code is None:  # NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE: an offset other than 0 can't be right
         code = ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND
     if code is ResponseCode.PULL_NOT_FOUND and may_wait and sys_flag & SUSPEND:
-        _park(broker, connection, request, fields, wanted)
+        _park(parts, connection, request, fields, wanted)
         return
     if code is ResponseCode.PULL_OFFSET_MOVED:
-        queue = MessageQueue(topic, broker.config.broker_name, queue_id)
-        broker.offset_moved.moved(group, queue, offset, result.next_begin_offset)
-    elif broker.config.disable_slow_consumers and result.message_count and group != TOOLS_GROUP:
-        broker.slow_consumers.note_read(group, topic, queue_id, result.next_begin_offset)
-    _answer(broker, connection, request, fields, code, result)
+        queue = MessageQueue(topic, parts.config.broker_name, queue_id)
+        parts.offset_moved.moved(group, queue, offset, result.next_begin_offset)
+    elif parts.config.disable_slow_consumers and result.message_count and group != TOOLS_GROUP:
+        parts.slow_consumers.note_read(group, topic, queue_id, result.next_begin_offset)
+    _answer(parts, connection, request, fields, code, result)
 
 
 def _answer(
-    broker: BrokerController,
+    parts: Parts,
     connection: ServerConnection,
     request: Request,
     fields: PullFields,
@@ -108,7 +142,7 @@ def _answer(
     group, topic = fields.group, fields.topic
     offsets = (result.next_begin_offset, result.min_offset, result.max_offset)
     body_bytes = result.size_bytes if code is ResponseCode.SUCCESS else 0
-    suggested = _suggested_broker(broker, fields, result) if broker.config.slave_read_enable else MASTER_ID
+    suggested = _suggested_broker(parts, fields, result) if parts.config.slave_read_enable else MASTER_ID
     head = pull_head(request, code, result.status.name, offsets, suggested, body_bytes)
     if not body_bytes:
         connection.write(head)
@@ -116,53 +150,51 @@ def _answer(
     connection.write_parts([head, *result.buffers])
     if group == TOOLS_GROUP:
         return
-    broker.stats.inc_group_get(group, topic, result.message_count, result.size_bytes)
+    parts.stats.inc_group_get(group, topic, result.message_count, result.size_bytes)
 
 
-def _suggested_broker(broker: BrokerController, fields: PullFields, result: GetMessageResult) -> int:
+def _suggested_broker(parts: Parts, fields: PullFields, result: GetMessageResult) -> int:
     """The id of the broker to pull from next: with slaveReadEnable, where the group wants to read what is old.
 
     Old is what is further back in the log than memory reaches (accessMessageInMemoryMaxRatio). Clients that find no
     broker of that id stay here.
     """
-    group_config = broker.groups.configs.get(fields.group)
+    group_config = parts.groups.configs.get(fields.group)
     if group_config is None:
         return MASTER_ID
     if result.message_count:
-        last = broker.store.consume_queue_units(fields.topic, fields.queue_id, result.next_begin_offset - 1, 1)
-        if last and not is_hot(broker.store, last[0].physical_offset):
+        last = parts.store.consume_queue_units(fields.topic, fields.queue_id, result.next_begin_offset - 1, 1)
+        if last and not is_hot(parts.store, last[0].physical_offset):
             return group_config.which_broker_when_consume_slowly
     return group_config.broker_id
 
 
 def _park(
-    broker: BrokerController, connection: ServerConnection, request: Request, fields: PullFields, wanted: Filter | None
+    parts: Parts, connection: ServerConnection, request: Request, fields: PullFields, wanted: Filter | None
 ) -> None:
-    config = broker.config
+    config = parts.config
     wait_ms = config.short_polling_ms
     if config.long_polling_enable:
         wait_ms = min(fields.suspend_ms, HELD_MS_MAX)
     deadline = time.monotonic() + wait_ms / 1000
-    broker.hold.park(
-        fields.topic, fields.queue_id, HeldPull(connection, request, fields.queue_offset, wanted, deadline)
-    )
+    parts.hold.park(fields.topic, fields.queue_id, HeldPull(connection, request, fields.queue_offset, wanted, deadline))
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _checked_filter(broker: BrokerController, connection: ServerConnection, fields: PullFields) -> Filter | None:
+def _checked_filter(parts: Parts, connection: ServerConnection, fields: PullFields) -> Filter | None:
     """What a pull that is allowed wants. Raises BrokerError with RocketMQ's code when it is not."""
     group, topic, queue_id = fields.group, fields.topic, fields.queue_id
-    if not broker.config.permission & PERM_READ:
-        host = broker.address.rpartition(":")[0]
+    if not parts.config.permission & PERM_READ:
+        host = parts.address.rpartition(":")[0]
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{host}] pulling message is forbidden")
-    group_config = broker.creations.group(broker.groups, connection, group)
+    group_config = parts.creations.group(parts.groups, connection, group)
     if group_config is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{group}] does not exist")
     if not group_config.consume_enable:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"subscription group no permission, {group}")
-    config = broker.topics.configs.get(topic)
+    config = parts.topics.configs.get(topic)
     if config is None:
         raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
     if not config.perm & PERM_READ:
@@ -174,20 +206,20 @@ def _checked_filter(broker: BrokerController, connection: ServerConnection, fiel
             f"consumer:[/{connection.remote_text}]",
         )
     if fields.sys_flag & HAS_SUBSCRIPTION:
-        return _own_filter(broker, fields)
-    return _filter_from_heartbeat(broker, fields, group_config.consume_broadcast_enable)
+        return _own_filter(parts, fields)
+    return _filter_from_heartbeat(parts, fields, group_config.consume_broadcast_enable)
 
 
-def _filter_from_heartbeat(broker: BrokerController, fields: PullFields, may_broadcast: bool) -> Filter | None:
+def _filter_from_heartbeat(parts: Parts, fields: PullFields, may_broadcast: bool) -> Filter | None:
     group, topic = fields.group, fields.topic
-    consumers = broker.consumers.get(group)
+    consumers = parts.consumers.get(group)
     if consumers is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
     if consumers.is_broadcasting and not may_broadcast:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the consumer group[{group}] can not consume by broadcast way")
     subscription = consumers.subscriptions.get(topic)
     if subscription is None:
-        quarrel = broker.consumers.agreement.remark(group)
+        quarrel = parts.consumers.agreement.remark(group)
         raise BrokerError(
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
             f"the consumer's subscription not exist: {topic}{f'; {quarrel}' if quarrel else ''}",
@@ -196,8 +228,8 @@ def _filter_from_heartbeat(broker: BrokerController, fields: PullFields, may_bro
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_by_tag(subscription.expression_type):
         wanted = filter_of(subscription)
-        return _retry_filter(broker, topic) if wanted is None and broker.config.filter_support_retry else wanted
-    found = broker.filters.get(topic, group)
+        return _retry_filter(parts, topic) if wanted is None and parts.config.filter_support_retry else wanted
+    found = parts.filters.get(topic, group)
     if found is None:
         raise BrokerError(
             ResponseCode.FILTER_DATA_NOT_EXIST,
@@ -205,17 +237,17 @@ def _filter_from_heartbeat(broker: BrokerController, fields: PullFields, may_bro
         )
     if found.client_version < fields.sub_version:
         raise BrokerError(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
-    _check_enabled(broker, subscription.expression_type)
+    _check_enabled(parts, subscription.expression_type)
     return found.content_filter
 
 
-def _own_filter(broker: BrokerController, fields: PullFields) -> Filter | None:
+def _own_filter(parts: Parts, fields: PullFields) -> Filter | None:
     """The pull brings its own subscription."""
     topic, expression_type, expression = fields.topic, fields.expression_type, fields.subscription
     if is_by_tag(expression_type):
         wanted = parse_tags(expression)
-        return _retry_filter(broker, topic) if wanted is None and broker.config.filter_support_retry else wanted
-    _check_enabled(broker, expression_type)
+        return _retry_filter(parts, topic) if wanted is None and parts.config.filter_support_retry else wanted
+    _check_enabled(parts, expression_type)
     try:
         condition = compiled(expression_type, expression)
     except SqlError as exc:
@@ -225,23 +257,17 @@ def _own_filter(broker: BrokerController, fields: PullFields) -> Filter | None:
     return SqlFilter(condition)
 
 
-def _retry_filter(broker: BrokerController, topic: str) -> RetryFilter | None:
+def _retry_filter(parts: Parts, topic: str) -> RetryFilter | None:
     group = retried_group(topic)
     if group is None:
         return None
-    return RetryFilter(lambda original: broker.filters.condition(original, group))
+    return RetryFilter(lambda original: parts.filters.condition(original, group))
 
 
-def _check_enabled(broker: BrokerController, expression_type: str | None) -> None:
-    if not broker.config.enable_property_filter:
+def _check_enabled(parts: Parts, expression_type: str | None) -> None:
+    if not parts.config.enable_property_filter:
         raise BrokerError(
             ResponseCode.SYSTEM_ERROR,
             f"The broker does not support consumer to filter message by {expression_type}: "
             "set enablePropertyFilter=true",
         )
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.PULL_MESSAGE: Route(pull, "pull"),
-    RequestCode.LITE_PULL_MESSAGE: Route(pull, "pull"),
-}

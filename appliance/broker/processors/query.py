@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import int_field, long_field
-from appliance.remoting.lane import Route
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX
 from gantrymq.message.record import split_record
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from store.message_store import MessageStore
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.remoting.connection import ServerConnection
 
 _NOT_FOUND = "can not find message, maybe time range not correct"
 
 
-def query_message(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    store: MessageStore
+
+
+def query_message(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """12: messages of a topic under a key, by store time. Hits are by hash of topic and key.
 
     Those of another topic are dropped here, for who asks may not see it; those of another key the client drops.
@@ -32,10 +41,10 @@ def query_message(broker: BrokerController, connection: ServerConnection, reques
             {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"},
         )
     is_unique = fields.get("_UNIQUE_KEY_QUERY", "").lower() == "true"
-    found = broker.store.query_message(
+    found = parts.store.query_message(
         fields["topic"],
         fields["key"],
-        broker.config.unique_key_messages_max if is_unique else int_field(fields, "maxNum", low=0),
+        parts.config.unique_key_messages_max if is_unique else int_field(fields, "maxNum", low=0),
         long_field(fields, "beginTimestamp"),
         long_field(fields, "endTimestamp"),
     )
@@ -50,16 +59,10 @@ def query_message(broker: BrokerController, connection: ServerConnection, reques
     return request.reply(ext_fields=index_state, body=b"".join(buffers))
 
 
-def view_message(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def view_message(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """33: the message stored at a physical offset, as its offset message id says."""
     physical_offset = long_field(request.ext_fields, "offset")
-    message = broker.store.message_bytes(physical_offset) if physical_offset >= 0 else None
+    message = parts.store.message_bytes(physical_offset) if physical_offset >= 0 else None
     if message is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical_offset}")
     return request.reply(body=bytes(message))
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.QUERY_MESSAGE: Route(query_message, "query"),
-    RequestCode.VIEW_MESSAGE_BY_ID: Route(view_message, "query"),
-}

@@ -7,40 +7,49 @@ locked and written in slices, so that others have a turn in between.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
+from appliance.broker.groups.client_connections import ClientConnections
+from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.errors import BrokerError
 from appliance.process.cooperative import in_slices
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lane import Route
 from appliance.remoting.request_body import read_document
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import GROUP_CHARS_MAX
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import LockBatchRequest, LockBatchResponse
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-
-if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
 
 QUEUES_A_SLICE = 256
 CLIENT_ID_CHARS_MAX = 1024  # as of a heartbeat
 NAME_CHARS_MAX = 255  # of a topic and of a broker
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    client_connections: ClientConnections
+    locks: RebalanceLockManager
+
+
 def lock_queues(
-    context: BrokerController, connection: ServerConnection, request: RemotingCommand
+    parts: Parts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand | Awaitable[RemotingCommand]:
     """Lock queues for one client of a group; the answer lists those it holds."""
-    wanted = _Wanted(request.body, context.config.lock_queues_max)
+    wanted = _Wanted(request.body, parts.config.lock_queues_max)
     host = connection.remote_text.rpartition(":")[0]
 
     def lock(queues: list[MessageQueue]) -> list[Any]:
         if connection.is_closing:  # it left while this waited: nobody would hear of its end any more
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
-        context.client_connections.note(wanted.client_id, connection)
-        held = context.locks.lock(wanted.group, wanted.client_id, queues, host=host)
+        parts.client_connections.note(wanted.client_id, connection)
+        held = parts.locks.lock(wanted.group, wanted.client_id, queues, host=host)
         return LockBatchResponse(held).to_dict()["lockOKMQSet"]  # type: ignore[no-any-return]
 
     if len(wanted.entries) <= QUEUES_A_SLICE:
@@ -56,17 +65,17 @@ def lock_queues(
 
 
 def unlock_queues(
-    context: BrokerController, connection: ServerConnection, request: RemotingCommand
+    parts: Parts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand | Awaitable[RemotingCommand]:
     """Release those of the queues that the client holds."""
-    wanted = _Wanted(request.body, context.config.lock_queues_max)
+    wanted = _Wanted(request.body, parts.config.lock_queues_max)
     if len(wanted.entries) <= QUEUES_A_SLICE:
-        context.locks.unlock(wanted.group, wanted.client_id, wanted.queues(wanted.entries))
+        parts.locks.unlock(wanted.group, wanted.client_id, wanted.queues(wanted.entries))
         return request.reply()
 
     async def unlock_in_slices() -> RemotingCommand:
         async for part in in_slices(wanted.parts(), 1):
-            context.locks.unlock(wanted.group, wanted.client_id, wanted.queues(part))
+            parts.locks.unlock(wanted.group, wanted.client_id, wanted.queues(part))
         return request.reply()
 
     return unlock_in_slices()
@@ -110,9 +119,3 @@ class _Wanted:
 
 def _held(request: RemotingCommand, members: list[Any]) -> RemotingCommand:
     return request.reply(body=fastjson.dumps({"lockOKMQSet": members}))
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.LOCK_BATCH_MQ: Route(lock_queues, "consumer"),
-    RequestCode.UNLOCK_BATCH_MQ: Route(unlock_queues, "consumer"),
-}

@@ -11,23 +11,28 @@ import logging
 import random
 import time
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from appliance.broker.delivery.answers import SendAnswers
+from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.processors.send import check_gate, check_permission, no_such_queue
-from appliance.broker.topics.topic_config import UNIT_FLAG
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.broker.topics.topic_config import UNIT_FLAG, TopicConfigManager
 from appliance.errors import BrokerError
-from appliance.remoting.lane import Route
 from appliance.remoting.send_request import SendFields
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import ConnectError, MessageRejected, RequestTimeout
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
+from store.message_store import MessageStore
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
@@ -35,6 +40,22 @@ logger = logging.getLogger(__name__)
 PUSH_TIMEOUT_S = 10.0  # for a turn and the client's answer together
 PUSHES_PER_CLIENT_MAX = 32  # under way at once; the others wait their turn
 PUSHED_BYTES_MAX = 256 * 1024 * 1024  # bodies of all replies under way
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    store_config: MessageStoreConfig
+    store: MessageStore
+    stats: BrokerStatsManager
+    topics: TopicConfigManager
+    producers: ProducerManager
+    send_answers: SendAnswers
+    store_host: bytes
+    address: str
+    reply_pushes: ReplyPushes
 
 
 class Outcome(NamedTuple):
@@ -48,14 +69,14 @@ class ReplyPushes:
     """Pushes under way, bounded in number for each client and in bytes for all."""
 
     def __init__(self, *, bytes_max: int = PUSHED_BYTES_MAX) -> None:
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._turns: weakref.WeakKeyDictionary[ServerConnection, asyncio.Semaphore] = weakref.WeakKeyDictionary()
         self.bytes_under_way = 0
 
     async def push(self, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
         """Return the client's answer. ConnectError, RequestTimeout, or BrokerError when too much is under way."""
         size_bytes = len(request.body)
-        if self.bytes_under_way + size_bytes > self._bytes_max:
+        if self.bytes_under_way + size_bytes > self.bytes_max:
             raise BrokerError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]too many replies wait for their clients")
         turn = self._turns.setdefault(connection, asyncio.Semaphore(PUSHES_PER_CLIENT_MAX))
         self.bytes_under_way += size_bytes
@@ -74,32 +95,32 @@ class ReplyPushes:
             self.bytes_under_way -= size_bytes
 
 
-async def send_reply(broker: BrokerController, connection: ServerConnection, request: RemotingCommand) -> bytes:
+async def send_reply(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> bytes:
     """324 SEND_REPLY_MESSAGE, 325 SEND_REPLY_MESSAGE_V2."""
     try:
         fields = SendFields.of(request.ext_fields)
-        topic = _target(broker, connection, fields)
+        topic = _target(parts, connection, fields)
         queue_id = fields.queue_id if fields.queue_id >= 0 else random.randrange(topic.write_queue_nums)
-        push = _push_request(broker, connection, request, fields)
-        outcome = await _pushed(broker, fields, push)
+        push = _push_request(parts, connection, request, fields)
+        outcome = await _pushed(parts, fields, push)
         placed = {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"} if outcome.remark is None else {}
-        if broker.config.store_reply_message_enable:
-            placed |= await _stored(broker, connection, request, fields, queue_id)
-        return broker.send_answers.told(request, outcome.code, outcome.remark, placed)
+        if parts.config.store_reply_message_enable:
+            placed |= await _stored(parts, connection, request, fields, queue_id)
+        return parts.send_answers.told(request, outcome.code, outcome.remark, placed)
     except (BrokerError, MessageRejected) as exc:
         code = exc.code if isinstance(exc, BrokerError) else ResponseCode.MESSAGE_ILLEGAL
-        return broker.send_answers.refused(request, code, str(exc))
+        return parts.send_answers.refused(request, code, str(exc))
 
 
-def _target(broker: BrokerController, connection: ServerConnection, fields: SendFields) -> TopicConfig:
+def _target(parts: Parts, connection: ServerConnection, fields: SendFields) -> TopicConfig:
     """The topic that the reply is stored in, with a queue that it has. Raises BrokerError or MessageRejected."""
     topic = fields.topic
-    check_gate(broker)
-    check_permission(broker, topic)
+    check_gate(parts.config)
+    check_permission(parts.config, parts.topics.get(topic))
     names.check_topic(topic)
     if not names.may_clients_send_to(topic):
         raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
-    config = broker.topics.get(topic) or broker.topics.create_on_send(
+    config = parts.topics.get(topic) or parts.topics.create_on_send(
         topic,
         fields.default_topic,
         fields.default_topic_queue_nums,
@@ -118,7 +139,7 @@ def _target(broker: BrokerController, connection: ServerConnection, fields: Send
 
 
 def _push_request(
-    broker: BrokerController, connection: ServerConnection, request: RemotingCommand, fields: SendFields
+    parts: Parts, connection: ServerConnection, request: RemotingCommand, fields: SendFields
 ) -> RemotingCommand:
     """326 with every field of the reply, but for the properties: they depend on when it is pushed."""
     given = request.ext_fields
@@ -139,20 +160,20 @@ def _push_request(
             "reconsumeTimes": str(fields.reconsume_times),
             "unitMode": unit_mode,
             "bornHost": connection.remote_text,
-            "storeHost": broker.address,
+            "storeHost": parts.address,
             "storeTimestamp": str(int(time.time() * 1000)),
         },
         bytes(request.body),
     )
 
 
-async def _pushed(broker: BrokerController, fields: SendFields, push: RemotingCommand) -> Outcome:
+async def _pushed(parts: Parts, fields: SendFields, push: RemotingCommand) -> Outcome:
     """Push the reply to the client that waits for it. Every failure is an outcome, with RocketMQ's words."""
     properties = keys.decode_properties(fields.properties)
     client_id = properties.get(keys.REPLY_TO_CLIENT)
     if client_id is None:
         return Outcome(ResponseCode.SYSTEM_ERROR, f"reply message properties[{keys.REPLY_TO_CLIENT}] is null")
-    connection = broker.producers.connection_of(client_id)
+    connection = parts.producers.connection_of(client_id)
     if connection is None:
         return Outcome(ResponseCode.SYSTEM_ERROR, f"push reply message fail, channel of <{client_id}> not found.")
     properties.pop(keys.PUSH_REPLY_TIME, None)
@@ -160,7 +181,7 @@ async def _pushed(broker: BrokerController, fields: SendFields, push: RemotingCo
     push.ext_fields["properties"] = keys.encode_properties(pushed_at | properties)
     failed = Outcome(ResponseCode.SYSTEM_ERROR, f"push reply message to {client_id}fail.")  # sic
     try:
-        answer = await broker.reply_pushes.push(connection, push)
+        answer = await parts.reply_pushes.push(connection, push)
     except (ConnectError, RequestTimeout) as exc:
         logger.warning("reply not pushed", extra={"event": "reply_not_pushed", "client": client_id, "why": str(exc)})
         return failed
@@ -177,7 +198,7 @@ async def _pushed(broker: BrokerController, fields: SendFields, push: RemotingCo
 
 
 async def _stored(
-    broker: BrokerController,
+    parts: Parts,
     connection: ServerConnection,
     request: RemotingCommand,
     fields: SendFields,
@@ -187,7 +208,7 @@ async def _stored(
 
     sysFlag is kept (RocketMQ drops it), or nobody could read a compressed reply.
     """
-    result = broker.store.put_message(
+    result = parts.store.put_message(
         StoreMessage(
             fields.topic,
             queue_id,
@@ -197,7 +218,7 @@ async def _stored(
             fields.sys_flag,
             fields.born_timestamp,
             connection.born_host,
-            broker.store_host,
+            parts.store_host,
             fields.reconsume_times,
             0,
         )
@@ -207,17 +228,17 @@ async def _stored(
             "reply not stored", extra={"event": "reply_not_stored", "topic": fields.topic, "why": result.status.name}
         )
         return {}
-    broker.stats.inc_topic_put(fields.topic, 1, result.size_bytes)
-    if broker.store_config.is_sync_flush:
-        await _flushed(broker, result)
+    parts.stats.inc_topic_put(fields.topic, 1, result.size_bytes)
+    if parts.store_config.is_sync_flush:
+        await _flushed(parts, result)
     return {
-        "msgId": broker.send_answers.message_id(result.physical_offset),
+        "msgId": parts.send_answers.message_id(result.physical_offset),
         "queueId": str(queue_id),
         "queueOffset": str(result.queue_offset),
     }
 
 
-async def _flushed(broker: BrokerController, result: PutMessageResult) -> None:
+async def _flushed(parts: Parts, result: PutMessageResult) -> None:
     """Wait until the disk has the record, or was too slow for it; the replier is told neither."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -225,11 +246,5 @@ async def _flushed(broker: BrokerController, result: PutMessageResult) -> None:
         if not done.done():
             done.set_result(None)
 
-    broker.store.when_flushed(result.physical_offset + result.size_bytes, told)
+    parts.store.when_flushed(result.physical_offset + result.size_bytes, told)
     await done
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.SEND_REPLY_MESSAGE: Route(send_reply, "reply"),
-    RequestCode.SEND_REPLY_MESSAGE_V2: Route(send_reply, "reply"),
-}

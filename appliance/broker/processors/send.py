@@ -1,7 +1,16 @@
 """Sends: 10, 310 and 320. One message or a batch into the commit log, and the answer that says where it went.
 
 The hot path of the broker: a plain send to a known topic runs straight down `send`; whatever is unusual (unknown
-topic, retry topic, refusals) is handled by functions of its own.
+topic, retry topic, refusals) is handled by functions of its own. What holds at each step, and what a crash leaves:
+
+    checks    nothing is stored. A refusal is an answer. A topic that was created for the message stays
+    put       one step of the store, on the loop's thread: the record is in the log's pages and in its queue, or nothing
+              is. From here on consumers get it, and the end of this process does not take it; a power cut does,
+              until it is flushed
+    counted   in memory only: a crash takes the count, never the message
+    answer    handed to the lanes, which write it at the end of their round; with SYNC_FLUSH it waits for the disk, for
+              the first message of a topic until the name servers know the topic (a second at most). Whenever an answer
+              is lost, the message is stored all the same, and a client that sends it again stores it twice
 """
 
 from __future__ import annotations
@@ -9,15 +18,22 @@ from __future__ import annotations
 import functools
 import random
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from appliance.broker.access.cost_limits import check_batch_keys, check_keys
+from appliance.broker.access.cost_limits import CreationLimit, check_batch_keys, check_keys
+from appliance.broker.cluster.outer_api import BrokerOuterApi
+from appliance.broker.delivery.answers import SendAnswers
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.processors.transaction import half_message
-from appliance.broker.topics.topic_config import UNIT_FLAG, UNIT_SUB_FLAG
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.broker.topics.send_target import SendTargets
+from appliance.broker.topics.topic_config import UNIT_FLAG, UNIT_SUB_FLAG, TopicConfigManager
+from appliance.broker.transaction.service import TransactionService
 from appliance.errors import BrokerError
 from appliance.process.java_time import java_time
-from appliance.remoting.lane import Route
 from appliance.remoting.send_request import SendFields, SendRequest
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected, RecordError
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX
 from gantrymq.message.sysflag import MULTI_TAGS, TRANSACTION_MASK
@@ -27,13 +43,14 @@ from gantrymq.message.topics import (
     may_clients_send_to,
 )
 from gantrymq.remoting.bodies import MULTI_TAG, PERM_WRITE, TopicConfig
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
+from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
 from store.base.timer import TIMER_MARK
+from store.message_store import MessageStore
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.broker.topics.send_target import SendTarget
     from appliance.remoting.connection import ServerConnection
 
@@ -78,118 +95,104 @@ _UNKNOWN_REFUSAL = (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR")
 _DISKS_REFUSALS = (PutMessageStatus.SERVICE_NOT_AVAILABLE, PutMessageStatus.CREATE_MAPED_FILE_FAILED)
 
 
-def send(broker: BrokerController, connection: ServerConnection, request: Request) -> bytes | None:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    store_config: MessageStoreConfig
+    store: MessageStore
+    stats: BrokerStatsManager
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    creations: CreationLimit
+    send_targets: SendTargets
+    outer_api: BrokerOuterApi
+    send_answers: SendAnswers
+    store_host: bytes
+    cluster_property: bytes
+    transactions: TransactionService
+
+
+def send(parts: Parts, connection: ServerConnection, request: Request) -> bytes | None:
     """10 SEND_MESSAGE, 310 SEND_MESSAGE_V2, 320 SEND_BATCH_MESSAGE."""
     try:
         fields = request.fields if isinstance(request, SendRequest) else SendFields.of(request.ext_fields)
-        target = broker.send_targets.plain.get(fields.topic)
-        if target is None or broker.send_gate is not None:
-            if _creates_topic(broker, request, fields):
-                return _first_send(broker, connection, request, fields)
-            target, queue_id, properties = _unusual_target(broker, connection, request, fields)
+        config = parts.config
+        target = parts.send_targets.plain.get(fields.topic)
+        if target is None or config.start_accept_send_timestamp:
+            if _creates_topic(parts, request, fields):
+                return _first_send(parts, connection, request, fields)
+            target, queue_id, properties = _unusual_target(parts, connection, request, fields)
         else:
             queue_id, properties = fields.queue_id, fields.properties
-        topic = target.topic
-        if len(properties) > broker.config.message_keys_max:  # shorter ones can't have so many
-            check_keys(broker.config, properties)
+        if len(properties) > config.message_keys_max:  # shorter ones can't have so many
+            check_keys(config, properties)
         if queue_id < 0 < target.write_queue_nums:
             queue_id = random.randrange(target.write_queue_nums)
         elif not 0 <= queue_id < target.queue_id_end:
             raise no_such_queue(queue_id, target.config, connection)
-        if ("TRAN_MSG\x01" in properties or fields.sys_flag & TRANSACTION_MASK) and fields.batch != "true":
-            half = half_message(broker, connection, request.body, fields, topic, queue_id)
-            if half is not None:
-                return _store_half(broker, connection, request, queue_id, topic, *half)
         if fields.batch == "true":
-            check_batch_keys(broker.config, request.body)
-            return _store_batch(broker, connection, request, fields, target, queue_id, properties.encode())
+            return _store_batch(parts, connection, request, fields, target, queue_id, properties)
+        if "TRAN_MSG\x01" in properties or fields.sys_flag & TRANSACTION_MASK:
+            half = half_message(config, parts.store_host, connection, request.body, fields, target.topic, queue_id)
+            if half is not None:
+                return _store_half(parts, connection, request, queue_id, target.topic, *half)
         encoded, is_waiting = without_wait(properties.encode())
-        encoded = _with_cluster(encoded, broker.cluster_property)
+        encoded = _with_cluster(encoded, parts.cluster_property)
         if len(encoded) > PROPERTIES_BYTES_MAX:
-            raise _refusal(broker, PutMessageResult(PutMessageStatus.PROPERTIES_SIZE_EXCEEDED))
-        result = broker.store.put_message(
-            StoreMessage(
-                topic,
-                queue_id,
-                request.body,
-                encoded,
-                fields.flag,
-                fields.sys_flag,
-                fields.born_timestamp,
-                connection.born_host,
-                broker.store_host,
-                fields.reconsume_times,
-                0,
-                target.slot,
-            )
-        )
+            raise _refusal(parts, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED)
+        message = StoreMessage(
+            target.topic, queue_id, request.body, encoded, fields.flag, fields.sys_flag, fields.born_timestamp,
+            connection.born_host, parts.store_host, fields.reconsume_times, 0, target.slot,
+        )  # fmt: skip
+        result = parts.store.put_message(message)
         if result.status is not _PUT_OK:
-            raise _refusal(broker, result)
+            raise _refusal(parts, result.status)
         if result.waits_in is None:
             target.count += 1
             target.times += 1
             target.size += result.size_bytes
-        else:
-            broker.stats.inc_delayed_put(
-                result.waits_in, broker.store.delay_levels.level_of(encoded), result.size_bytes
-            )
-        if request.flag & ONEWAY_FLAG:
-            return None
-        answer = broker.send_answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
-        if is_waiting and broker.store_config.is_sync_flush:
-            _answer_when_flushed(broker, connection, request, queue_id, result, answer, topic)
-            return None
-        return answer
+        else:  # for its own topic it counts when it is delivered
+            level = parts.store.delay_levels.level_of(encoded)
+            parts.stats.inc_delayed_put(result.waits_in, level, result.size_bytes)
+        return _answer(parts, connection, request, target.topic, queue_id, result, is_waiting)
     except BrokerError as exc:
-        return broker.send_answers.refused(request, exc.code, str(exc))
+        return parts.send_answers.refused(request, exc.code, str(exc))
     except RecordError as exc:  # a batch whose body is none
-        return broker.send_answers.refused(request, ResponseCode.MESSAGE_ILLEGAL, str(exc))
+        return parts.send_answers.refused(request, ResponseCode.MESSAGE_ILLEGAL, str(exc))
 
 
-# -- storing ----------------------------------------------------------------------------------------------------------
+# -- batches and half messages ----------------------------------------------------------------------------------------
 
 
 def _store_batch(
-    broker: BrokerController,
+    parts: Parts,
     connection: ServerConnection,
     request: Request,
     fields: SendFields,
     target: SendTarget,
     queue_id: int,
-    encoded: bytes,
+    properties: str,
 ) -> bytes | None:
-    result = broker.store.put_batch(
-        StoreBatch(
-            target.topic,
-            queue_id,
-            request.body,
-            _with_cluster(encoded, broker.cluster_property),
-            fields.flag,
-            fields.sys_flag,
-            fields.born_timestamp,
-            connection.born_host,
-            broker.store_host,
-            fields.reconsume_times,
-            0,
-            target.slot,
-        )
-    )
+    """All messages of the batch are stored or none. properties: of the request; each message gets them, too."""
+    check_batch_keys(parts.config, request.body)
+    encoded = _with_cluster(properties.encode(), parts.cluster_property)
+    batch = StoreBatch(
+        target.topic, queue_id, request.body, encoded, fields.flag, fields.sys_flag, fields.born_timestamp,
+        connection.born_host, parts.store_host, fields.reconsume_times, 0, target.slot,
+    )  # fmt: skip
+    result = parts.store.put_batch(batch)
     if result.status is not _PUT_OK:
-        raise _refusal(broker, result)
+        raise _refusal(parts, result.status)
     target.count += result.message_count
     target.times += 1
     target.size += result.size_bytes
-    if request.flag & ONEWAY_FLAG:
-        return None
-    answer = broker.send_answers.stored_batch(request, result.offsets, queue_id, result.queue_offset)
-    if broker.store_config.is_sync_flush:
-        _answer_when_flushed(broker, connection, request, queue_id, result, answer, target.topic)
-        return None
-    return answer
+    return _answer(parts, connection, request, target.topic, queue_id, result, is_waiting=True)
 
 
 def _store_half(
-    broker: BrokerController,
+    parts: Parts,
     connection: ServerConnection,
     request: Request,
     queue_id: int,
@@ -197,27 +200,53 @@ def _store_half(
     half: StoreMessage,
     is_waiting: bool,
 ) -> bytes | None:
-    """The answer names the queue that was asked for, and where the half message stands."""
+    """The answer names the queue that was asked for, and where the half message is stored: consumers don't see it.
+
+    A crash from here on leaves a half message that nobody ends: its producer will be asked about it.
+    """
     if TIMER_MARK in half.properties:  # its time counts from the commit; one that is refused then is refused now
-        refused = broker.store.timer_rules.divert(half, int(time.time() * 1000))
+        refused = parts.store.timer_rules.divert(half, int(time.time() * 1000))
         if isinstance(refused, PutMessageStatus):
-            raise _refusal(broker, PutMessageResult(refused))
-    result = broker.store.put_message(half, delay=False)
+            raise _refusal(parts, refused)
+    result = parts.store.put_message(half, delay=False)
     if result.status is not _PUT_OK:
-        raise _refusal(broker, result)
-    broker.transactions.figures.prepared += 1
-    broker.stats.inc_topic_put(half.topic, 1, result.size_bytes)
+        raise _refusal(parts, result.status)
+    parts.transactions.figures.prepared += 1
+    parts.stats.inc_topic_put(half.topic, 1, result.size_bytes)
+    return _answer(parts, connection, request, topic, queue_id, result, is_waiting)
+
+
+# -- the answer -------------------------------------------------------------------------------------------------------
+
+
+def _answer(
+    parts: Parts,
+    connection: ServerConnection,
+    request: Request,
+    topic: str,
+    queue_id: int,
+    result: PutMessageResult,
+    is_waiting: bool,
+) -> bytes | None:
+    """The end of each send that was stored: its answer; None for one-way sends, and when the disk has to have it first.
+
+    topic, queue_id: where the client sent it to. is_waiting: with SYNC_FLUSH the client waits for the disk.
+    """
     if request.flag & ONEWAY_FLAG:
         return None
-    answer = broker.send_answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
-    if is_waiting and broker.store_config.is_sync_flush:
-        _answer_when_flushed(broker, connection, request, queue_id, result, answer, topic)
+    answers = parts.send_answers
+    if result.offsets:
+        answer = answers.stored_batch(request, result.offsets, queue_id, result.queue_offset)
+    else:
+        answer = answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
+    if is_waiting and parts.store_config.is_sync_flush:
+        _answer_when_flushed(parts, connection, request, queue_id, result, answer, topic)
         return None
     return answer
 
 
 def _answer_when_flushed(
-    broker: BrokerController,
+    parts: Parts,
     connection: ServerConnection,
     request: Request,
     queue_id: int,
@@ -225,28 +254,32 @@ def _answer_when_flushed(
     answer: bytes,
     topic: str,
 ) -> None:
-    """SYNC_FLUSH: the answer waits for the disk; a disk that is too slow is told as "stored, but"."""
+    """SYNC_FLUSH: the answer waits for the disk; a disk that is too slow is told as "stored, but".
+
+    The message can be consumed meanwhile. A power cut before the flush may take it: its client has no answer.
+    """
     offsets = result.offsets or (result.physical_offset,)
 
     def flushed(is_on_disk: bool) -> None:
         told = (
             answer
             if is_on_disk
-            else broker.send_answers.stored_batch(
+            else parts.send_answers.stored_batch(
                 request, offsets, queue_id, result.queue_offset, ResponseCode.FLUSH_DISK_TIMEOUT
             )
         )
-        broker.outer_api.when_told(topic, functools.partial(connection.write, told))
+        parts.outer_api.when_told(topic, functools.partial(connection.write, told))
 
-    broker.store.when_flushed(result.physical_offset + result.size_bytes, flushed)
+    parts.store.when_flushed(result.physical_offset + result.size_bytes, flushed)
 
 
-def _refusal(broker: BrokerController, result: PutMessageResult) -> BrokerError:
-    code, remark = _REFUSALS.get(result.status, _UNKNOWN_REFUSAL)
-    if result.status in _DISKS_REFUSALS and (why := broker.store.trouble()):
+def _refusal(parts: Parts, status: PutMessageStatus) -> BrokerError:
+    """What the client is told of a put that stored nothing."""
+    code, remark = _REFUSALS.get(status, _UNKNOWN_REFUSAL)
+    if status in _DISKS_REFUSALS and (why := parts.store.trouble()):
         remark = f"{remark}; {why}"
-    remark = remark.replace("{delay_ms_max}", str(broker.store.timer_rules.delay_ms_max))
-    return BrokerError(code, remark.replace("{body_bytes_max}", str(broker.store_config.message_bytes_max)))
+    remark = remark.replace("{delay_ms_max}", str(parts.store.timer_rules.delay_ms_max))
+    return BrokerError(code, remark.replace("{body_bytes_max}", str(parts.store_config.message_bytes_max)))
 
 
 def no_such_queue(queue_id: int, config: TopicConfig, connection: ServerConnection) -> BrokerError:
@@ -292,31 +325,29 @@ def _with_cluster(encoded: bytes, cluster_property: bytes) -> bytes:
 # -- what is not a plain send to a known topic ------------------------------------------------------------------------
 
 
-def _creates_topic(broker: BrokerController, request: Request, fields: SendFields) -> bool:
+def _creates_topic(parts: Parts, request: Request, fields: SendFields) -> bool:
     """Whether this is the first message of an ordinary topic, and somebody wants an answer."""
     topic = fields.topic
-    is_ordinary = topic not in broker.topics.configs and not topic.startswith(RETRY_PREFIX)
+    is_ordinary = topic not in parts.topics.configs and not topic.startswith(RETRY_PREFIX)
     return is_ordinary and not request.flag & ONEWAY_FLAG
 
 
-def _first_send(
-    broker: BrokerController, connection: ServerConnection, request: Request, fields: SendFields
-) -> bytes | None:
+def _first_send(parts: Parts, connection: ServerConnection, request: Request, fields: SendFields) -> bytes | None:
     """The first message of a topic: stored at once, answered when the name servers know the topic."""
-    _unusual_target(broker, connection, request, fields)
-    answer = send(broker, connection, request)
+    _unusual_target(parts, connection, request, fields)
+    answer = send(parts, connection, request)
     if answer is not None:
-        broker.outer_api.when_told(fields.topic, functools.partial(connection.write, answer))
+        parts.outer_api.when_told(fields.topic, functools.partial(connection.write, answer))
     return None
 
 
 def _unusual_target(
-    broker: BrokerController, connection: ServerConnection, request: Request, fields: SendFields
+    parts: Parts, connection: ServerConnection, request: Request, fields: SendFields
 ) -> tuple[SendTarget, int, str]:
     """(topic, queue id, properties) that the message really goes to. Raises BrokerError."""
     topic = fields.topic
-    check_gate(broker)
-    check_permission(broker, topic)
+    check_gate(parts.config)
+    check_permission(parts.config, parts.topics.configs.get(topic))
     try:
         check_topic(topic)
     except MessageRejected as exc:
@@ -324,71 +355,62 @@ def _unusual_target(
     if not may_clients_send_to(topic):
         raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     if topic.startswith(RETRY_PREFIX):
-        return _retry_target(broker, connection, request, fields)
-    config = broker.topics.get(topic)
+        return _retry_target(parts, connection, request, fields)
+    config = parts.topics.get(topic)
     if config is None:
         queue_count = fields.default_topic_queue_nums
         sys_flag = UNIT_FLAG if fields.is_unit else 0
-        if broker.config.auto_create_topic_enable:
-            broker.creations.count(connection, f"topic {topic}")
-        config = broker.topics.create_on_send(
-            topic, fields.default_topic, queue_count, connection.remote_text, sys_flag
-        )
+        if parts.config.auto_create_topic_enable:
+            parts.creations.count(connection, f"topic {topic}")
+        config = parts.topics.create_on_send(topic, fields.default_topic, queue_count, connection.remote_text, sys_flag)
     if config is None:
         raise BrokerError(
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{topic}] not exist, apply first please! Create it, or switch autoCreateTopicEnable on.",
         )
-    return _target(broker, config, fields), fields.queue_id, fields.properties
+    return _target(parts, config, fields), fields.queue_id, fields.properties
 
 
-def check_gate(broker: BrokerController) -> None:
+def check_gate(config: BrokerConfig) -> None:
     """Raise BrokerError before startAcceptSendRequestTimeStamp."""
-    if broker.send_gate is not None and time.time() * 1000 < broker.send_gate:
-        until = java_time(broker.send_gate, "%Y-%m-%d %H:%M:%S", ",")
+    start_ms = config.start_accept_send_timestamp
+    if start_ms and time.time() * 1000 < start_ms:
+        until = java_time(start_ms, "%Y-%m-%d %H:%M:%S", ",")
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {until}")
 
 
-def check_permission(broker: BrokerController, topic: str) -> None:
+def check_permission(config: BrokerConfig, topic: TopicConfig | None) -> None:
     """Raise BrokerError for an ordered topic on a broker that may not be written.
 
     Other topics leave it by their routes: what is on its way is taken. Order would be lost between two brokers.
     """
-    config = broker.topics.configs.get(topic)
-    if config is not None and config.order and not broker.config.permission & PERM_WRITE:
-        host = broker.config.advertised_address_host
+    if topic is not None and topic.order and not config.permission & PERM_WRITE:
+        host = config.advertised_address_host
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{host}] sending message is forbidden")
 
 
-def _target(broker: BrokerController, config: TopicConfig, fields: SendFields) -> SendTarget:
+def _target(parts: Parts, config: TopicConfig, fields: SendFields) -> SendTarget:
     """The target of a topic; messages of one with several tags a message are marked, as consumers may ask."""
     if config.topic_filter_type == MULTI_TAG:
         fields.sys_flag |= MULTI_TAGS
-    return broker.send_targets.of(config)
+    return parts.send_targets.of(config)
 
 
 def _retry_target(
-    broker: BrokerController, connection: ServerConnection, request: Request, fields: SendFields
+    parts: Parts, connection: ServerConnection, request: Request, fields: SendFields
 ) -> tuple[SendTarget, int, str]:
     """A client sends a failed message to its retry topic itself: counted out, it becomes a dead letter."""
     group_name = fields.topic[len(RETRY_PREFIX) :]
-    group = broker.creations.group(broker.groups, connection, group_name)
+    group = parts.creations.group(parts.groups, connection, group_name)
     if group is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group_name} null")
     tries_max = group.retry_max_times
     if fields.max_reconsume_times is not None and request.version >= TELLS_TRIES_SINCE_VERSION:
         tries_max = fields.max_reconsume_times
     if fields.reconsume_times >= tries_max:
-        dead = broker.topics.create_dlq_topic(group_name)
+        dead = parts.topics.create_dlq_topic(group_name)
         undelayed = "\x02".join(pair for pair in fields.properties.split("\x02") if not pair.startswith("DELAY\x01"))
-        return _target(broker, dead, fields), 0, undelayed
+        return _target(parts, dead, fields), 0, undelayed
     sys_flag = UNIT_SUB_FLAG if fields.is_unit else 0
-    config = broker.topics.create_retry_topic(fields.topic, max(group.retry_queue_nums, 1), topic_sys_flag=sys_flag)
-    return _target(broker, config, fields), fields.queue_id, fields.properties
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.SEND_MESSAGE: Route(send, "send"),
-    RequestCode.SEND_MESSAGE_V2: Route(send, "send"),
-    RequestCode.SEND_BATCH_MESSAGE: Route(send, "send"),
-}
+    config = parts.topics.create_retry_topic(fields.topic, max(group.retry_queue_nums, 1), topic_sys_flag=sys_flag)
+    return _target(parts, config, fields), fields.queue_id, fields.properties

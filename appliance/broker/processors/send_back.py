@@ -7,57 +7,71 @@ grows with each attempt; when the attempts are used up, it goes to the dead-lett
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from appliance.broker.topics.topic_config import UNIT_SUB_FLAG
+from appliance.broker.access.cost_limits import CreationLimit
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.broker.topics.topic_config import UNIT_SUB_FLAG, TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
-from appliance.remoting.lane import Route
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import RecordError
 from gantrymq.message import ids
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import PERM_WRITE, SubscriptionGroupConfig, TopicConfig
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.results import PutMessageStatus, StoreMessage
-
-if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
+from store.message_store import MessageStore
 
 FIRST_RETRY_LEVEL = 3  # delay level of the first attempt; each further one is a level higher
 HEADER_MAX_RECONSUME_VERSION = 121  # V3_4_9: from here on the client's own limit counts
 
 
-def send_back(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    store: MessageStore
+    stats: BrokerStatsManager
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    creations: CreationLimit
+    store_host: bytes
+
+
+def send_back(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Store a failed message again. BrokerError: 26 unknown group, 16 not writable, 1 not found or not stored."""
     fields = request.ext_fields
     group, physical_offset = fields["group"], long_field(fields, "offset")
-    config = context.creations.group(context.groups, connection, group)
+    config = parts.creations.group(parts.groups, connection, group)
     if config is None:
         raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
-    if not context.config.permission & PERM_WRITE:
-        host = context.config.advertised_address_host
+    if not parts.config.permission & PERM_WRITE:
+        host = parts.config.advertised_address_host
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{host}] sending message is forbidden")
     if config.retry_queue_nums <= 0:
         return request.reply()
-    retry_topic = _retry_topic(context, config, is_unit=fields.get("unitMode", "").lower() == "true")
-    message = _read_message(context, physical_offset)
+    retry_topic = _retry_topic(parts, config, is_unit=fields.get("unitMode", "").lower() == "true")
+    message = _read_message(parts, physical_offset)
     origin_topic = message.properties.setdefault(keys.RETRY_TOPIC, message.topic)
     level = int_field(fields, "delayLevel", 0)
     if level < 0 or message.reconsume_times >= _max_reconsume_times(config, request):
-        target, level = context.topics.create_dlq_topic(group), 0
+        target, level = parts.topics.create_dlq_topic(group), 0
     else:
         target, level = retry_topic, level or FIRST_RETRY_LEVEL + message.reconsume_times
-    _store_again(context, message, target, level)
-    context.stats.inc_send_back(group, origin_topic)
+    _store_again(parts, message, target, level)
+    parts.stats.inc_send_back(group, origin_topic)
     return request.reply()
 
 
-def _retry_topic(context: BrokerController, config: SubscriptionGroupConfig, *, is_unit: bool) -> TopicConfig:
-    topic = context.topics.create_retry_topic(
+def _retry_topic(parts: Parts, config: SubscriptionGroupConfig, *, is_unit: bool) -> TopicConfig:
+    topic = parts.topics.create_retry_topic(
         names.retry_topic(config.group_name), config.retry_queue_nums, topic_sys_flag=UNIT_SUB_FLAG if is_unit else 0
     )
     if not topic.perm & PERM_WRITE:
@@ -65,9 +79,9 @@ def _retry_topic(context: BrokerController, config: SubscriptionGroupConfig, *, 
     return topic
 
 
-def _read_message(context: BrokerController, physical_offset: int) -> MessageExt:
+def _read_message(parts: Parts, physical_offset: int) -> MessageExt:
     try:
-        message = context.store.look_message_by_offset(physical_offset)
+        message = parts.store.look_message_by_offset(physical_offset)
     except RecordError as exc:
         raise BrokerError(
             ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {physical_offset}: {exc}"
@@ -84,13 +98,13 @@ def _max_reconsume_times(config: SubscriptionGroupConfig, request: RemotingComma
     return config.retry_max_times
 
 
-def _store_again(context: BrokerController, message: MessageExt, target: TopicConfig, delay_level: int) -> None:
+def _store_again(parts: Parts, message: MessageExt, target: TopicConfig, delay_level: int) -> None:
     properties = message.properties
     properties.setdefault(keys.ORIGIN_MESSAGE_ID, message.offset_msg_id)
     properties[keys.WAIT] = "false"
     properties[keys.DELAY] = str(delay_level)
     encoded = keys.encode_properties(properties).encode()
-    result = context.store.put_message(
+    result = parts.store.put_message(
         StoreMessage(
             target.topic_name,
             random.randrange(max(1, target.write_queue_nums)),
@@ -100,7 +114,7 @@ def _store_again(context: BrokerController, message: MessageExt, target: TopicCo
             message.sys_flag,
             message.born_timestamp,
             ids.encode_host(*message.born_host),
-            context.store_host,
+            parts.store_host,
             message.reconsume_times + 1,
             0,
         )
@@ -108,9 +122,4 @@ def _store_again(context: BrokerController, message: MessageExt, target: TopicCo
     if result.status != PutMessageStatus.PUT_OK:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, result.status.name)
     if result.waits_in is not None:  # a dead letter is counted nowhere
-        context.stats.inc_waiting_retry(
-            result.waits_in, context.store.delay_levels.level_of(encoded), result.size_bytes
-        )
-
-
-HANDLERS: dict[int, Route] = {RequestCode.CONSUMER_SEND_MSG_BACK: Route(send_back, "send")}
+        parts.stats.inc_waiting_retry(result.waits_in, parts.store.delay_levels.level_of(encoded), result.size_bytes)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from appliance.broker.transaction import half as halves
+from appliance.broker.transaction.service import TransactionService
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import FieldError, int_field, long_field, quoted
-from appliance.remoting.lane import Route
 from appliance.remoting.send_request import SendFields
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import RecordError
 from gantrymq.log_limit import LogLimit
 from gantrymq.message import properties as keys
@@ -17,12 +19,13 @@ from gantrymq.message import sysflag
 from gantrymq.message import topics as names
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.record import split_record
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageStatus, StoreMessage
+from store.message_store import MessageStore
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
@@ -30,14 +33,25 @@ _log_limit = LogLimit()  # all are counted, a few are told
 
 OUTCOMES = (sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT, sysflag.TRANSACTION_ROLLBACK)
 RESUMABLE = (names.TRANS_HALF_TOPIC, names.TRANS_CHECK_MAX_TIME_TOPIC)
+HALF_PROPERTIES_BYTES_MAX = keys.PROPERTIES_BYTES_MAX - halves.RESERVED_PROPERTIES_BYTES
 _NOT_RESUMED = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these handlers use of the broker."""
+
+    store_config: MessageStoreConfig
+    store: MessageStore
+    transactions: TransactionService
 
 
 # -- prepared sends ---------------------------------------------------------------------------------------------------
 
 
 def half_message(
-    broker: BrokerController,
+    config: BrokerConfig,
+    store_host: bytes,
     connection: ServerConnection,
     body: bytes,
     fields: SendFields,
@@ -46,72 +60,72 @@ def half_message(
 ) -> tuple[StoreMessage, bool] | None:
     """Return the half message that a send means, and whether its answer waits for the disk; None for a plain send.
 
-    Called for every send that mentions TRAN_MSG or has transaction bits. Raises BrokerError: 16 while transactions are
-    rejected, 13 for what would be stored and never be seen again.
+    Called for every send that mentions TRAN_MSG or has transaction bits. Nothing is stored yet. Raises BrokerError: 16
+    while transactions are rejected, 13 for what would be stored and never be seen again.
     """
     properties = keys.decode_properties(fields.properties)
-    if properties.get(keys.TRAN_MSG, "").lower() != "true":
-        if fields.sys_flag & sysflag.TRANSACTION_MASK in (sysflag.TRANSACTION_PREPARED, sysflag.TRANSACTION_ROLLBACK):
-            raise BrokerError(
-                ResponseCode.MESSAGE_ILLEGAL,
-                f"sysFlag {fields.sys_flag} marks a prepared or rolled back message, but its property "
-                f"{keys.TRAN_MSG} is not true: no consumer would ever see it",
-            )
+    if not _is_prepared(properties, fields.sys_flag, topic):
         return None
-    if topic.startswith((names.RETRY_PREFIX, names.DLQ_PREFIX)):
-        return None  # clients before 4.6.1 leave the property in what they send to be consumed again
-    if broker.config.reject_transaction_message:
+    _check_prepared(config, properties)
+    is_waiting = properties.get(keys.WAIT, "true").lower() == "true"
+    encoded = halves.prepared_properties(properties, config.cluster_name, topic, queue_id)
+    if len(encoded) > HALF_PROPERTIES_BYTES_MAX:
+        raise BrokerError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"the message is illegal, a transactional message's properties take {len(encoded)} bytes, more than "
+            f"{HALF_PROPERTIES_BYTES_MAX}: msg properties length limit 32KB, less what the broker adds",
+        )
+    sys_flag = fields.sys_flag & ~sysflag.TRANSACTION_MASK  # the bits come back with the commit
+    message = StoreMessage(
+        names.TRANS_HALF_TOPIC, halves.HALF_QUEUE, body, encoded, fields.flag, sys_flag,
+        fields.born_timestamp, connection.born_host, store_host, fields.reconsume_times,
+    )  # fmt: skip
+    return message, is_waiting
+
+
+def _is_prepared(properties: dict[str, str], sys_flag: int, topic: str) -> bool:
+    """Whether a send is a prepared one. BrokerError for bits that would hide a plain message for ever."""
+    if properties.get(keys.TRAN_MSG, "").lower() == "true":
+        # clients before 4.6.1 leave the property in what they send to be consumed again
+        return not topic.startswith((names.RETRY_PREFIX, names.DLQ_PREFIX))
+    if sys_flag & sysflag.TRANSACTION_MASK in (sysflag.TRANSACTION_PREPARED, sysflag.TRANSACTION_ROLLBACK):
+        raise BrokerError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"sysFlag {sys_flag} marks a prepared or rolled back message, but its property "
+            f"{keys.TRAN_MSG} is not true: no consumer would ever see it",
+        )
+    return False
+
+
+def _check_prepared(config: BrokerConfig, properties: dict[str, str]) -> None:
+    """Raise BrokerError for a prepared send that is not allowed, or could not be ended."""
+    if config.reject_transaction_message:
         raise BrokerError(
             ResponseCode.NO_PERMISSION,
-            f"the broker[{broker.config.advertised_address_host}] sending transaction message is forbidden",
+            f"the broker[{config.advertised_address_host}] sending transaction message is forbidden",
         )
     if keys.DELAY in properties:
         raise BrokerError(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"a transactional message can't be delayed: leave {keys.DELAY} out",
+            ResponseCode.MESSAGE_ILLEGAL, f"a transactional message can't be delayed: leave {keys.DELAY} out"
         )
     if keys.PGROUP not in properties:
         raise BrokerError(
             ResponseCode.MESSAGE_ILLEGAL,
             f"a transactional message says its producer group in the property {keys.PGROUP}: nobody else may end it",
         )
-    is_waiting = properties.get(keys.WAIT, "true").lower() == "true"
-    encoded = halves.prepared_properties(properties, broker.config.cluster_name, topic, queue_id)
-    if len(encoded) > keys.PROPERTIES_BYTES_MAX - halves.RESERVED_PROPERTIES_BYTES:
-        raise BrokerError(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"the message is illegal, a transactional message's properties take {len(encoded)} bytes, more than "
-            f"{keys.PROPERTIES_BYTES_MAX - halves.RESERVED_PROPERTIES_BYTES}: msg properties length limit 32KB, "
-            "less what the broker adds",
-        )
-    message = StoreMessage(
-        names.TRANS_HALF_TOPIC,
-        halves.HALF_QUEUE,
-        body,
-        encoded,
-        fields.flag,
-        fields.sys_flag & ~sysflag.TRANSACTION_MASK,
-        fields.born_timestamp,
-        connection.born_host,
-        broker.store_host,
-        fields.reconsume_times,
-    )
-    return message, is_waiting
 
 
 # -- their end --------------------------------------------------------------------------------------------------------
 
 
-def end_transaction(
-    context: BrokerController, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand | None:
+def end_transaction(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand | None:
     """37: commit or roll back. "Unknown" gets no answer, as in RocketMQ; with SYNC_FLUSH others wait for the disk."""
     fields = request.ext_fields
     group, outcome = fields["producerGroup"], int_field(fields, "commitOrRollback")
     half_offset, physical_offset = long_field(fields, "tranStateTableOffset"), long_field(fields, "commitLogOffset")
     if outcome not in OUTCOMES:
         raise FieldError(f"commitOrRollback={outcome}: use 8 (commit), 12 (roll back) or 0 (unknown)")
-    transactions = context.transactions
+    transactions = parts.transactions
     if outcome == sysflag.TRANSACTION_NONE:
         transactions.figures.left_open += 1
         if _log_limit.allows("transaction_left_open", connection.remote_address[0]):
@@ -131,24 +145,24 @@ def end_transaction(
         end_offset = transactions.commit(half)
     else:
         end_offset = transactions.roll_back(half)
-    if request.is_oneway or not context.store_config.is_sync_flush:
+    if request.is_oneway or not parts.store_config.is_sync_flush:
         return request.reply()
 
     def flushed(is_on_disk: bool) -> None:  # RocketMQ answers before; stored is stored, so a slow disk is no error
         connection.reply(request, request.reply())
 
-    context.store.when_flushed(end_offset, flushed)
+    parts.store.when_flushed(end_offset, flushed)
     return None
 
 
-def resume_check(context: BrokerController, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def resume_check(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """323: a transaction that was checked too often is checked anew. BrokerError 1: not found, not stored."""
     message_id = request.ext_fields["msgId"]
     try:
         _, _, physical_offset = decode_offset_message_id(message_id)
     except ValueError as exc:
         raise FieldError(f"header field msgId={quoted(message_id)} is no offset message id") from exc
-    record = context.store.message_bytes(physical_offset) if physical_offset >= 0 else None
+    record = parts.store.message_bytes(physical_offset) if physical_offset >= 0 else None
     try:
         if record is None:
             raise RecordError("no record starts there")
@@ -160,13 +174,7 @@ def resume_check(context: BrokerController, connection: ServerConnection, reques
         half.real_place()
     except RecordError as exc:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{_NOT_RESUMED} {message_id}: {exc}") from exc
-    result = context.store.put_message(halves.resumed(half), delay=False)
+    result = parts.store.put_message(halves.resumed(half), delay=False)
     if result.status is not PutMessageStatus.PUT_OK:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{_NOT_RESUMED} {result.status.name}")
     return request.reply()
-
-
-HANDLERS: dict[int, Route] = {
-    RequestCode.END_TRANSACTION: Route(end_transaction, "transaction"),
-    RequestCode.RESUME_CHECK_HALF_MESSAGE: Route(resume_check, "admin"),
-}

@@ -1,4 +1,4 @@
-"""Figures of the broker's services for GET_BROKER_RUNTIME_INFO (28): keys of ours beside RocketMQ's.
+"""Metrics of the broker's services for GET_BROKER_RUNTIME_INFO (28): our own keys beside RocketMQ's.
 
 RocketMQ tells size, capacity and head wait of four of its queues; here every lane has them, under the name that its
 capacity's setting has. `…Served`, `…Rejected`, `…Expired` and `…OnewayRefused` count since the start: rejected are
@@ -15,7 +15,7 @@ from appliance.remoting.acceptor import files_max
 from appliance.remoting.lane import Lane
 
 if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
+    from appliance.broker.status.runtime_info import Parts
 
 # lane -> what its keys begin with
 _LANE_PREFIXES = {
@@ -32,32 +32,32 @@ _LANE_PREFIXES = {
 _TOLD_BY_ROCKETMQ = frozenset({"send", "pull", "query", "transaction"})  # runtime_info has their irregular keys
 
 
-def service_figures(broker: BrokerController) -> dict[str, str]:
-    """One row a figure. Cheap: nothing but memory is looked at."""
-    known, all_ = broker.outer_api.registered
-    tables = {"topics": broker.topics, "groups": broker.groups, "offsets": broker.offsets, "filters": broker.filters}
-    behind = broker.slaves.behind_bytes
+def service_metrics(parts: Parts) -> dict[str, str]:
+    """One row a metric. Cheap: reads memory only."""
+    known, all_ = parts.outer_api.registered
+    tables = {"topics": parts.topics, "groups": parts.groups, "offsets": parts.offsets, "filters": parts.filters}
+    behind = parts.slaves.behind_bytes
     rows = {
-        "slavesConnected": str(len(broker.slaves.slaves)),
+        "slavesConnected": str(len(parts.slaves.slaves)),
         "slaveBehindBytes": "none" if behind is None else str(behind),  # of the one that has most
         "nameServersRegistered": f"{known}/{all_}",
-        "connections": str(broker.server.connection_count + broker.vip_server.connection_count),
-        "connectionsParked": str(broker.lanes.parked_count),  # bring more requests than can be served now
-        **_files(broker),
-        **_refused_settings(broker),
-        "heldPullRequests": str(broker.hold.held_count),
-        "consumerFilters": str(len(broker.filters)),  # SQL92 conditions, those of groups that left for a day too
-        "tlsMode": broker.config.effective_tls_mode,  # disabled, permissive or enforcing
+        "connections": str(parts.server.connection_count + parts.vip_server.connection_count),
+        "connectionsParked": str(parts.lanes.parked_count),  # bring more requests than can be served now
+        **_files(parts),
+        **_refused_settings(parts),
+        "heldPullRequests": str(parts.hold.held_count),
+        "consumerFilters": str(len(parts.filters)),  # SQL92 conditions, those of groups that left for a day too
+        "tlsMode": parts.config.effective_tls_mode,  # disabled, permissive or enforcing
         "tablesNotSaved": " ".join(name for name, table in tables.items() if table.is_failing) or "none",
     }
     for name, prefix in _LANE_PREFIXES.items():
-        rows |= _lane(broker.lanes.by_name[name], prefix, is_told=name in _TOLD_BY_ROCKETMQ)
+        rows |= _lane(parts.lanes.by_name[name], prefix, is_told=name in _TOLD_BY_ROCKETMQ)
     return rows
 
 
-def _files(broker: BrokerController) -> dict[str, str]:
+def _files(parts: Parts) -> dict[str, str]:
     """Connections that were refused because the process has too few files left, and when that last happened."""
-    (count, at), (vip_count, vip_at) = broker.server.refused_for_files, broker.vip_server.refused_for_files
+    (count, at), (vip_count, vip_at) = parts.server.refused_for_files, parts.vip_server.refused_for_files
     last = max((moment for moment in (at, vip_at) if moment is not None), default=None)
     return {
         "openFilesMax": str(files_max()),
@@ -66,9 +66,9 @@ def _files(broker: BrokerController) -> dict[str, str]:
     }
 
 
-def _refused_settings(broker: BrokerController) -> dict[str, str]:
+def _refused_settings(parts: Parts) -> dict[str, str]:
     """Requests for settings that no request may change: public attacks on RocketMQ begin with them."""
-    refusals = broker.live_config.refusals
+    refusals = parts.live_config.refusals
     return {
         "settingsRefused": str(refusals.count),
         "settingsRefusedFrom": refusals.last_peer or "none",

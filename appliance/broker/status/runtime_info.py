@@ -9,17 +9,42 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from appliance.broker.access.access_control import access_figures
-from appliance.broker.status.metrics import service_figures
+from appliance.acl.access import Access
+from appliance.acl.account_book import AccountBook
+from appliance.broker.access.access_control import access_metrics
+from appliance.broker.status.metrics import service_metrics
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.remoting.lanes import Lanes
+from appliance.remoting.server import RemotingServer
 from appliance.settings.ignored import explain_ignored
+from appliance.settings.live import LiveConfig
+from appliance.settings.roles import BrokerConfig
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from gantrymq.remoting.codes import PROTOCOL_VERSION, PROTOCOL_VERSION_TEXT
+from store.base.config import MessageStoreConfig
+from store.message_store import MessageStore
 from store.upkeep.disk_space import disk_space
 
-if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
+if TYPE_CHECKING:  # rooms that need the counters of this one
+    from appliance.broker.cluster.outer_api import BrokerOuterApi
+    from appliance.broker.cluster.slaves import SlaveService
+    from appliance.broker.delivery.long_polling import PullRequestHold
+    from appliance.broker.delivery.offset_moved import OffsetMovedEvents
+    from appliance.broker.delivery.schedule import ScheduleMessageService
+    from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+    from appliance.broker.filters.consumer_filter import ConsumerFilterManager
+    from appliance.broker.groups.consumer_groups import ConsumerManager
+    from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+    from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+    from appliance.broker.timer.rolling import Rolling
+    from appliance.broker.timer.service import TimerService
+    from appliance.broker.topics.topic_config import TopicConfigManager
+    from appliance.broker.topics.topic_retention import TopicRetention
+    from appliance.broker.topics.topic_sharing import TopicSharing
+    from appliance.broker.transaction.service import TransactionService
 
 # lane -> the keys of its size, capacity and head wait; RocketMQ's names for the last one are irregular
 _LANE_KEYS = {
@@ -37,27 +62,59 @@ GROUPS_NAMED_MAX = 20
 _NO_TRANSIENT_POOL = "2147483647"  # what RocketMQ says while its off-heap pool is off; there is none here
 
 
-def runtime_info(broker: BrokerController, *, now_s: float | None = None) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the table is told from."""
+
+    config: BrokerConfig
+    store_config: MessageStoreConfig
+    live_config: LiveConfig
+    store: MessageStore
+    stats: BrokerStatsManager
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    filters: ConsumerFilterManager
+    consumers: ConsumerManager
+    hold: PullRequestHold
+    schedule: ScheduleMessageService
+    timer: TimerService
+    timer_rolling: Rolling
+    topic_retention: TopicRetention
+    slow_consumers: SlowConsumerGuard
+    access: Access | None
+    accounts: AccountBook | None
+    lanes: Lanes
+    server: RemotingServer
+    vip_server: RemotingServer
+    slaves: SlaveService
+    transactions: TransactionService
+    offset_moved: OffsetMovedEvents
+    outer_api: BrokerOuterApi
+    topic_sharing: TopicSharing
+
+
+def runtime_info(parts: Parts, *, now_s: float | None = None) -> dict[str, str]:
     """The whole table. Looks at disks, so it costs some system calls; not for a hot path."""
     now = time.time() if now_s is None else now_s
     return {
         "brokerVersionDesc": PROTOCOL_VERSION_TEXT,
         "brokerVersion": str(PROTOCOL_VERSION),
-        **_uptime(broker, now),
-        **_puts_and_gets(broker),
-        **_messages_by_day(broker),
-        **_extent(broker),
-        **_disks(broker),
-        **_lanes(broker),
-        **_schedule(broker),
-        **_timer(broker),
-        **_transactions(broker),
-        **_consumer_groups(broker),
-        **service_figures(broker),
-        **access_figures(broker.access, broker.accounts),
+        **_uptime(parts, now),
+        **_puts_and_gets(parts),
+        **_messages_by_day(parts),
+        **_extent(parts),
+        **_disks(parts),
+        **_lanes(parts),
+        **_schedule(parts),
+        **_timer(parts),
+        **_transactions(parts),
+        **_consumer_groups(parts),
+        **service_metrics(parts),
+        **access_metrics(parts.access, parts.accounts),
         # ours, as the log says it at the start; tools expect a text in every row
-        "settingsIgnored": explain_ignored(broker.live_config.ignored) or "none",
-        "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_timestamp),
+        "settingsIgnored": explain_ignored(parts.live_config.ignored) or "none",
+        "startAcceptSendRequestTimeStamp": str(parts.config.start_accept_send_timestamp),
     }
 
 
@@ -69,8 +126,8 @@ def readable_bytes(count: int) -> str:
     return f"{count / 1024**power:.1f} {_BINARY_UNITS[power - 1]}"
 
 
-def _uptime(broker: BrokerController, now_s: float) -> dict[str, str]:
-    boot_ms = broker.store.stats.boot_timestamp_ms
+def _uptime(parts: Parts, now_s: float) -> dict[str, str]:
+    boot_ms = parts.store.stats.boot_timestamp_ms
     minutes, seconds = divmod(max(int(now_s - boot_ms / 1000), 0), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -80,8 +137,8 @@ def _uptime(broker: BrokerController, now_s: float) -> dict[str, str]:
     }
 
 
-def _puts_and_gets(broker: BrokerController) -> dict[str, str]:
-    stats = broker.store.stats
+def _puts_and_gets(parts: Parts) -> dict[str, str]:
+    stats = parts.store.stats
     put, found, missed, transferred = (
         [rate or 0.0 for rate in stats.rates(column)] for column in (1, 2, 3, 4)
     )  # the columns of StoreStatsService.rates
@@ -100,8 +157,8 @@ def _rates(rates: list[float]) -> str:
     return " ".join(map(str, rates))
 
 
-def _messages_by_day(broker: BrokerController) -> dict[str, str]:
-    daily, (put_total, get_total) = broker.stats.daily, broker.stats.totals()
+def _messages_by_day(parts: Parts) -> dict[str, str]:
+    daily, (put_total, get_total) = parts.stats.daily, parts.stats.totals()
     return {
         "msgPutTotalYesterdayMorning": str(daily.put_yesterday_morning),
         "msgPutTotalTodayMorning": str(daily.put_today_morning),
@@ -112,8 +169,8 @@ def _messages_by_day(broker: BrokerController) -> dict[str, str]:
     }
 
 
-def _extent(broker: BrokerController) -> dict[str, str]:
-    store = broker.store
+def _extent(parts: Parts) -> dict[str, str]:
+    store = parts.store
     return {
         "commitLogMinOffset": str(store.min_physical_offset),
         "commitLogMaxOffset": str(store.max_physical_offset),
@@ -125,9 +182,9 @@ def _extent(broker: BrokerController) -> dict[str, str]:
     }
 
 
-def _disks(broker: BrokerController) -> dict[str, str]:
+def _disks(parts: Parts) -> dict[str, str]:
     """How full the disks are. A store makes its folders with the first message: until then its root's disk counts."""
-    store, config = broker.store, broker.store_config
+    store, config = parts.store, parts.store_config
     usage = shutil.disk_usage(config.root)  # the controller made it, for its tables
     root_ratio = disk_space(config.root).ratio
     log_ratios = {folder: ratio if ratio >= 0 else root_ratio for folder, ratio in store.disk_ratios().items()}
@@ -139,16 +196,16 @@ def _disks(broker: BrokerController) -> dict[str, str]:
         "diskCleanMarkRatio": str(config.clean_ratio),
         "diskForceMarkRatio": str(config.forcibly_ratio),
         "diskRefuseMarkRatio": str(config.warning_ratio),
-        **_disk_forecast(broker),
-        **_disk_shares(broker),
-        **({"storeTrouble": trouble} if (trouble := broker.store.trouble()) else {}),
+        **_disk_forecast(parts),
+        **_disk_shares(parts),
+        **({"storeTrouble": trouble} if (trouble := parts.store.trouble()) else {}),
         "commitLogDirCapacity": f"Total : {readable_bytes(usage.total)}, Free : {readable_bytes(usage.free)}.",
     }
 
 
-def _disk_forecast(broker: BrokerController) -> dict[str, str]:
+def _disk_forecast(parts: Parts) -> dict[str, str]:
     """Keys of ours: how fast the disk fills up, and when it will be full. What is not known is left out."""
-    forecast = broker.store.disk_forecast()
+    forecast = parts.store.disk_forecast()
     values = {
         "diskGrowthBytesPerSecond": forecast.bytes_per_second,
         "diskNextMarkRatio": forecast.next_mark,
@@ -158,39 +215,39 @@ def _disk_forecast(broker: BrokerController) -> dict[str, str]:
     return {key: str(round(value, 2)) for key, value in values.items() if value is not None}
 
 
-def _disk_shares(broker: BrokerController) -> dict[str, str]:
+def _disk_shares(parts: Parts) -> dict[str, str]:
     """Keys of ours: whose bytes the disks hold, and whether others' are why messages are refused (soon)."""
-    shares = broker.store.disk_shares()
+    shares = parts.store.disk_shares()
     if shares is None:
         return {}
     return {
         "diskStoreBytes": str(shares.store_bytes),
         "diskOthersBytes": str(shares.others_bytes),
-        "diskFilledByOthers": str(broker.store.others_fill_disk).lower(),
+        "diskFilledByOthers": str(parts.store.others_fill_disk).lower(),
     }
 
 
-def _lanes(broker: BrokerController) -> dict[str, str]:
+def _lanes(parts: Parts) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, (size_key, capacity_key, wait_key) in _LANE_KEYS.items():
-        lane = broker.lanes.by_name[name]
+        lane = parts.lanes.by_name[name]
         values |= {size_key: str(lane.size), capacity_key: str(lane.capacity), wait_key: str(lane.head_wait_ms())}
     return values
 
 
-def _schedule(broker: BrokerController) -> dict[str, str]:
+def _schedule(parts: Parts) -> dict[str, str]:
     """How far each delay level is: delivered up to, end of its queue."""
     return {
-        f"scheduleMessageOffset_{level}": f"{offset},{broker.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
-        for level, offset in broker.schedule.offsets.items()
+        f"scheduleMessageOffset_{level}": f"{offset},{parts.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
+        for level, offset in parts.schedule.offsets.items()
     }
 
 
-def _transactions(broker: BrokerController) -> dict[str, str]:
+def _transactions(parts: Parts) -> dict[str, str]:
     """Keys of ours: half messages that wait for their end, and what became of the others since the start."""
-    figures = broker.transactions.figures
+    figures = parts.transactions.figures
     return {
-        "transactionPending": str(broker.transactions.pending),
+        "transactionPending": str(parts.transactions.pending),
         "transactionPrepared": str(figures.prepared),
         "transactionCommitted": str(figures.committed),
         "transactionRolledBack": str(figures.rolled_back),
@@ -205,24 +262,24 @@ def _transactions(broker: BrokerController) -> dict[str, str]:
     }
 
 
-def _timer(broker: BrokerController) -> dict[str, str]:
+def _timer(parts: Parts) -> dict[str, str]:
     """Keys of ours: topics created on other brokers; what waits for a time of its own, how late the delivery is."""
-    timer = broker.timer
+    timer = parts.timer
     return {
-        "topicRetentionExpired": str(broker.topic_retention.expired),
-        "topicsShared": str(broker.topic_sharing.shared),
-        "topicsNotShared": str(broker.topic_sharing.failed),
+        "topicRetentionExpired": str(parts.topic_retention.expired),
+        "topicsShared": str(parts.topic_sharing.shared),
+        "topicsNotShared": str(parts.topic_sharing.failed),
         "timerPending": str(timer.pending),
         "timerNextDueMs": str(timer.next_due_ms or 0),
         "timerBehindMs": str(timer.behind_ms),
         "timerDelivered": str(timer.delivered),
-        "timerRolled": str(broker.timer_rolling.rolled),
+        "timerRolled": str(parts.timer_rolling.rolled),
     }
 
 
-def _consumer_groups(broker: BrokerController) -> dict[str, str]:
+def _consumer_groups(parts: Parts) -> dict[str, str]:
     """Keys of ours: groups that need somebody's attention, and the names of the first GROUPS_NAMED_MAX if there are."""
-    disagreeing, suspended = broker.consumers.agreement.disagreeing_groups, broker.groups.suspended
+    disagreeing, suspended = parts.consumers.agreement.disagreeing_groups, parts.groups.suspended
     names = {
         "subscriptionDisagreementGroups": ",".join(disagreeing[:GROUPS_NAMED_MAX]),
         "suspendedGroupNames": ",".join(suspended[:GROUPS_NAMED_MAX]),
@@ -230,6 +287,6 @@ def _consumer_groups(broker: BrokerController) -> dict[str, str]:
     return {key: value for key, value in names.items() if value} | {
         "subscriptionDisagreements": str(len(disagreeing)),
         "suspendedGroups": str(len(suspended)),
-        "consumerBehindBytesMax": str(broker.slow_consumers.behind_bytes_max),
-        "offsetMovedEventsLeftOut": str(broker.offset_moved.left_out),
+        "consumerBehindBytesMax": str(parts.slow_consumers.behind_bytes_max),
+        "offsetMovedEventsLeftOut": str(parts.offset_moved.left_out),
     }

@@ -27,14 +27,21 @@ HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERT
 class Deliverer:
     """Takes from `due` what is due. now_ms: the wall clock. `complete_ms`: all that is due before is in `due`."""
 
-    def __init__(self, store: MessageStore, due: DueTable, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: MessageStore,
+        due: DueTable,
+        now_ms: Callable[[], int],
+        on_delivered: Callable[[str, int, int], None] | None = None,
+    ) -> None:
+        """on_delivered: told topic, messages, bytes."""
         self._store = store
         self._due = due
         self._now_ms = now_ms
         self._is_refused = False  # the store would not take the last message: said once
         self.complete_ms = 0
         self.delivered = 0  # since the start
-        self.on_delivered: Callable[[str, int, int], None] | None = None  # topic, messages, bytes
+        self._on_delivered = on_delivered
 
     def deliver_slice(self) -> float:
         """Deliver what is due, for a few ms. Returns seconds until more is due: 0 there is, inf nothing in memory."""
@@ -64,8 +71,8 @@ class Deliverer:
         if result.status is PutMessageStatus.PUT_OK:
             self._is_refused = False
             self.delivered += 1
-            if self.on_delivered is not None:
-                self.on_delivered(message.topic, 1, result.size_bytes)
+            if self._on_delivered is not None:
+                self._on_delivered(message.topic, 1, result.size_bytes)
             return True
         if result.status in HOPELESS:
             self._skip(place, result.status.name)

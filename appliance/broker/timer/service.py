@@ -40,7 +40,11 @@ REPORT_S = 60.0
 
 
 class TimerService:
-    """load() after the store's; run() delivers. clock: seconds since the epoch. `flush_interval_s`: between records."""
+    """load() after the store's; run() delivers.
+
+    flush_interval_s: between records. on_delivered: told topic, messages and bytes of what is delivered.
+    on_first: called when the first waiting message has come. clock: seconds since the epoch.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,8 @@ class TimerService:
         folder: Path,
         *,
         flush_interval_s: float = 1.0,
+        on_delivered: Callable[[str, int, int], None] | None = None,
+        on_first: Callable[[], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
@@ -65,13 +71,9 @@ class TimerService:
         self._reported = 0  # of `delivered`, in the log
         self.backlog = Backlog(SlotFolder(folder))
         self.due = DueTable()
-        self._deliverer = Deliverer(store, self.due, self._now_ms)
+        self._deliverer = Deliverer(store, self.due, self._now_ms, on_delivered)
         self._queue = TimerQueueReader(store)
-        self.on_first: Callable[[], object] | None = None  # the first waiting message has come
-
-    def on_delivered(self, tell: Callable[[str, int, int], None]) -> None:
-        """Have `tell` told of each message that reaches its topic: topic, messages, bytes."""
-        self._deliverer.on_delivered = tell
+        self._on_first = on_first
 
     @property
     def indexed(self) -> int:
@@ -178,9 +180,9 @@ class TimerService:
         units = self._queue.read()
         if not units:
             return self._queue.follow()
-        if self.on_first is not None:
-            self.on_first()
-            self.on_first = None
+        if self._on_first is not None:
+            self._on_first()
+            self._on_first = None
         self._follow_clock()
         for due_ms, place in self._queue.pass_by(units):
             if not self._before.has_delivered(due_ms, place.queue_offset):

@@ -2,7 +2,7 @@
 
 A TopicConfig in the table is replaced, never changed in place, so `configs` may be read without copying and each
 entry is rendered for the file once. Every change bumps the data version, is saved soon after (see StateWriter), and
-is told to `on_change`, through which the broker registers itself with the name servers again.
+is announced, and so the broker registers itself with the name servers again.
 """
 
 from __future__ import annotations
@@ -49,9 +49,19 @@ WRITE_DELAY_S = 0.02  # a burst of new topics is one write, yet an operator's to
 
 
 class TopicConfigManager(SavedTable):
-    """The topic table. load() before anything else; run() writes the file."""
+    """The topic table. load() before anything else; run() writes the file.
 
-    def __init__(self, path: Path, config: BrokerConfig, *, clock: Callable[[], float] = time.time) -> None:
+    on_replaced: told at once of a topic whose entry is another now, or gone. clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        config: BrokerConfig,
+        *,
+        on_replaced: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._config = config
         self._clock = clock
         self._file = JsonFile(path)
@@ -60,9 +70,9 @@ class TopicConfigManager(SavedTable):
         self._lines: dict[str, str] = {}  # topic to its entry in the file
         self.configs: dict[str, TopicConfig] = {}
         self.data_version = DataVersion()
-        self.on_created_by_send: Callable[[TopicConfig], None] | None = None
-        self.on_change: Callable[[TopicConfig | None], None] | None = None
-        self.on_replaced: Callable[[str], None] | None = None  # at once: the entry of this topic is another, or gone
+        self._on_replaced = on_replaced
+        self._on_change: Callable[[TopicConfig | None], None] | None = None
+        self._on_created_by_send: Callable[[TopicConfig], None] | None = None
         for built_in in built_in_topics(config):
             self._keep(built_in)
         self.system_topics: frozenset[str] = names.SYSTEM_TOPICS | self.configs.keys()
@@ -82,6 +92,17 @@ class TopicConfigManager(SavedTable):
                 self._keep(dataclasses.replace(config, topic_name=topic))
         if missing:
             self._touch()
+
+    def announce_to(
+        self,
+        changed: Callable[[TopicConfig | None], None],
+        created_by_send: Callable[[TopicConfig], None] | None = None,
+    ) -> None:
+        """From now on tell `changed` of each topic that is created or changed (None: deleted).
+
+        created_by_send: told of those that a send created.
+        """
+        self._on_change, self._on_created_by_send = changed, created_by_send
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -134,8 +155,8 @@ class TopicConfigManager(SavedTable):
             ),
             remote,
         )
-        if self.on_created_by_send is not None:
-            self.on_created_by_send(created)
+        if self._on_created_by_send is not None:
+            self._on_created_by_send(created)
         return created
 
     def renew_auto_create_template(self) -> None:
@@ -202,8 +223,8 @@ class TopicConfigManager(SavedTable):
         if self.configs.pop(topic, None) is None:
             return False
         del self._lines[topic]
-        if self.on_replaced is not None:
-            self.on_replaced(topic)
+        if self._on_replaced is not None:
+            self._on_replaced(topic)
         self._touch()
         self._tell(None)
         logger.info("topic deleted", extra={"event": "topic_deleted", "topic": topic})
@@ -212,7 +233,7 @@ class TopicConfigManager(SavedTable):
     def apply_order_topics(self, ordered: Collection[str]) -> bool:
         """Mark exactly the topics in `ordered` (the name servers' order table) as ordered. Returns if any changed.
 
-        on_change is not called: this is itself the answer to a registration.
+        It is not announced: this is itself the answer to a registration.
         """
         turned = [
             dataclasses.replace(config, order=topic in ordered)
@@ -233,16 +254,16 @@ class TopicConfigManager(SavedTable):
     def _keep(self, config: TopicConfig) -> None:
         self.configs[config.topic_name] = config
         self._lines[config.topic_name] = member_text(config.topic_name, config.to_json().decode())
-        if self.on_replaced is not None:
-            self.on_replaced(config.topic_name)
+        if self._on_replaced is not None:
+            self._on_replaced(config.topic_name)
 
     def _touch(self) -> None:
         self.data_version.bump(int(self._clock() * 1000))
         self._writer.changed()
 
     def _tell(self, config: TopicConfig | None) -> None:
-        if self.on_change is not None:
-            self.on_change(config)
+        if self._on_change is not None:
+            self._on_change(config)
 
     def _render(self) -> Document:
         return Document({"topicConfigTable": self._lines.values()}, data_version=self.data_version.to_json())

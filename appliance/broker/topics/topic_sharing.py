@@ -11,17 +11,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from appliance.broker.access.access_control import own_credentials
+from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, GantryError, ResponseError
 from gantrymq.remoting.bodies import ClusterInfo, TopicConfig, TopicRouteData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-
-if TYPE_CHECKING:
-    from appliance.broker.controller import BrokerController
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +41,10 @@ HOPELESS = frozenset(
 class TopicSharing:
     """`created` is for who creates topics on sends; run() tells the others. One topic at a time."""
 
-    def __init__(self, broker: BrokerController) -> None:
-        config = broker.config
-        self._broker = broker
+    def __init__(self, config: BrokerConfig, name_servers: Callable[[], Sequence[str]]) -> None:
+        """name_servers: their addresses now, in the order in which they are asked."""
+        self._config = config
+        self._name_servers = name_servers
         self._waiting: deque[TopicConfig] = deque()
         self._wake = asyncio.Event()
         self._client = RemotingClient(
@@ -58,7 +57,7 @@ class TopicSharing:
 
     def created(self, topic: TopicConfig) -> None:
         """A send has created this topic. Costs next to nothing."""
-        if not self._broker.config.share_created_topics_enable:
+        if not self._config.share_created_topics_enable:
             return
         if len(self._waiting) >= WAITING_MAX:
             self.failed += 1
@@ -112,7 +111,7 @@ class TopicSharing:
 
     async def _others_without(self, topic: str) -> list[str]:
         """The addresses of the cluster's other masters that don't have the topic, as a name server knows it."""
-        config = self._broker.config
+        config = self._config
         known = ClusterInfo.from_json((await self._ask(RequestCode.GET_BROKER_CLUSTER_INFO, {})).body)
         members = set(known.cluster_addr_table.get(config.cluster_name, ())) - {config.broker_name}
         if members:
@@ -125,7 +124,7 @@ class TopicSharing:
     async def _ask(self, code: int, ext_fields: dict[str, str]) -> RemotingCommand:
         """Ask the first name server that answers. Raises the last one's error."""
         error: GantryError = GantryError("no name server is set")
-        for address in self._broker.outer_api.addresses:
+        for address in self._name_servers():
             try:
                 return await self._client.invoke(
                     address, RemotingCommand.request(code, ext_fields), timeout_s=TIMEOUT_S

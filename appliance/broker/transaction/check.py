@@ -23,6 +23,7 @@ from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.transaction import half as halves
+from appliance.broker.transaction.ended import EndedHalves
 from appliance.broker.transaction.half import HALF_QUEUE, HalfMessage, Verdict
 from appliance.broker.transaction.service import TransactionService
 from appliance.remoting.connection import ServerConnection
@@ -48,6 +49,14 @@ UNITS_A_READ = 32
 CONGESTED_LOOK_S = 0.01
 CONGESTED_LOOKS_MAX = 100  # a second: then those who don't read what they were asked have to see to it
 HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
+
+
+def load_ended(store: MessageStore, offsets: ConsumerOffsetManager) -> EndedHalves:
+    """Read which half messages have ended, from the progress on. Blocking; the store has been started."""
+    half, op = (
+        offsets.query(GROUP, topic, HALF_QUEUE) for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC)
+    )
+    return EndedHalves.load(store, half, op)
 
 
 class _StoreRefuses(Exception):
@@ -84,14 +93,6 @@ class TransactionCheckService:
         self._asked: set[ServerConnection] = set()  # since the last pause
 
     # -- life ---------------------------------------------------------------------------------------------------------
-
-    def load(self) -> None:
-        """Read what ended, from the progress on. Blocking; the store has been started."""
-        half, op = (
-            self._offsets.query(GROUP, topic, HALF_QUEUE)
-            for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC)
-        )
-        self._transactions.load(half, op)
 
     async def run(self) -> None:
         """Check each interval until cancelled; the first time after one interval."""

@@ -7,7 +7,22 @@ passed is forgotten, so this holds about as much as ends between two rounds.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import deque
+
+from appliance.broker.transaction import half as halves
+from appliance.broker.transaction.half import HALF_QUEUE
+from gantrymq.errors import RecordError
+from gantrymq.message import properties as keys
+from gantrymq.message import topics as names
+from gantrymq.message.record import split_record
+from store.message_store import MessageStore
+
+logger = logging.getLogger(__name__)
+
+OPS_A_READ = 256
+OFFSET_DIGITS_MAX = 20  # of a 64-bit number
 
 
 class EndedHalves:
@@ -18,6 +33,44 @@ class EndedHalves:
         self._ahead: set[int] = set()  # ended ones from the position on
         self._behind: set[int] = set()  # ended ones before it, as found at start: copies may name them
         self._ops: deque[tuple[int, int]] = deque()  # (op offset, half offset) of op messages not passed yet
+
+    @classmethod
+    def load(cls, store: MessageStore, half_progress: int, op_progress: int) -> EndedHalves:
+        """Read the op queue of a started store from its progress on. Blocking.
+
+        Progress: the consumer offsets of the two queues, -1 for none; such a queue begins at its start.
+        """
+        ended = cls()
+        half_start = store.min_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE)
+        half_end = store.max_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE)
+        ended.position = min(max(half_progress, half_start), half_end)
+        op_end = store.max_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)
+        index = min(max(op_progress, store.min_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)), op_end)
+        began, first = time.monotonic(), index
+        while index < op_end:
+            units = store.consume_queue_units(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE, index, OPS_A_READ)
+            for unit in units:
+                half_offset = _read_op(store, unit.physical_offset)
+                if half_offset is not None:
+                    ended.found_at_start(half_offset, index)
+                index += 1
+            if not units:
+                index += 1  # a hole
+        if half_end:
+            logger.info(
+                "transactions loaded",
+                extra={
+                    "event": "transactions_loaded",
+                    "pending": ended.waiting(store),
+                    "ops": op_end - first,
+                    "seconds": round(time.monotonic() - began, 3),
+                },
+            )
+        return ended
+
+    def waiting(self, store: MessageStore) -> int:
+        """How many half messages are not known to have ended."""
+        return max(store.max_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE) - self.position - self.count_ahead, 0)
 
     def __contains__(self, half_offset: int) -> bool:
         return half_offset in self._ahead or half_offset in self._behind
@@ -62,3 +115,21 @@ class EndedHalves:
     def round_ended(self) -> None:
         """What was found at start has been looked at."""
         self._behind.clear()
+
+
+def _read_op(store: MessageStore, physical_offset: int) -> int | None:
+    """The half-queue offset that an op message says has ended; None for anything else."""
+    record = store.message_bytes(physical_offset)
+    if record is None:
+        return None
+    try:
+        fields = split_record(record)
+    except RecordError as exc:
+        logger.error(
+            "op message can't be read",
+            extra={"event": "op_unreadable", "physical_offset": physical_offset, "why": str(exc)},
+        )
+        return None
+    body = bytes(record[fields.body_position : fields.body_position + fields.body_bytes])
+    is_end = keys.find_property(fields.properties, keys.TAGS.encode()) == halves.OP_TAG.encode()
+    return int(body) if is_end and body.isdigit() and len(body) < OFFSET_DIGITS_MAX else None

@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 COPIES_MAX = 64  # of one half message, found by its key
 ALL_TIMES = 1 << 62
-OPS_A_READ = 256
-OFFSET_DIGITS_MAX = 20  # of a 64-bit number
 
 _NOT_FOUND = "Find prepared transaction message failed"
 _TOO_LONG = (
@@ -70,70 +68,28 @@ class TransactionFigures:
 
 
 class TransactionService:
-    """Half messages of one broker. load() after the store was started. clock: seconds since the epoch."""
+    """Half messages of one broker.
 
-    def __init__(self, store: MessageStore, *, clock: Callable[[], float] = time.time) -> None:
+    ended: what the op queue says (see ended.py). store_host: packed address of this broker, which op messages bear.
+    clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self, store: MessageStore, ended: EndedHalves, store_host: bytes, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._store = store
         self._clock = clock
-        self.ended = EndedHalves()
+        self.ended = ended
+        self.store_host = store_host
         self.figures = TransactionFigures()
         self.owed_ops: dict[int, None] = {}  # halves that ended, but the store would not take their op message
-        self.store_host = b""  # known once the port is; op messages bear it
-
-    # -- start --------------------------------------------------------------------------------------------------------
-
-    def load(self, half_progress: int, op_progress: int) -> None:
-        """Read the op queue from its progress on. Blocking. Progress: -1 for none; such a queue begins at its start."""
-        store, ended = self._store, self.ended
-        half_start = store.min_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE)
-        half_end = store.max_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE)
-        ended.position = min(max(half_progress, half_start), half_end)
-        op_end = store.max_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)
-        index = min(max(op_progress, store.min_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)), op_end)
-        began, first = time.monotonic(), index
-        while index < op_end:
-            units = store.consume_queue_units(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE, index, OPS_A_READ)
-            for unit in units:
-                half_offset = self._read_op(unit.physical_offset)
-                if half_offset is not None:
-                    ended.found_at_start(half_offset, index)
-                index += 1
-            if not units:
-                index += 1  # a hole
-        if half_end:
-            logger.info(
-                "transactions loaded",
-                extra={
-                    "event": "transactions_loaded",
-                    "pending": self.pending,
-                    "ops": op_end - first,
-                    "seconds": round(time.monotonic() - began, 3),
-                },
-            )
-
-    def _read_op(self, physical_offset: int) -> int | None:
-        record = self._store.message_bytes(physical_offset)
-        if record is None:
-            return None
-        try:
-            fields = split_record(record)
-        except RecordError as exc:
-            logger.error(
-                "op message can't be read",
-                extra={"event": "op_unreadable", "physical_offset": physical_offset, "why": str(exc)},
-            )
-            return None
-        body = bytes(record[fields.body_position : fields.body_position + fields.body_bytes])
-        is_end = keys.find_property(fields.properties, keys.TAGS.encode()) == halves.OP_TAG.encode()
-        return int(body) if is_end and body.isdigit() and len(body) < OFFSET_DIGITS_MAX else None
 
     # -- figures ------------------------------------------------------------------------------------------------------
 
     @property
     def pending(self) -> int:
         """Half messages that wait for their end."""
-        waiting = self._store.max_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE) - self.ended.position
-        return max(waiting - self.ended.count_ahead - len(self.owed_ops), 0)
+        return max(self.ended.waiting(self._store) - len(self.owed_ops), 0)
 
     # -- ending -------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from appliance.acl.account_book import AccountBook
 from appliance.acl.namesrv_access import PROTECTED, NamesrvAccess
 from appliance.broker.controller import BrokerController
 from appliance.namesrv.controller import NamesrvController
-from appliance.namesrv.processors import HANDLERS
+from appliance.namesrv.table import TABLE
 from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.bodies import TopicRouteData
@@ -67,10 +67,10 @@ def is_let_in(access: NamesrvAccess, client: Client, code: int, account: Credent
 
 
 def test_the_protected_codes_are_those_of_the_list() -> None:
-    assert set(map(int, PROTECTED)) == FOR_THIS_MACHINE_AND_ADMINS <= set(map(int, HANDLERS))
+    assert set(map(int, PROTECTED)) == FOR_THIS_MACHINE_AND_ADMINS <= {int(row.code) for row in TABLE}
 
 
-@pytest.mark.parametrize("code", sorted(map(int, HANDLERS)))
+@pytest.mark.parametrize("code", [int(row.code) for row in TABLE])
 def test_strangers_may_ask_and_not_tell(tmp_path: Path, code: int) -> None:
     stranger, neighbour, itself = Client(), Client("127.0.0.1"), Client("192.0.2.1")
     mapped = Client("::ffff:127.0.0.1")
@@ -118,7 +118,7 @@ async def test_a_broker_signs_for_the_account_in_its_file(tmp_path: Path) -> Non
             config = BrokerConfig(listen_port=0, namesrv_addresses=f"127.0.0.1:{namesrv.port}", credentials_file=file)
             store = MessageStoreConfig(root=tmp_path / f"store{expected}", **SMALL_STORE)
             async with BrokerController(config, store) as broker:
-                assert await broker.outer_api.register_all() == expected
+                assert await broker.opened.outer_api.register_all() == expected
                 assert len(await brokers_of(peer, "TBW102")) == expected
             assert await brokers_of(peer, "TBW102") == {}  # the good-bye is signed, too
 

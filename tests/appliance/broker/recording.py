@@ -8,8 +8,8 @@ from gantrymq.remoting.command import RemotingCommand
 class RecordingConnection:
     """Stands for a ServerConnection in tests of the tables."""
 
-    def __init__(self, port: int = 1000) -> None:
-        self.remote_text = f"127.0.0.1:{port}"
+    def __init__(self, port: int = 1000, host: str = "127.0.0.1") -> None:
+        self.remote_text = f"{host}:{port}"
         self.is_closing = False
         self.access: object = None  # nobody is asked for an account
         self.pushed: list[RemotingCommand] = []

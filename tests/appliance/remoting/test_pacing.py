@@ -87,10 +87,15 @@ class Scene:
         self.served: list[int] = []  # the opaques
         self.clock = clock
         self.cost = 0.000_020
-        self.lanes = Lanes(self, {"fast": limits, "other": limits})
+        self.lanes = Lanes({"fast": limits, "other": limits})
         self.lanes.wake = lambda: None  # type: ignore[method-assign]
-        routes = {CODE: Route(note, "fast"), OTHER: Route(note, "other")}
-        self._server = RemotingServer(routes, self.lanes, host="", port=0)
+        self._server = RemotingServer(self.lanes, host="", port=0)
+        self._server.serve({CODE: Route(self.note, "fast"), OTHER: Route(self.note, "other")})
+
+    def note(self, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+        self.served.append(request.opaque)
+        self.clock.work(float(request.ext_fields.get("cost", self.cost)))
+        return request.reply()
 
     def connect(self, host: str = "127.0.0.1") -> tuple[ServerConnection, Wire]:
         connection, wire = ServerConnection(self._server), Wire(host)
@@ -109,12 +114,6 @@ class Scene:
             rounds += 1
             assert rounds < 100_000
         return rounds
-
-
-def note(scene: Scene, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    scene.served.append(request.opaque)
-    scene.clock.work(float(request.ext_fields.get("cost", scene.cost)))
-    return request.reply()
 
 
 def requests(count: int, first: int = 0, cost: float | None = None, *, is_oneway: bool = False) -> bytes:
@@ -317,10 +316,10 @@ def test_a_lane_of_costly_requests_lets_the_others_in_after_a_few(clock: Clock) 
     for opaque in range(200):
         request = RemotingCommand.request(CODE, {"cost": "0.01"})
         request.opaque = opaque
-        scene.lanes.submit(scene.lanes.by_name["fast"], connection, request, Route(note, "fast"))
+        scene.lanes.submit(scene.lanes.by_name["fast"], connection, request, Route(scene.note, "fast"))
     other = RemotingCommand.request(OTHER)
     other.opaque = 777_777
-    scene.lanes.submit(scene.lanes.by_name["other"], connection, other, Route(note, "other"))
+    scene.lanes.submit(scene.lanes.by_name["other"], connection, other, Route(scene.note, "other"))
     scene.lanes._round()
     assert scene.served.index(777_777) <= 4
     scene.rounds_until(201)
@@ -329,12 +328,12 @@ def test_a_lane_of_costly_requests_lets_the_others_in_after_a_few(clock: Clock) 
 async def test_costly_work_that_is_done_later_is_begun_once_a_round() -> None:
     """Coroutines run after the round: begun all at once, they would keep the loop for as long as all of them take."""
     begun: list[int] = []
-    lanes = Lanes(None, {"slow": LaneLimits(1000), "fast": LaneLimits(1000)})
+    lanes = Lanes({"slow": LaneLimits(1000), "fast": LaneLimits(1000)})
     lanes.wake = lambda: None  # type: ignore[method-assign]
-    connection = ServerConnection(RemotingServer({}, lanes, host="", port=0))
+    connection = ServerConnection(RemotingServer(lanes, host="", port=0))
     connection.connection_made(Wire())  # type: ignore[arg-type]
 
-    async def costly(_context: object, _connection: object, request: RemotingCommand) -> None:
+    async def costly(_connection: object, request: RemotingCommand) -> None:
         begun.append(request.opaque)
 
     def fill(name: str, body: bytes) -> None:
@@ -358,8 +357,9 @@ async def test_a_connection_with_much_under_way_is_not_read_on(clock: Clock) -> 
     async def waiting(*_: object) -> None:
         await release.wait()
 
-    lanes = Lanes(None, {"slow": LaneLimits(100_000)})
-    server = RemotingServer({CODE: Route(waiting, "slow")}, lanes, host="", port=0)
+    lanes = Lanes({"slow": LaneLimits(100_000)})
+    server = RemotingServer(lanes, host="", port=0)
+    server.serve({CODE: Route(waiting, "slow")})
     connection, wire = ServerConnection(server), Wire()
     connection.connection_made(wire)  # type: ignore[arg-type]
     connection.data_received(requests(FLOOD))

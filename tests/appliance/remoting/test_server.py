@@ -23,29 +23,29 @@ from gantrymq.remoting.protocol import RemotingProtocol
 ECHO, SLOW, REFUSE, BREAK, ASK_BACK, NUMBER = 10, 11, 12, 14, 15, 17
 
 
-def echo(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def echo(connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     return request.reply(0, None, request.ext_fields, request.body)
 
 
-async def slow(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def slow(connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     await asyncio.sleep(0.01)
     return request.reply(0, "slow")
 
 
-def refuse(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def refuse(connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     raise BrokerError(ResponseCode.NO_PERMISSION, "not you")
 
 
-def broken(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def broken(connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     raise RuntimeError("a bug with a secret in it")
 
 
-async def ask_back(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def ask_back(connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     answer = await connection.invoke(RemotingCommand.request(307), timeout_s=5)
     return request.reply(0, answer.remark)
 
 
-def number(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def number(connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     return request.reply(0, str(int(request.ext_fields["n"])))
 
 
@@ -89,9 +89,10 @@ class Peer:
 
 @contextlib.asynccontextmanager
 async def connected(limits: LaneLimits = ROOMY) -> AsyncIterator[tuple[Peer, Lanes, RemotingServer]]:
-    lanes = Lanes(None, {"fast": limits})
-    server = RemotingServer(ROUTES, lanes, host="127.0.0.1", port=0)
+    lanes = Lanes({"fast": limits})
+    server = RemotingServer(lanes, host="127.0.0.1", port=0)
     port = await server.open()
+    server.serve(ROUTES)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         yield Peer(reader, writer), lanes, server

@@ -37,18 +37,23 @@ ECHO = 10
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
 
 
-def echo(context: object, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def echo(connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     return request.reply(0, None, request.ext_fields, request.body)
+
+
+ROUTES = {ECHO: Route(echo, "fast")}
 
 
 @contextlib.asynccontextmanager
 async def port(**fields: Any) -> AsyncIterator[tuple[int, ServerTls]]:
     """A served port with these fields of TlsSettings."""
     tls = ServerTls(TlsSettings(**server_fields(**fields)))
-    lanes = Lanes(None, {"fast": LaneLimits(1000)})
-    server = RemotingServer({ECHO: Route(echo, "fast")}, lanes, host="127.0.0.1", port=0, tls=tls)
+    lanes = Lanes({"fast": LaneLimits(1000)})
+    server = RemotingServer(lanes, host="127.0.0.1", port=0, tls=tls)
     try:
-        yield await server.open(), tls
+        number = await server.open()
+        server.serve(ROUTES)
+        yield number, tls
     finally:
         await server.close()
         await lanes.close()
@@ -300,10 +305,12 @@ async def test_the_files_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 async def test_a_handshake_at_a_port_without_tls_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    lanes = Lanes(None, {"fast": LaneLimits(1000)})
-    server = RemotingServer({ECHO: Route(echo, "fast")}, lanes, host="127.0.0.1", port=0)
+    lanes = Lanes({"fast": LaneLimits(1000)})
+    server = RemotingServer(lanes, host="127.0.0.1", port=0)
+    number = await server.open()
+    server.serve(ROUTES)
     with pytest.raises(ConnectError):
-        await ask(await server.open(), trusting())
+        await ask(number, trusting())
     await server.close()
     await lanes.close()
     assert "TLS record" in next(getattr(record, "why", "") for record in caplog.records)

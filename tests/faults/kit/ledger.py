@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from appliance.broker.transaction.ended import EndedHalves
 from appliance.broker.transaction.service import TransactionService
 from gantrymq.message import record
 from gantrymq.message.model import MessageExt
@@ -77,8 +78,7 @@ class Ledger:
 
     def _check_ends(self, store: MessageStore, latest: list[Acknowledged]) -> None:
         """Committed is there, rolled back never is, and a broker that starts on this store knows which have ended."""
-        transactions = TransactionService(store)
-        transactions.load(-1, -1)
+        transactions = TransactionService(store, EndedHalves.load(store, -1, -1), b"")
         ends = [each for each in latest if each.queue_offset in (COMMITTED, ROLLED_BACK)]
         for each in ends:
             place = self._seen.get(each.key)

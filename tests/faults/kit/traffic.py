@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from appliance.broker.transaction import half as halves
+from appliance.broker.transaction.ended import EndedHalves
 from appliance.broker.transaction.service import TransactionService
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
@@ -67,9 +68,7 @@ class Traffic:
 
     def __init__(self, store: MessageStore, chance: random.Random, name: str, acknowledge: Acknowledge) -> None:
         self._store = store
-        self._transactions = TransactionService(store)
-        self._transactions.load(-1, -1)
-        self._transactions.store_host = HOST
+        self._transactions = TransactionService(store, EndedHalves.load(store, -1, -1), HOST)
         self._chance = chance
         self._name = name
         self._acknowledge = acknowledge

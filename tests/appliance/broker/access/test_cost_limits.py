@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from gantrymq.message.model import Message, MessageQueue
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, LockBatchRequest, LockBatchResponse, SubscriptionData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.appliance.broker.recording import RecordingConnection
 from tests.appliance.peer import Peer, connected
 from tests.harness import ServingCluster, serving
 
@@ -56,9 +56,8 @@ async def ask(peer: Peer, request: RemotingCommand) -> RemotingCommand:
     return await peer.ask(request.code, request.ext_fields, request.body)
 
 
-def client(remote_text: str) -> Any:
-    """What the limit looks at of a connection."""
-    return SimpleNamespace(remote_text=remote_text)
+def client(port: int, host: str = "10.0.0.1") -> Any:
+    return RecordingConnection(port, host)
 
 
 def batch_of(keys: list[str]) -> bytes:
@@ -154,9 +153,9 @@ def test_an_address_creates_what_a_few_connections_may_and_anew_after_a_minute()
     with pytest.raises(BrokerError):
         for number in range(100):
             for _ in range(6):
-                limit.count(client(f"10.0.0.1:{number}"), "topic t")
+                limit.count(client(number), "topic t")
                 made += 1
     assert made == CONNECTIONS_OF_AN_ADDRESS * 6
-    limit.count(client("10.0.0.2:1"), "topic t")
+    limit.count(client(1, "10.0.0.2"), "topic t")
     now += WINDOW_S
-    limit.count(client("10.0.0.1:1"), "topic t")
+    limit.count(client(1), "topic t")

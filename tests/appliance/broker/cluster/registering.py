@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig, NamesrvConfig
 
-ADDRESS = "10.1.1.1:10911"
+ADDRESS, HA_ADDRESS = "10.1.1.1:10911", "10.1.1.1:10912"
 
 
 def namesrv(tmp_path: Path, port: int = 0) -> NamesrvController:
@@ -34,9 +33,8 @@ async def registering(
     addresses = ";".join(f"127.0.0.1:{port}" for port in ports)
     config = BrokerConfig(namesrv_addresses=addresses, **settings)  # type: ignore[arg-type]
     topics = topic_table(tmp_path, config)
-    broker = SimpleNamespace(config=config, topics=topics, address=ADDRESS, slaves=SimpleNamespace(port=0))
-    outer_api = BrokerOuterApi(broker)  # type: ignore[arg-type]
-    topics.on_change = outer_api.topic_changed
+    outer_api = BrokerOuterApi(config, topics, address=ADDRESS, ha_address=HA_ADDRESS)
+    topics.announce_to(outer_api.topic_changed)
     task = asyncio.create_task(outer_api.run())
     try:
         yield outer_api, topics

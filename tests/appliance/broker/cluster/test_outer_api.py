@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +12,7 @@ from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode
-from tests.appliance.broker.cluster.registering import ADDRESS, namesrv, registering, topic_table
+from tests.appliance.broker.cluster.registering import ADDRESS, HA_ADDRESS, namesrv, registering, topic_table
 from tests.appliance.peer import connected
 from tests.conftest import time_limit
 from tests.waiting import until
@@ -171,9 +170,6 @@ def test_addresses_are_split_and_each_kept_once() -> None:
 
 def test_a_broker_without_name_servers_has_nothing_to_do(tmp_path: Path) -> None:
     config = BrokerConfig()
-    broker = SimpleNamespace(
-        config=config, topics=topic_table(tmp_path, config), address=ADDRESS, slaves=SimpleNamespace(port=0)
-    )
-    outer_api = BrokerOuterApi(broker)  # type: ignore[arg-type]
+    outer_api = BrokerOuterApi(config, topic_table(tmp_path, config), address=ADDRESS, ha_address=HA_ADDRESS)
     outer_api.topic_changed(TopicConfig("T"))
     assert asyncio.run(outer_api.register_all()) == 0

@@ -23,7 +23,8 @@ class Answered:
 
     def __init__(self) -> None:
         self.opaques: list[int] = []
-        self.hold = PullRequestHold(lambda _, request: self.opaques.append(request.opaque), lambda *_: [])
+        self.hold = PullRequestHold(lambda *_: [])
+        self.hold.answer_with(lambda _, request: self.opaques.append(request.opaque))
 
     def park(self, offset: int, *, wanted: TagFilter | None = None, client: Any = None, until: float = 1e9) -> int:
         request = RemotingCommand.request(11)

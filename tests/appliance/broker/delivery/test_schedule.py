@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,11 +58,13 @@ def clock() -> Clock:
     return Clock()
 
 
-def service(store: MessageStore, folder: Path, clock: Clock, levels: str = "1s 5s 10s") -> ScheduleMessageService:
+def service(
+    store: MessageStore, folder: Path, clock: Clock, levels: str = "1s 5s 10s", **hooks: Any
+) -> ScheduleMessageService:
     topics = TopicConfigManager(folder / "topics.json", BrokerConfig())
     config = MessageStoreConfig(root=folder / "store", delay_levels=levels, **SMALL_STORE)
     schedule = ScheduleMessageService(
-        store, topics, config, folder / "delayOffset.json", flush_interval_s=0.05, clock=clock
+        store, topics, config, folder / "delayOffset.json", flush_interval_s=0.05, clock=clock, **hooks
     )
     schedule.load()
     return schedule
@@ -274,11 +277,13 @@ async def delivering(store: MessageStore, schedule: ScheduleMessageService) -> A
         yield
 
 
-async def test_delivery_is_on_time_and_progress_is_saved(
-    store: MessageStore, schedule: ScheduleMessageService, tmp_path: Path
-) -> None:
+async def test_delivery_is_on_time_and_progress_is_saved(store: MessageStore, tmp_path: Path, clock: Clock) -> None:
     delivered: list[tuple[int, str, int, float]] = []
-    schedule.on_delivered = lambda queue_id, topic, size: delivered.append((queue_id, topic, size, time.time()))
+
+    def note(queue_id: int, topic: str, size: int) -> None:
+        delivered.append((queue_id, topic, size, time.time()))
+
+    schedule = service(store, tmp_path, clock, on_delivered=note)
     async with delivering(store, schedule):
         await asyncio.sleep(0.3)  # by now the service has nothing to do: the message has to wake it
         sent = time.time()

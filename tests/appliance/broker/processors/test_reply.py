@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from appliance.broker.processors.reply import PUSHES_PER_CLIENT_MAX, ReplyPushes
+from appliance.broker.processors.reply import PUSHES_PER_CLIENT_MAX
 from gantrymq.message.properties import decode_properties, encode_properties
 from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -182,7 +182,7 @@ async def test_many_replies_to_one_client_wait_their_turn_and_all_arrive(tmp_pat
 
 async def test_bodies_of_replies_under_way_are_bounded(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool, requester(tool, "10.0.0.1@r") as asking:
-        tool.broker.reply_pushes = ReplyPushes(bytes_max=10)
+        tool.broker.reply_pushes.bytes_max = 10
         fields = reply_fields({"REPLY_TO_CLIENT": "10.0.0.1@r"})
         first = RemotingCommand.request(325, fields, b"12345678")
         tool.peer.write(first.encode())

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from appliance.broker.controller import BrokerController
-from appliance.broker.processors import HANDLERS
+from appliance.broker.processors.table import TABLE
+from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import BrokerError
+from appliance.remoting.route_table import routes_of
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message.ids import encode_host
@@ -32,8 +34,7 @@ def unopened_broker(folder: Path, **settings: Any) -> Iterator[BrokerController]
     broker.offsets.load()
     broker.store.load()
     broker.store.start()
-    broker.address, broker.store_host = "127.0.0.1:10911", LOCAL_HOST
-    broker.transactions.store_host = LOCAL_HOST
+    broker.open_at(10911, EndedHalves())
     try:
         yield broker
     finally:
@@ -54,7 +55,8 @@ def ask(
     request = RemotingCommand.request(code, {key: str(value) for key, value in (fields or {}).items()}, body)
     request.version, request.language = version, language
     try:
-        answer = HANDLERS[code].handler(broker, connection or RecordingConnection(), request)  # type: ignore[arg-type]
+        handler = routes_of(TABLE, broker.opened, broker)[code].handler
+        answer = handler(connection or RecordingConnection(), request)  # type: ignore[arg-type]
     except BrokerError as exc:
         return request.reply(exc.code, str(exc))
     except (BodyError, MessageRejected) as exc:

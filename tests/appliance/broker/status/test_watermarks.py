@@ -32,7 +32,7 @@ def test_a_lane_that_filled_or_waited_is_told_aloud_and_a_quiet_one_is_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, size: int, wait_s: float, level: int | None
 ) -> None:
     caplog.set_level(logging.DEBUG, logger=watermarks.__name__)
-    lanes = Lanes(None, {"send": LaneLimits(100), "pull": LaneLimits(100)})
+    lanes = Lanes({"send": LaneLimits(100), "pull": LaneLimits(100)})
     lane = lanes.by_name["send"]
     lane.size_peak, lane.wait_peak, lane.rejected, lane.expired = size, wait_s, 3, 4
     with unopened_broker(tmp_path) as broker:

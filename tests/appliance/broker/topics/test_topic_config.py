@@ -58,7 +58,7 @@ def test_settings_shape_the_built_in_topics(tmp_path: Path) -> None:
 def test_a_topic_created_on_send_is_bounded_by_its_template(tmp_path: Path, wanted: int, queues: int) -> None:
     topics = manager(tmp_path)
     told: list[TopicConfig | None] = []
-    topics.on_change = told.append
+    topics.announce_to(told.append)
     before = topics.data_version.counter
     created = topics.create_on_send("orders", "TBW102", wanted, "127.0.0.1:1")
     assert created == TopicConfig("orders", queues, queues, 6)
@@ -142,7 +142,7 @@ def test_deleting_tells_the_name_servers_and_says_if_there_was_one(tmp_path: Pat
     topics = manager(tmp_path)
     topics.update(TopicConfig("orders"))
     told: list[TopicConfig | None] = []
-    topics.on_change = told.append
+    topics.announce_to(told.append)
     assert topics.delete("orders")
     assert not topics.delete("orders")
     assert told == [None]

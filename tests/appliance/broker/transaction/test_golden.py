@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.broker.transaction import half as halves
+from appliance.broker.transaction.ended import EndedHalves
 from appliance.broker.transaction.half import HalfMessage
 from appliance.broker.transaction.service import TransactionService
 from gantrymq.message import properties as keys
@@ -46,7 +47,7 @@ class Again:
         self.store = MessageStore(config, clock=self.clock)
         self.store.load()
         self.store.start()
-        self.transactions = TransactionService(self.store, clock=self.op_clock)
+        self.transactions = TransactionService(self.store, EndedHalves(), b"", clock=self.op_clock)
         self.made: list[str] = []
 
     def put(self, raw: bytes) -> None:

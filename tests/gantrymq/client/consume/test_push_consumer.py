@@ -28,7 +28,7 @@ async def test_a_condition_that_no_broker_understands_fails_at_the_start(tmp_pat
     async with serving(tmp_path) as cluster:
         async with Producer(cluster.namesrv_address) as producer:
             await producer.send(Message("there", b"x"))
-        await cluster.broker.outer_api.register_all()
+        await cluster.broker.opened.outer_api.register_all()
         consumer = PushConsumer(cluster.namesrv_address, group="wrong", listener=listener)
         consumer.subscribe("there", sql="a >")
         with pytest.raises(ResponseError, match="found end of the condition"):

@@ -1,0 +1,11 @@
+"""The table of 28, told by a broker that serves."""
+
+from __future__ import annotations
+
+from appliance.broker.controller import BrokerController
+from appliance.broker.status.runtime_info import Parts, runtime_info
+from appliance.remoting.route_table import parts_of
+
+
+def runtime_table(broker: BrokerController, *, now_s: float | None = None) -> dict[str, str]:
+    return runtime_info(parts_of(Parts, broker.opened, broker), now_s=now_s)
