@@ -11,7 +11,7 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.settings_table import SettingChange, SettingRow, read_changes
+from dashboard.cluster.settings_table import BrokerSetting, SettingChange, read_changes
 
 logger = logging.getLogger(__name__)
 
@@ -31,14 +31,14 @@ class SettingOut(Schema):
     refusal: str | None
 
     @classmethod
-    def of(cls, row: SettingRow) -> SettingOut:
+    def of(cls, row: BrokerSetting) -> SettingOut:
         return cls(
             key=row.key, value=row.value, default=row.default, meaning=row.doc, allowed=row.allowed, refusal=row.refusal
         )
 
 
 class SettingsOut(Schema):
-    """Everything a broker runs with; what nobody should see is masked."""
+    """Everything a broker runs with; confidential values are masked."""
 
     broker: str
     settings: list[SettingOut]

@@ -7,7 +7,7 @@ from datetime import datetime
 from ninja import Field, Schema
 
 from dashboard.api.schemas import moment
-from dashboard.cluster.group_values import GroupDetail, GroupRow, QueuePlace, ResetPlan
+from dashboard.cluster.group_values import GroupDetail, GroupSummary, QueuePlace, ResetPlan
 from gantrymq.client.admin.results import QueueMove
 
 
@@ -24,7 +24,7 @@ class GroupOut(Schema):
     why: str | None = None
 
     @classmethod
-    def of(cls, row: GroupRow) -> GroupOut:
+    def of(cls, row: GroupSummary) -> GroupOut:
         return cls(
             name=row.name,
             lag=row.lag,
@@ -131,12 +131,12 @@ class GroupDetailOut(Schema):
             disagreement=[
                 PartyOut(members=party.client_ids, subscriptions=party.subscriptions) for party in detail.parties
             ],
-            troubles=[f"{trouble.what}: {trouble.reason}" for trouble in detail.troubles],
+            troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
         )
 
 
 class ResetIn(Schema):
-    """Where a group shall go on in a topic."""
+    """Where a group is to go on in a topic."""
 
     topic: str
     to: str = Field(description="end, begin, time or offset", examples=["time"])

@@ -35,18 +35,18 @@ async def list_groups(
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> GroupList:
     if topic:
-        rows, troubles = await gateway().groups.of_topic(await gateway().topics.get(topic))
+        rows, failures = await gateway().groups.of_topic(await gateway().topics.get(topic))
         rows = [row for row in rows if q.lower() in row.name.lower()]
         total, rows = len(rows), rows[offset : offset + limit]
     else:
-        known, troubles = await gateway().groups.settings()
+        known, failures = await gateway().groups.settings()
         names = [name for name in known if q.lower() in name.lower() and (system or not is_system_group(name))]
         total = len(names)
-        rows = await gateway().groups.rows(names[offset : offset + limit], known)
+        rows = await gateway().groups.summaries(names[offset : offset + limit], known)
     return GroupList(
         groups=[GroupOut.of(row) for row in rows],
         total=total,
-        troubles=[f"{trouble.what}: {trouble.reason}" for trouble in troubles],
+        troubles=[f"{failure.what}: {failure.reason}" for failure in failures],
     )
 
 

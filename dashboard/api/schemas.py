@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from ninja import Field, Schema
 
-from dashboard.cluster.values import QueueRow, TopicDetail, TopicRow
+from dashboard.cluster.values import QueueExtent, TopicDetail, TopicSummary
 from dashboard.status.board import BrokerState, Snapshot
 from dashboard.status.checks import Verdict
 from dashboard.status.services import Services
@@ -53,8 +53,8 @@ class TopicOut(Schema):
     last_write_at: datetime | None = None
 
     @classmethod
-    def of(cls, row: TopicRow) -> TopicOut:
-        value = row.figures.value if row.figures else None
+    def of(cls, row: TopicSummary) -> TopicOut:
+        value = row.metrics.value if row.metrics else None
         return cls(
             name=row.name,
             kind=row.kind,
@@ -86,7 +86,7 @@ class QueueOut(Schema):
     last_write_at: datetime | None
 
     @classmethod
-    def of(cls, row: QueueRow) -> QueueOut:
+    def of(cls, row: QueueExtent) -> QueueOut:
         return cls(
             broker=row.broker_name,
             queue_id=row.queue_id,
@@ -126,9 +126,9 @@ class TopicDetailOut(Schema):
             retention_ms=detail.first_settings.retention_ms,
             retention_messages=detail.first_settings.retention_messages,
             without_effect=list(detail.first_settings.without_effect),
-            stored_messages=None if detail.troubles else detail.stored,
+            stored_messages=None if detail.failures else detail.stored,
             queues=[QueueOut.of(row) for row in detail.queues],
-            troubles=[f"{trouble.what}: {trouble.reason}" for trouble in detail.troubles],
+            troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
         )
 
 
@@ -142,7 +142,7 @@ class LaneOut(Schema):
 
 
 class ServicesOut(Schema):
-    """What a broker of ours says of its services; null is what it does not say. Counts run since its start."""
+    """What a GantryMQ broker says of its services; null is what it does not say. Counts run since its start."""
 
     name_servers_known: int | None
     name_servers_all: int | None

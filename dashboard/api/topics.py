@@ -35,11 +35,11 @@ async def list_topics(
     listing = await gateway().topics.list()
     kinds = {"normal"} | ({"system"} if system else set()) | ({"retry", "dead letter"} if retry else set())
     rows = [row for row in listing.rows if row.kind in kinds and q.lower() in row.name.lower()]
-    shown = await gateway().topics.with_figures(rows[offset : offset + limit])
+    shown = await gateway().topics.with_metrics(rows[offset : offset + limit])
     return TopicList(
         topics=[TopicOut.of(row) for row in shown],
         total=len(rows),
-        troubles=[f"{trouble.what}: {trouble.reason}" for trouble in listing.troubles],
+        troubles=[f"{failure.what}: {failure.reason}" for failure in listing.failures],
     )
 
 

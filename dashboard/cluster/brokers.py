@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.cluster.calls import CALL_TIMEOUT_S, CLUSTER_MAX_AGE_S, ClusterCalls, Failure
+from dashboard.cluster.calls import CALL_ERRORS, CALL_TIMEOUT_S, CLUSTER_MAX_AGE_S, ClusterCalls
 from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, Refused, explain
-from dashboard.cluster.settings_table import SettingChange, SettingRow, setting_rows
+from dashboard.cluster.settings_table import BrokerSetting, SettingChange, broker_settings
 from dashboard.cluster.values import BrokerRef, ClusterView
 from gantrymq.errors import ResponseError
 
@@ -34,18 +34,18 @@ class BrokerCalls:
             return await self._calls.call_broker(
                 broker, lambda admin: admin.brokers.runtime_info(broker.address), timeout_s
             )
-        except Failure as exc:
+        except CALL_ERRORS as exc:
             raise BrokerUnreachable(explain(exc)) from exc
 
-    async def settings(self, broker: BrokerRef) -> Sequence[SettingRow]:
+    async def settings(self, broker: BrokerRef) -> Sequence[BrokerSetting]:
         """Everything it runs with, secrets masked. Raises Refused, BrokerUnreachable."""
         try:
             values = await self._calls.call_broker(broker, lambda admin: admin.brokers.config(broker.address))
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
-        except Failure as exc:
+        except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc
-        return setting_rows(values)
+        return broker_settings(values)
 
     async def change_settings(self, broker: BrokerRef, changes: Sequence[SettingChange]) -> str | None:
         """Put the changes in force, all or none; returns the broker's remark. Raises Refused, BrokerUnreachable."""
@@ -54,5 +54,5 @@ class BrokerCalls:
             return await self._calls.call(lambda admin: admin.brokers.update_config(broker.address, values))
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
-        except Failure as exc:
+        except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.cluster.values import QueueRow
+from dashboard.cluster.values import QueueExtent
 from gantrymq.message.model import MessageExt
 
 ROUNDS_MAX = 8  # pulls for one span of one queue
@@ -40,7 +40,7 @@ class Read:
     messages: list[MessageExt]
 
 
-def spans(queues: Iterable[QueueRow], limit: int, before: Mapping[str, int], only: str | None) -> list[Span]:
+def spans(queues: Iterable[QueueExtent], limit: int, before: Mapping[str, int], only: str | None) -> list[Span]:
     """The span of each queue that can hold one of the `limit` newest messages below the cursor."""
     found = []
     for queue in queues:
@@ -69,7 +69,7 @@ def merge(reads: Sequence[Read], limit: int) -> tuple[list[MessageExt], dict[str
 
 
 def next_cursor(
-    queues: Iterable[QueueRow], before: Mapping[str, int], reached: Mapping[str, int]
+    queues: Iterable[QueueExtent], before: Mapping[str, int], reached: Mapping[str, int]
 ) -> dict[str, int] | None:
     """Where the next older page begins in every queue, None when there is none. Queues that are done stay done."""
     cursor, has_older = {}, False

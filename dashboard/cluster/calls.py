@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dashboard.cluster.errors import BrokerUnreachable, ClusterUnreachable, Refused, explain
-from dashboard.cluster.values import BrokerRef, ClusterView, Trouble
+from dashboard.cluster.values import BrokerRef, ClusterView, PartialFailure
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
@@ -26,7 +26,7 @@ CLUSTER_MAX_AGE_S = 1.0  # several parts of one page share one look at the name 
 CALLS_AT_ONCE = 8  # to one cluster from one page: a dashboard must never be able to hurt a broker
 
 Answer = TypeVar("Answer")
-Failure = (GantryError, OSError, TimeoutError)
+CALL_ERRORS = (GantryError, OSError, TimeoutError)
 
 
 class ClusterCalls:
@@ -100,7 +100,7 @@ class ClusterCalls:
             return known
         try:
             info = await self.call(lambda admin: admin.cluster.info(), timeout_s)
-        except Failure as exc:
+        except CALL_ERRORS as exc:
             why = f"name server {self.namesrv}: {explain(exc)}"
             if known is None or not known.brokers:
                 raise ClusterUnreachable(why) from exc
@@ -121,8 +121,8 @@ class ClusterCalls:
         brokers: Sequence[BrokerRef],
         ask: Callable[[AdminClient, BrokerRef], Awaitable[Answer]],
         timeout_s: float = CALL_TIMEOUT_S,
-    ) -> tuple[list[tuple[BrokerRef, Answer]], list[Trouble]]:
-        """All brokers side by side: who answered what, and who did not. "No such topic" is no answer and no trouble."""
+    ) -> tuple[list[tuple[BrokerRef, Answer]], list[PartialFailure]]:
+        """All brokers side by side: who answered what, and who did not. "No such topic" is no answer and no failure."""
         results = await asyncio.gather(
             *(
                 self.call_broker(broker, lambda admin, broker=broker: ask(admin, broker), timeout_s)  # type: ignore[misc]
@@ -131,17 +131,17 @@ class ClusterCalls:
             return_exceptions=True,
         )
         answers: list[tuple[BrokerRef, Answer]] = []
-        troubles: list[Trouble] = []
+        failures: list[PartialFailure] = []
         for broker, result in zip(brokers, results, strict=True):
             if isinstance(result, ResponseError) and result.code == ResponseCode.TOPIC_NOT_EXIST:
                 continue
-            if isinstance(result, Failure):
-                troubles.append(Trouble(broker.name, explain(result)))
+            if isinstance(result, CALL_ERRORS):
+                failures.append(PartialFailure(broker.name, explain(result)))
             elif isinstance(result, BaseException):
                 raise result
             else:
                 answers.append((broker, result))
-        return answers, troubles
+        return answers, failures
 
     async def tell_brokers(
         self, brokers: Sequence[BrokerRef], tell: Callable[[AdminClient, BrokerRef], Awaitable[object]]
@@ -152,7 +152,7 @@ class ClusterCalls:
                 await self.call(lambda admin, broker=broker: tell(admin, broker))  # type: ignore[misc]
             except ResponseError as exc:
                 raise Refused(f"{broker.name}: {explain(exc)}") from exc
-            except Failure as exc:
+            except CALL_ERRORS as exc:
                 raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc
 
 

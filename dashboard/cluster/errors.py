@@ -8,7 +8,7 @@ GatewayError
 ├─ GroupNotFound          no broker knows the consumer group
 ├─ TopicExists            it can't be created twice
 ├─ NotAllowed             a system topic would be changed
-└─ Refused                the broker answered no; the text is its remark
+└─ Refused                the broker refused; the text is its remark
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BrokerUnreachable(GatewayError):
 
 
 class TopicNotFound(GatewayError):
-    """Nobody has this topic."""
+    """No broker has this topic."""
 
     status = 404
     advice = "It may have been deleted. The list of topics shows what exists."
@@ -52,7 +52,7 @@ class BrokerNotFound(GatewayError):
 
 
 class GroupNotFound(GatewayError):
-    """Nobody knows this consumer group."""
+    """No broker knows this consumer group."""
 
     status = 404
     advice = "A group is known from the moment a consumer of it connects. The list of groups shows what exists."
@@ -66,14 +66,14 @@ class TopicExists(GatewayError):
 
 
 class NotAllowed(GatewayError):
-    """The cluster's own topics are not for changing."""
+    """The cluster's own topics can't be changed."""
 
     status = 409
     advice = "System topics belong to the brokers."
 
 
 class Refused(GatewayError):
-    """The broker's own no."""
+    """The broker refused."""
 
     status = 502
     advice = "The text is the broker's own answer."

@@ -1,9 +1,9 @@
 """The dashboard's only way to the cluster. Pages, REST and sockets ask here, so they agree; over the wire only.
 
-Every call has a deadline. Brokers are asked side by side, and one that fails becomes a `Trouble` beside the others'
-answers: a dead broker never fails a page. A call that had to reach a particular broker raises a `GatewayError`.
+Every call has a deadline. Brokers are asked side by side, and one that fails becomes a `PartialFailure` beside the
+answers of the others: a dead broker never fails a page. A call that had to reach one broker raises a `GatewayError`.
 
-It has a part for each resource, in the module of its name; calls.py is what they share.
+It has a part for each resource, in the module of its name; what they share is in calls.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dashboard.cluster.values import Trouble
+from dashboard.cluster.values import PartialFailure
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, is_retry_topic
 from gantrymq.remoting.bodies import SubscriptionParty
@@ -15,7 +15,7 @@ SYSTEM_GROUPS = frozenset({"TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRow:
+class GroupSummary:
     """A consumer group in a list. lag: messages not yet consumed; lag_ms: age of the oldest of them."""
 
     name: str
@@ -23,7 +23,7 @@ class GroupRow:
     lag_ms: int | None = None
     last_consumed_ms: int = 0  # store time of the newest message it confirmed; 0 none
     members: int | None = None
-    disagrees: bool = False  # its members want different things
+    disagrees: bool = False  # its members subscribe to different things
     is_suspended: bool = False  # a broker hands out nothing to it
     why: str | None = None
 
@@ -51,7 +51,7 @@ class QueuePlace:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientRow:
+class GroupMember:
     """A connected member of a group."""
 
     client_id: str
@@ -78,21 +78,21 @@ class GroupDetail:
     name: str
     settings: tuple[GroupSettings, ...]
     queues: tuple[QueuePlace, ...]
-    clients: tuple[ClientRow, ...]
+    clients: tuple[GroupMember, ...]
     subscriptions: tuple[tuple[str, str, str], ...]  # topic, expression, its type
     parties: tuple[SubscriptionParty, ...]  # who wants what, where members disagree
     message_model: str
     consume_rate: float | None
     at: float
-    troubles: tuple[Trouble, ...] = ()
+    failures: tuple[PartialFailure, ...] = ()
 
     @property
     def lag(self) -> int | None:
-        return None if self.troubles else total_lag(self.queues)
+        return None if self.failures else total_lag(self.queues)
 
     @property
     def lag_ms(self) -> int | None:
-        return None if self.troubles else worst_lag_ms((queue.lag, queue.lag_ms) for queue in self.queues)
+        return None if self.failures else worst_lag_ms((queue.lag, queue.lag_ms) for queue in self.queues)
 
     @property
     def topics(self) -> list[str]:
@@ -159,5 +159,5 @@ def worst_lag_ms(lags: Iterable[tuple[int | None, int | None]]) -> int | None:
 
 
 def is_system_group(name: str) -> bool:
-    """The cluster's own groups, which nobody's program consumes in."""
+    """The cluster's own groups, in which no application consumes."""
     return name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX)

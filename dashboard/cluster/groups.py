@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from dashboard.cluster.calls import CALLS_AT_ONCE, ClusterCalls, Failure
+from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
-    ClientRow,
     GroupDetail,
-    GroupRow,
+    GroupMember,
     GroupSettings,
+    GroupSummary,
     QueuePlace,
     ResetPlan,
     known_lag_ms,
     worst_lag_ms,
 )
-from dashboard.cluster.values import BrokerRef, TopicDetail, Trouble
+from dashboard.cluster.values import BrokerRef, PartialFailure, TopicDetail
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageQueue
@@ -39,42 +39,42 @@ class GroupCalls:
     def __init__(self, calls: ClusterCalls) -> None:
         self._calls = calls
 
-    async def settings(self) -> tuple[dict[str, list[GroupSettings]], list[Trouble]]:
+    async def settings(self) -> tuple[dict[str, list[GroupSettings]], list[PartialFailure]]:
         """Every group's settings by broker, sorted by name."""
         cluster = await self._calls.cluster()
-        answers, troubles = await self._calls.ask_brokers(
+        answers, failures = await self._calls.ask_brokers(
             cluster.brokers, lambda admin, broker: admin.groups.configs_at(broker.address)
         )
         found: dict[str, list[GroupSettings]] = {}
         for broker, table in answers:
             for name, config in table.subscription_group_table.items():
                 found.setdefault(name, []).append(_settings(broker.name, config))
-        return dict(sorted(found.items())), troubles
+        return dict(sorted(found.items())), failures
 
-    async def rows(self, names: Sequence[str], settings: dict[str, list[GroupSettings]]) -> list[GroupRow]:
-        """The groups with their figures, in the order given."""
+    async def summaries(self, names: Sequence[str], settings: dict[str, list[GroupSettings]]) -> list[GroupSummary]:
+        """The groups with their metrics, in the order given."""
         cluster = await self._calls.cluster()
-        return await self._rows(names, None, cluster.brokers, settings)
+        return await self._summaries(names, None, cluster.brokers, settings)
 
-    async def of_topic(self, detail: TopicDetail) -> tuple[list[GroupRow], list[Trouble]]:
+    async def of_topic(self, detail: TopicDetail) -> tuple[list[GroupSummary], list[PartialFailure]]:
         """The consumer groups that have offsets of this topic or read it now, the furthest behind first."""
         brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
-        answers, troubles = await self._calls.ask_brokers(
+        answers, failures = await self._calls.ask_brokers(
             brokers, lambda admin, broker: admin.topics.groups_at(broker.address, detail.name)
         )
         names = sorted({name for _, groups in answers for name in groups})[:GROUPS_SHOWN_MAX]
         settings, _ = await self.settings() if names else ({}, [])
-        rows = await self._rows(names, detail.name, brokers, settings)
-        return sorted(rows, key=lambda row: (-(row.lag if row.lag is not None else -1), row.name)), troubles
+        rows = await self._summaries(names, detail.name, brokers, settings)
+        return sorted(rows, key=lambda row: (-(row.lag if row.lag is not None else -1), row.name)), failures
 
     async def get(self, name: str) -> GroupDetail:
         """One group whole. Raises GroupNotFound when every broker answered and none knows it."""
         cluster = await self._calls.cluster()
-        all_settings, troubles = await self.settings()
+        all_settings, failures = await self.settings()
         settings = all_settings.get(name, [])
         if not settings:
-            if troubles:
-                raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
+            if failures:
+                raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
             raise GroupNotFound(f"There is no consumer group {name}.")
         holders = [broker for broker in cluster.brokers if broker.name in {item.broker_name for item in settings}]
         (places, more), (members, even_more) = await asyncio.gather(
@@ -82,7 +82,7 @@ class GroupCalls:
             self._calls.ask_brokers(holders, lambda admin, broker: _members(admin, broker, name)),
         )
         owners = await self._owners(name, members)
-        known = {trouble.what: trouble for trouble in (*even_more, *more, *troubles)}
+        known = {failure.what: failure for failure in (*even_more, *more, *failures)}
         return GroupDetail(
             name=name,
             settings=tuple(settings),
@@ -93,7 +93,7 @@ class GroupCalls:
             message_model=next((found.message_model for _, found in members if found.connection_set), ""),
             consume_rate=None if more else sum(stats.consume_tps for _, (stats, _) in places),
             at=self._calls.clock(),
-            troubles=tuple(known.values()),
+            failures=tuple(known.values()),
         )
 
     # ---- moving
@@ -109,7 +109,7 @@ class GroupCalls:
             raise TopicNotFound(f"There is no topic {topic}.") from exc
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
-        except Failure as exc:
+        except CALL_ERRORS as exc:
             raise BrokerUnreachable(explain(exc)) from exc
         return ResetPlan(group, topic, tuple(moves), timestamp_ms, offset is not None, members.is_online)
 
@@ -124,30 +124,30 @@ class GroupCalls:
             )
         except (ResponseError, ConfigError) as exc:
             raise Refused(explain(exc)) from exc
-        except Failure as exc:
+        except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"perhaps only some queues were moved: {explain(exc)}") from exc
 
     # ---- helpers
 
-    async def _rows(
+    async def _summaries(
         self,
         names: Sequence[str],
         topic: str | None,
         brokers: Sequence[BrokerRef],
         settings: dict[str, list[GroupSettings]],
-    ) -> list[GroupRow]:
+    ) -> list[GroupSummary]:
         gate = asyncio.Semaphore(CALLS_AT_ONCE)
 
-        async def one(name: str) -> GroupRow:
+        async def one(name: str) -> GroupSummary:
             async with gate:
-                return await self._row(name, topic, brokers, settings.get(name, ()))
+                return await self._summary(name, topic, brokers, settings.get(name, ()))
 
         return list(await asyncio.gather(*(one(name) for name in names)))
 
-    async def _row(
+    async def _summary(
         self, group: str, topic: str | None, brokers: Sequence[BrokerRef], settings: Sequence[GroupSettings]
-    ) -> GroupRow:
-        (stats, troubles), (members, silent) = await asyncio.gather(
+    ) -> GroupSummary:
+        (stats, failures), (members, silent) = await asyncio.gather(
             self._calls.ask_brokers(
                 brokers, lambda admin, broker: admin.offsets.stats_at(broker.address, group, topic)
             ),
@@ -156,13 +156,13 @@ class GroupCalls:
         member_count = None if silent else len({one.client_id for _, c in members for one in c.connection_set})
         disagrees = any(found.disagreement for _, found in members)
         is_suspended = any(not item.consume_enable for item in settings)
-        if troubles:
-            why = f"{troubles[0].what}: {troubles[0].reason}"
-            return GroupRow(group, None, None, 0, member_count, disagrees, is_suspended, why)
+        if failures:
+            why = f"{failures[0].what}: {failures[0].reason}"
+            return GroupSummary(group, None, None, 0, member_count, disagrees, is_suspended, why)
         places = [place for _, table in stats for place in table.offset_table.values()]
         lags = [max(0, place.broker_offset - max(place.consumer_offset, 0)) for place in places]
         times = [known_lag_ms(lag, place.lag_ms) for lag, place in zip(lags, places, strict=True)]
-        return GroupRow(
+        return GroupSummary(
             group,
             sum(lags) if places else None,
             worst_lag_ms(zip(lags, times, strict=True)),
@@ -176,7 +176,7 @@ class GroupCalls:
     async def _owners(
         self, group: str, members: Sequence[tuple[BrokerRef, ConsumerConnection]]
     ) -> dict[MessageQueue, str]:
-        """Queue to the client that holds it, as the members say; those that don't answer soon are left out."""
+        """Queue to the client that holds it, as the members say; members that don't answer in time are left out."""
         asked = {one.client_id: broker for broker, found in members for one in found.connection_set}
 
         async def ask(client_id: str, broker: BrokerRef) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class GroupCalls:
                 return await self._calls.call(
                     lambda admin: admin.clients.running_info_at(broker.address, group, client_id), OWNER_TIMEOUT_S
                 )
-            except Failure:  # not a trouble of the page: its owner column says "—"
+            except CALL_ERRORS:  # not a failure of the page: its owner column says "—"
                 return {}
 
         some = list(asked.items())[:OWNERS_ASKED_MAX]
@@ -202,7 +202,7 @@ async def _place(admin: AdminClient, broker: BrokerRef, group: str) -> Place:
 
 
 async def _members(admin: AdminClient, broker: BrokerRef, group: str) -> ConsumerConnection:
-    """Who consumes at this broker; nobody is no failure."""
+    """The group's consumers at this broker; none is no failure."""
     try:
         return await admin.clients.consumers_at(broker.address, group)
     except ResponseError as exc:
@@ -234,13 +234,13 @@ def _queue_places(
     return sorted(rows, key=lambda row: (row.is_retry, row.topic, row.broker_name, row.queue_id))
 
 
-def _clients(members: Sequence[tuple[BrokerRef, ConsumerConnection]]) -> list[ClientRow]:
-    found: dict[str, ClientRow] = {}
+def _clients(members: Sequence[tuple[BrokerRef, ConsumerConnection]]) -> list[GroupMember]:
+    found: dict[str, GroupMember] = {}
     for broker, connection in members:
         for one in connection.connection_set:
             known = found.get(one.client_id)
             brokers = (*known.brokers, broker.name) if known else (broker.name,)
-            found[one.client_id] = ClientRow(one.client_id, one.client_addr, one.language, brokers)
+            found[one.client_id] = GroupMember(one.client_id, one.client_addr, one.language, brokers)
     return sorted(found.values(), key=lambda row: row.client_id)
 
 

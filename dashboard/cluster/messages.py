@@ -6,10 +6,10 @@ import asyncio
 import time
 
 from dashboard.cluster import browse
-from dashboard.cluster.calls import CALLS_AT_ONCE, ClusterCalls, Failure
+from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicNotFound, explain
 from dashboard.cluster.topics import TopicCalls
-from dashboard.cluster.values import BrokerRef, MessagePage, QueueRow, TopicDetail, Trouble
+from dashboard.cluster.values import BrokerRef, MessagePage, PartialFailure, QueueExtent, TopicDetail
 from gantrymq.client.results import SendResult
 from gantrymq.errors import MessageRejected, ResponseError
 from gantrymq.message.model import Message, MessageExt
@@ -51,7 +51,7 @@ class MessageCalls:
             )
         except (ResponseError, MessageRejected) as exc:
             raise Refused(explain(exc)) from exc
-        except Failure as exc:
+        except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{target.broker_name}: {explain(exc)}") from exc
 
     async def newest(
@@ -61,14 +61,14 @@ class MessageCalls:
         started = time.perf_counter()
         spans = browse.spans(detail.queues, limit, before or {}, queue)
         gate = asyncio.Semaphore(CALLS_AT_ONCE)
-        troubles: list[Trouble] = []
+        failures: list[PartialFailure] = []
 
         async def read(span: browse.Span) -> browse.Read:
             async with gate:
                 try:
                     messages = await self._pull_span(detail, span)
-                except Failure as exc:
-                    troubles.append(Trouble(f"{span.broker_name} queue {span.queue_id}", explain(exc)))
+                except CALL_ERRORS as exc:
+                    failures.append(PartialFailure(f"{span.broker_name} queue {span.queue_id}", explain(exc)))
                     messages = []
                 return browse.Read(span, messages)
 
@@ -81,7 +81,7 @@ class MessageCalls:
             scanned=sum(len(item.messages) for item in reads),
             took_ms=(time.perf_counter() - started) * 1000,
             at=self._calls.clock(),
-            troubles=tuple(detail.troubles) + tuple(troubles),
+            failures=tuple(detail.failures) + tuple(failures),
         )
 
     async def by_key(self, detail: TopicDetail, key: str, *, limit: int) -> MessagePage:
@@ -89,14 +89,14 @@ class MessageCalls:
         started = time.perf_counter()
         end_ms = int(self._calls.clock() * 1000) + 60_000
         brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
-        answers, troubles = await self._calls.ask_brokers(
+        answers, failures = await self._calls.ask_brokers(
             brokers, lambda admin, broker: admin.messages.query_at(broker.address, detail.name, key, limit, 0, end_ms)
         )
         found = [_named(message, broker.name) for broker, messages in answers for message in messages]
         found.sort(key=browse.newest_first)
         return MessagePage(
             tuple(found[:limit]), None, len(found), (time.perf_counter() - started) * 1000, self._calls.clock(),
-            tuple(detail.troubles) + tuple(troubles),
+            tuple(detail.failures) + tuple(failures),
         )  # fmt: skip
 
     async def get(self, topic: str, broker_name: str, queue_id: int, queue_offset: int) -> MessageExt:
@@ -111,14 +111,16 @@ class MessageCalls:
             )
         except ResponseError as exc:
             raise TopicNotFound(explain(exc)) from exc
-        except Failure as exc:
+        except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
         for message in messages:
             if message.queue_offset == queue_offset:
                 return _named(message, broker_name)
         raise TopicNotFound(f"Queue {queue_id} of {broker_name} no longer holds offset {queue_offset}.")
 
-    async def pull_new(self, topic: str, queue: QueueRow, since: int, limit: int, timeout_s: float) -> list[MessageExt]:
+    async def pull_new(
+        self, topic: str, queue: QueueExtent, since: int, limit: int, timeout_s: float
+    ) -> list[MessageExt]:
         """Messages of one queue from offset `since` on; for the live tail. Raises what the client raises."""
         cluster = await self._calls.cluster(max_age_s=5.0)
         broker = cluster.named(queue.broker_name)

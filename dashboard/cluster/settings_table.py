@@ -29,7 +29,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class SettingRow:
+class BrokerSetting:
     """One setting of a broker. refusal: why it can't be changed from here, None when it can."""
 
     key: str
@@ -55,32 +55,34 @@ class SettingChange:
     default: str
 
 
-def setting_rows(values: Mapping[str, str]) -> list[SettingRow]:
+def broker_settings(values: Mapping[str, str]) -> list[BrokerSetting]:
     """What a broker answered to 26, by key. Secrets are masked whatever the broker did."""
-    return [_row(key, value) for key, value in sorted(values.items(), key=lambda item: item[0].lower())]
+    return [_setting(key, value) for key, value in sorted(values.items(), key=lambda item: item[0].lower())]
 
 
-def read_changes(rows: Sequence[SettingRow], wanted: Mapping[str, str]) -> tuple[list[SettingChange], dict[str, str]]:
+def read_changes(
+    settings: Sequence[BrokerSetting], wanted: Mapping[str, str]
+) -> tuple[list[SettingChange], dict[str, str]]:
     """(what would change, what can't be: key to a sentence). Keys that stay as they are count as neither."""
-    known = {row.key: row for row in rows}
+    known = {setting.key: setting for setting in settings}
     changes, problems = [], {}
     for key, text in wanted.items():
-        row = known.get(key)
+        setting = known.get(key)
         value = text.strip()
-        if row is None:
+        if setting is None:
             problems[key] = "The broker has no such setting."
-        elif value == row.value:
+        elif value == setting.value:
             continue
-        elif row.refusal is not None:
-            problems[key] = row.refusal
+        elif setting.refusal is not None:
+            problems[key] = setting.refusal
         elif (problem := _check(key, value)) is not None:
             problems[key] = problem
         else:
-            changes.append(SettingChange(key, row.value, value, row.default))
+            changes.append(SettingChange(key, setting.value, value, setting.default))
     return changes, problems
 
 
-def _row(key: str, value: str) -> SettingRow:
+def _setting(key: str, value: str) -> BrokerSetting:
     found = _known().get(key)
     doc = default = ""
     kind, allowed = "text", ""
@@ -92,7 +94,8 @@ def _row(key: str, value: str) -> SettingRow:
         allowed = {"number": describe_range(key), "bool": "true or false"}.get(kind, "")
     elif key in IGNORED:
         doc, default = f"does nothing here: {IGNORED[key]}", value
-    return SettingRow(key, MASK if value and _SECRET.search(key) else value, doc, default, kind, allowed, _refusal(key))
+    shown = MASK if value and _SECRET.search(key) else value
+    return BrokerSetting(key, shown, doc, default, kind, allowed, _refusal(key))
 
 
 def _refusal(key: str) -> str | None:
@@ -141,4 +144,4 @@ def _text(item: Field[Any]) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return "" if isinstance(value, Path) else str(value)  # a default path says something of this machine
+    return "" if isinstance(value, Path) else str(value)  # a default path tells about this machine

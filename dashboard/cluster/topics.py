@@ -7,27 +7,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dashboard.cluster import units
-from dashboard.cluster.calls import CALL_TIMEOUT_S, CALLS_AT_ONCE, ClusterCalls, Failure, own_names
+from dashboard.cluster.calls import CALL_ERRORS, CALL_TIMEOUT_S, CALLS_AT_ONCE, ClusterCalls, own_names
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicExists, TopicNotFound, explain
 from dashboard.cluster.values import (
     BrokerRef,
     ClusterView,
-    QueueRow,
+    PartialFailure,
+    QueueExtent,
     Reading,
     TopicDetail,
-    TopicFigures,
     TopicListing,
-    TopicRow,
+    TopicMetrics,
     TopicSettings,
-    Trouble,
+    TopicSummary,
     topic_kind,
 )
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, without_effect
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig, TopicStatsTable
 
-FIGURES_MAX_AGE_S = 4.0
+METRICS_MAX_AGE_S = 4.0
 
-Tables = tuple[list[tuple[BrokerRef, dict[str, TopicConfig]]], list[Trouble]]  # of each broker; who did not answer
+Tables = tuple[
+    list[tuple[BrokerRef, dict[str, TopicConfig]]], list[PartialFailure]
+]  # of each broker; who did not answer
 
 
 class TopicCalls:
@@ -35,58 +37,58 @@ class TopicCalls:
 
     def __init__(self, calls: ClusterCalls) -> None:
         self._calls = calls
-        self._figures: dict[str, Reading[TopicFigures]] = {}
+        self._metrics: dict[str, Reading[TopicMetrics]] = {}
         self._tables: dict[str, tuple[float, dict[str, TopicConfig]]] = {}  # last known topics of each broker
 
     # ---- reading
 
     async def list(self) -> TopicListing:
-        """All topics of all brokers, by name; figures only where they are known already (see `with_figures`)."""
+        """All topics of all brokers, by name; metrics only where they are known already (see `with_metrics`)."""
         cluster = await self._calls.cluster()
-        tables, troubles = await self._topic_tables(cluster)
+        tables, failures = await self._topic_tables(cluster)
         if cluster.why:
-            troubles.append(Trouble("name server", cluster.why))
+            failures.append(PartialFailure("name server", cluster.why))
         clusters_own = own_names(cluster)
         found: dict[str, list[TopicSettings]] = {}
         for broker, table in tables:
             for name, config in table.items():
                 found.setdefault(name, []).append(_settings(broker.name, config))
         rows = [
-            TopicRow(name, topic_kind(name, clusters_own), tuple(settings), self._figures.get(name))
+            TopicSummary(name, topic_kind(name, clusters_own), tuple(settings), self._metrics.get(name))
             for name, settings in sorted(found.items())
         ]
-        self._forget_figures_but(found)
-        return TopicListing(tuple(rows), self._calls.clock(), tuple(troubles))
+        self._forget_metrics_but(found)
+        return TopicListing(tuple(rows), self._calls.clock(), tuple(failures))
 
-    async def with_figures(
-        self, rows: Sequence[TopicRow], *, max_age_s: float = FIGURES_MAX_AGE_S
-    ) -> Sequence[TopicRow]:
-        """The same rows with figures no older than asked; only those that are missing or old are read."""
+    async def with_metrics(
+        self, rows: Sequence[TopicSummary], *, max_age_s: float = METRICS_MAX_AGE_S
+    ) -> Sequence[TopicSummary]:
+        """The same rows with metrics no older than asked; only those that are missing or old are read."""
         cluster = await self._calls.cluster()
         gate = asyncio.Semaphore(CALLS_AT_ONCE)
 
-        async def fill(row: TopicRow) -> TopicRow:
-            known = self._figures.get(row.name)
+        async def fill(row: TopicSummary) -> TopicSummary:
+            known = self._metrics.get(row.name)
             if known is not None and known.value is not None and self._calls.clock() - known.at < max_age_s:
-                return replace(row, figures=known)
+                return replace(row, metrics=known)
             async with gate:
-                return replace(row, figures=await self._read_figures(row, cluster))
+                return replace(row, metrics=await self._read_metrics(row, cluster))
 
         return list(await asyncio.gather(*(fill(row) for row in rows)))
 
     async def get(self, name: str) -> TopicDetail:
         """One topic whole. Raises TopicNotFound when every broker answered and none has it."""
         cluster = await self._calls.cluster()
-        tables, troubles = await self._topic_tables(cluster)
+        tables, failures = await self._topic_tables(cluster)
         holders = [(broker, table[name]) for broker, table in tables if name in table]
         if not holders:
-            if troubles:
-                raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
+            if failures:
+                raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
             raise TopicNotFound(f"There is no topic {name}.")
-        stats, more_troubles = await self._calls.ask_brokers(
+        stats, more_failures = await self._calls.ask_brokers(
             [broker for broker, _ in holders], lambda admin, broker: admin.topics.stats_at(broker.address, name)
         )
-        queues = [row for broker, table in stats for row in _queue_rows(broker.name, table)]
+        queues = [row for broker, table in stats for row in _queue_extents(broker.name, table)]
         return TopicDetail(
             name=name,
             kind=topic_kind(name, own_names(cluster)),
@@ -94,18 +96,18 @@ class TopicCalls:
             queues=tuple(sorted(queues, key=lambda row: (row.broker_name, row.queue_id))),
             addresses={broker.name: broker.address for broker, _ in holders},
             at=self._calls.clock(),
-            troubles=tuple(troubles + more_troubles),
+            failures=tuple(failures + more_failures),
         )
 
-    async def queues(self, name: str, *, timeout_s: float = CALL_TIMEOUT_S) -> tuple[QueueRow, ...]:
+    async def queues(self, name: str, *, timeout_s: float = CALL_TIMEOUT_S) -> tuple[QueueExtent, ...]:
         """Only the queues' extents, for the live tail. Raises BrokerUnreachable: half of the queues would be wrong."""
         cluster = await self._calls.cluster(timeout_s=timeout_s, max_age_s=5.0)
-        stats, troubles = await self._calls.ask_brokers(
+        stats, failures = await self._calls.ask_brokers(
             cluster.brokers, lambda admin, broker: admin.topics.stats_at(broker.address, name), timeout_s
         )
-        if troubles:
-            raise BrokerUnreachable(f"{troubles[0].what}: {troubles[0].reason}")
-        return tuple(row for broker, table in stats for row in _queue_rows(broker.name, table))
+        if failures:
+            raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
+        return tuple(row for broker, table in stats for row in _queue_extents(broker.name, table))
 
     # ---- writing
 
@@ -167,51 +169,51 @@ class TopicCalls:
         cluster = await self._calls.cluster()
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
         await self._calls.tell_brokers(targets, lambda admin, broker: admin.topics.delete_at(broker.address, name))
-        self._figures.pop(name, None)
+        self._metrics.pop(name, None)
         try:
             await self._calls.call(lambda admin: admin.name_servers.delete_topic(name))
-        except Failure as exc:
+        except CALL_ERRORS as exc:
             raise Refused(f"Deleted on the brokers, but not from the name server: {explain(exc)}") from exc
 
     # ---- helpers
 
     async def _topic_tables(self, cluster: ClusterView) -> Tables:
-        """Every broker's topics; of a silent broker the last known ones, and a trouble that says how old they are."""
-        answers, troubles = await self._calls.ask_brokers(
+        """Every broker's topics; of a silent broker the last known ones, and a failure that says how old they are."""
+        answers, failures = await self._calls.ask_brokers(
             cluster.brokers, lambda admin, broker: admin.topics.configs_at(broker.address)
         )
         now = self._calls.clock()
         tables = [(broker, wrapper.topic_config_table) for broker, wrapper in answers]
         for broker, table in tables:
             self._tables[broker.name] = (now, table)
-        for index, trouble in enumerate(troubles):
-            silent = cluster.named(trouble.what)
+        for index, failure in enumerate(failures):
+            silent = cluster.named(failure.what)
             if silent is not None and silent.name in self._tables:
                 read_at, table = self._tables[silent.name]
                 tables.append((silent, table))
                 age = units.ago(read_at, now)
-                troubles[index] = replace(trouble, reason=f"{trouble.reason}; its topics as they were {age}")
-        return tables, troubles
+                failures[index] = replace(failure, reason=f"{failure.reason}; its topics as they were {age}")
+        return tables, failures
 
-    async def _read_figures(self, row: TopicRow, cluster: ClusterView) -> Reading[TopicFigures]:
+    async def _read_metrics(self, row: TopicSummary, cluster: ClusterView) -> Reading[TopicMetrics]:
         brokers = [broker for broker in cluster.brokers if broker.name in row.brokers]
-        stats, troubles = await self._calls.ask_brokers(
+        stats, failures = await self._calls.ask_brokers(
             brokers, lambda admin, broker: admin.topics.stats_at(broker.address, row.name)
         )
         now = self._calls.clock()
-        before = self._figures.get(row.name)
-        if troubles:
-            reading = Reading(before.value if before else None, before.at if before else now, str(troubles[0].reason))
+        before = self._metrics.get(row.name)
+        if failures:
+            reading = Reading(before.value if before else None, before.at if before else now, str(failures[0].reason))
         else:
-            queues = [queue for broker, table in stats for queue in _queue_rows(broker.name, table)]
-            reading = Reading(_figures(queues, now, before), now)
-        self._figures[row.name] = reading
+            queues = [queue for broker, table in stats for queue in _queue_extents(broker.name, table)]
+            reading = Reading(_metrics(queues, now, before), now)
+        self._metrics[row.name] = reading
         return reading
 
-    def _forget_figures_but(self, names: Iterable[str]) -> None:
+    def _forget_metrics_but(self, names: Iterable[str]) -> None:
         living = set(names)
-        for name in [known for known in self._figures if known not in living]:
-            del self._figures[name]
+        for name in [known for known in self._metrics if known not in living]:
+            del self._metrics[name]
 
 
 def _settings(broker_name: str, config: TopicConfig) -> TopicSettings:
@@ -245,17 +247,17 @@ def _retention_changes(now: TopicSettings, retention_ms: int | None, messages: i
     return changes or None
 
 
-def _queue_rows(broker_name: str, table: TopicStatsTable) -> list[QueueRow]:
+def _queue_extents(broker_name: str, table: TopicStatsTable) -> list[QueueExtent]:
     return [
-        QueueRow(broker_name, queue.queue_id, offset.min_offset, offset.max_offset, offset.last_update_timestamp)
+        QueueExtent(broker_name, queue.queue_id, offset.min_offset, offset.max_offset, offset.last_update_timestamp)
         for queue, offset in table.offset_table.items()
     ]
 
 
-def _figures(queues: Sequence[QueueRow], now: float, before: Reading[TopicFigures] | None) -> TopicFigures:
+def _metrics(queues: Sequence[QueueExtent], now: float, before: Reading[TopicMetrics] | None) -> TopicMetrics:
     put_total = sum(queue.max_offset for queue in queues)
     in_rate = None
     if before is not None and before.value is not None and now > before.at and put_total >= before.value.put_total:
         in_rate = (put_total - before.value.put_total) / (now - before.at)
     last_write_ms = max((queue.last_write_ms for queue in queues), default=0)
-    return TopicFigures(sum(queue.stored for queue in queues), put_total, last_write_ms, in_rate)
+    return TopicMetrics(sum(queue.stored for queue in queues), put_total, last_write_ms, in_rate)

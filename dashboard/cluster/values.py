@@ -44,15 +44,15 @@ class ClusterView:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """One part that could not be asked; the page shows the rest and says so."""
+class PartialFailure:
+    """A broker or queue that could not be asked; the page shows the rest and says so."""
 
     what: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFigures:
+class TopicMetrics:
     """A topic's extent over all answering brokers. in_rate: messages a second, None until two readings exist."""
 
     stored: int
@@ -72,7 +72,9 @@ class TopicSettings:
     order: bool
     retention_ms: int | None = None  # how long a message can be read; None: as long as the commit log keeps it
     retention_messages: int | None = None  # how many of each queue; None: no limit of the topic's own
-    without_effect: tuple[str, ...] = ()  # attributes that a broker of ours only keeps, "message.type=NORMAL"
+    without_effect: tuple[
+        str, ...
+    ] = ()  # attributes that a GantryMQ broker keeps without effect, "message.type=NORMAL"
 
     @property
     def perm_text(self) -> str:
@@ -80,13 +82,13 @@ class TopicSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicRow:
-    """One line of the topic list."""
+class TopicSummary:
+    """A topic in the list."""
 
     name: str
     kind: str  # normal, retry, dead letter, system
     settings: tuple[TopicSettings, ...]
-    figures: Reading[TopicFigures] | None = None
+    metrics: Reading[TopicMetrics] | None = None
 
     @property
     def brokers(self) -> tuple[str, ...]:
@@ -110,14 +112,14 @@ class TopicRow:
 class TopicListing:
     """All topics, and what could not be asked."""
 
-    rows: tuple[TopicRow, ...]
+    rows: tuple[TopicSummary, ...]
     at: float
-    troubles: tuple[Trouble, ...] = ()
+    failures: tuple[PartialFailure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class QueueRow:
-    """One queue of a topic on one broker."""
+class QueueExtent:
+    """One queue of a topic on one broker: the offsets it holds."""
 
     broker_name: str
     queue_id: int
@@ -141,10 +143,10 @@ class TopicDetail:
     name: str
     kind: str
     settings: tuple[TopicSettings, ...]
-    queues: tuple[QueueRow, ...]
+    queues: tuple[QueueExtent, ...]
     addresses: Mapping[str, str]  # broker name to address, for the route
     at: float
-    troubles: tuple[Trouble, ...] = ()
+    failures: tuple[PartialFailure, ...] = ()
 
     @property
     def stored(self) -> int:
@@ -176,7 +178,7 @@ class MessagePage:
     scanned: int
     took_ms: float
     at: float
-    troubles: tuple[Trouble, ...] = field(default_factory=tuple)
+    failures: tuple[PartialFailure, ...] = field(default_factory=tuple)
 
 
 def perm_text(perm: int) -> str:

@@ -1,4 +1,4 @@
-"""Where a consumer group shall go on: the form that the wizard and REST share."""
+"""Where a consumer group is to go on: the form that the wizard and REST share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from dashboard.forms.fields import MomentField
-from dashboard.forms.requests import CalmForm
+from dashboard.forms.requests import BaseForm
 from gantrymq.client.admin.offsets import TO_END
 
 TO_BEGIN = 0
@@ -20,7 +20,7 @@ TO_CHOICES = [
 ]
 
 
-class ResetForm(CalmForm):
+class ResetForm(BaseForm):
     """topic, and where to. `position()` gives (timestamp in ms, offset or None)."""
 
     topic = forms.ChoiceField(label="Topic")

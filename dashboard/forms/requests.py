@@ -31,7 +31,7 @@ _RESERVED_PROPERTIES = frozenset(
 )  # fmt: skip
 
 
-class CalmForm(forms.Form):
+class BaseForm(forms.Form):
     """A form whose fields carry what accessibility needs: an error is tied to its field."""
 
     template_name = "_form.html"
@@ -47,7 +47,7 @@ class CalmForm(forms.Form):
         return {name: [str(text) for text in texts] for name, texts in self.errors.items()}
 
 
-class TopicSettingsForm(CalmForm):
+class TopicSettingsForm(BaseForm):
     """A topic's settings, the same on each broker that holds it."""
 
     queues = forms.IntegerField(
@@ -96,7 +96,7 @@ class TopicForm(TopicSettingsForm):
         return name
 
 
-class TypedNameForm(CalmForm):
+class TypedNameForm(BaseForm):
     """The safety catch before something is lost: its name, typed."""
 
     typed_name = forms.CharField(label="Name", strip=True, widget=forms.TextInput(attrs={"spellcheck": "false"}))
@@ -112,7 +112,7 @@ class TypedNameForm(CalmForm):
         return self.name
 
 
-class TestMessageForm(CalmForm):
+class TestMessageForm(BaseForm):
     """A message to send by hand."""
 
     __test__ = False  # not a test, whatever pytest makes of the name
@@ -193,7 +193,7 @@ class TestMessageForm(CalmForm):
         return body
 
 
-class LoginForm(CalmForm):
+class LoginForm(BaseForm):
     """Name and password."""
 
     username = forms.CharField(label="Name", max_length=64, widget=forms.TextInput(
@@ -202,7 +202,7 @@ class LoginForm(CalmForm):
         attrs={"autocomplete": "current-password"}))  # fmt: skip
 
 
-class FirstRunForm(CalmForm):
+class FirstRunForm(BaseForm):
     """The first administrator."""
 
     username = forms.CharField(label="Your name", max_length=64, initial="admin", widget=forms.TextInput(
@@ -233,7 +233,7 @@ class FirstRunForm(CalmForm):
         return cleaned
 
 
-class TokenForm(CalmForm):
+class TokenForm(BaseForm):
     """A new API token."""
 
     name = forms.CharField(label="What for", max_length=64, widget=forms.TextInput(attrs={"placeholder": "CI"}))

@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.status.board import Board, Point, Snapshot
 from dashboard.status.checks import judge
-from dashboard.status.metrics import Figures, overview_figures
+from dashboard.status.metrics import Metrics, overview_metrics
 
 OVERVIEW = "overview"
 TOPIC = "topic:"
@@ -26,7 +26,7 @@ def topic_group(topic: str) -> str:
 def overview_frame(snapshot: Snapshot, point: Point) -> Frame:
     """One second of the Overview."""
     verdict = judge(snapshot)
-    frame = _figures_frame(OVERVIEW, overview_figures(snapshot, verdict))
+    frame = _metrics_frame(OVERVIEW, overview_metrics(snapshot, verdict))
     frame |= {"level": int(verdict.level), "word": verdict.level.word, "sentence": verdict.sentence}
     frame["points"] = [_point(point)]
     return frame
@@ -43,9 +43,9 @@ def points(board: Board) -> list[list[float | None]]:
     return [_point(point) for point in board.points]
 
 
-def topic_frame(topic: str, figures: Figures, rows: Sequence[str], more: int = 0) -> Frame:
-    """New message rows (HTML made by the page's own template, newest first) and the topic's figures."""
-    frame = _figures_frame(TOPIC + topic, figures)
+def topic_frame(topic: str, metrics: Metrics, rows: Sequence[str], more: int = 0) -> Frame:
+    """New message rows (HTML made by the page's own template, newest first) and the topic's metrics."""
+    frame = _metrics_frame(TOPIC + topic, metrics)
     if rows:
         frame["rows"] = list(rows)[:ROWS_MAX]
     if more:
@@ -67,16 +67,16 @@ def merge(older: Frame, newer: Frame) -> Frame:
     return merged
 
 
-def _figures_frame(channel: str, figures: Figures) -> Frame:
+def _metrics_frame(channel: str, metrics: Metrics) -> Frame:
     return {
         "channel": channel,
-        "now": round(figures.now, 3),
-        "shape": figures.shape,
+        "now": round(metrics.now, 3),
+        "shape": metrics.shape,
         "figures": {
-            key: [figure.text, None if figure.at is None else round(figure.at, 1), figure.why]
-            for key, figure in figures.values.items()
+            key: [metric.text, None if metric.at is None else round(metric.at, 1), metric.why]
+            for key, metric in metrics.values.items()
         },
-        "bars": {key: None if ratio is None else round(ratio, 4) for key, ratio in figures.bars.items()},
+        "bars": {key: None if ratio is None else round(ratio, 4) for key, ratio in metrics.bars.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""Problems in the log: when one begins and when it is gone, so that whoever looks later finds what the page showed."""
+"""Problems in the log: when one begins and when it is gone, so that a later reader finds what the page showed."""
 
 from __future__ import annotations
 

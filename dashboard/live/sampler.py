@@ -21,7 +21,7 @@ from channels.layers import get_channel_layer
 from appliance.process.stall_watch import StallWatch
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
-from dashboard.cluster.values import BrokerRef, TopicRow
+from dashboard.cluster.values import BrokerRef, TopicSummary
 from dashboard.database import state as database
 from dashboard.live import frames
 from dashboard.live.problem_log import ProblemLog
@@ -34,7 +34,7 @@ from dashboard.status.board import (
     FORGET_AFTER_S,
     LANE_COUNTS,
     LANES,
-    LANES_EVERYBODY_TELLS,
+    LANES_OF_ANY_BROKER,
     Board,
     BrokerFacts,
     BrokerState,
@@ -145,15 +145,15 @@ class Sampler:
 
     async def _count_stored(self) -> None:
         """Go round all topics, at most TOPICS_A_SECOND, so that the sum of stored messages is seconds old."""
-        listed_at, rows, position = 0.0, list[TopicRow](), 0
+        listed_at, rows, position = 0.0, list[TopicSummary](), 0
         while True:
             await asyncio.sleep(PERIOD_S)
             try:
                 if time.monotonic() - listed_at > LISTING_EACH_S:
                     listing = await self._gateway.topics.list()
                     listed_at = time.monotonic()
-                    if listing.troubles:  # what is missing must not count as nothing: the old sum grows old instead
-                        self._count.why = f"{listing.troubles[0].what}: {listing.troubles[0].reason}"
+                    if listing.failures:  # what is missing must not count as nothing: the old sum grows old instead
+                        self._count.why = f"{listing.failures[0].what}: {listing.failures[0].reason}"
                         continue
                     rows = [row for row in listing.rows if row.kind != "system"]
                     self._count.keep_only({row.name for row in rows})
@@ -163,7 +163,7 @@ class Sampler:
                 position %= len(rows)
                 some = rows[position : position + TOPICS_A_SECOND]
                 position += len(some)
-                self._count.take(await self._gateway.topics.with_figures(some, max_age_s=0.5))
+                self._count.take(await self._gateway.topics.with_metrics(some, max_age_s=0.5))
             except GatewayError as exc:
                 self._count.why = str(exc)
             except Exception:  # a bug here must not stop the counting for good
@@ -171,7 +171,7 @@ class Sampler:
 
 
 async def publish(snapshot: Snapshot, point: Point) -> None:
-    """Hand one frame to everybody who watches the overview."""
+    """Send one frame to all sockets that watch the overview."""
     layer = get_channel_layer()
     if layer is not None:
         await layer.group_send(
@@ -206,7 +206,7 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         lanes=tuple(
             Lane(name, _int(info, size), _int(info, capacity), _float(info, wait))
             for number, (name, size, capacity, wait) in enumerate(LANES)
-            if number < LANES_EVERYBODY_TELLS or size in info
+            if number < LANES_OF_ANY_BROKER or size in info
         ),
         services=read_services(info, LANE_COUNTS),
     )
@@ -228,7 +228,7 @@ def _disk_ratio(info: Mapping[str, str]) -> float | None:
 
 
 def _disk_marks(info: Mapping[str, str]) -> DiskMarks:
-    """The marks in force at a broker of ours; a mark that is not told, or odd, is RocketMQ's default."""
+    """The marks in force at a GantryMQ broker; a mark that is missing or out of range is RocketMQ's default."""
     told = {field: _float(info, key) for field, key in DISK_MARKS.items()}
     return DiskMarks(**{field: ratio for field, ratio in told.items() if ratio is not None and 0 < ratio <= 1})
 
@@ -281,10 +281,10 @@ class _StoredCount:
         self._nothing_at = now
         self.why = None
 
-    def take(self, rows: Sequence[TopicRow]) -> None:
+    def take(self, rows: Sequence[TopicSummary]) -> None:
         for row in rows:
-            if row.figures is not None and row.figures.value is not None and row.figures.why is None:
-                self._topics[row.name] = (row.figures.value.stored, row.figures.at)
+            if row.metrics is not None and row.metrics.value is not None and row.metrics.why is None:
+                self._topics[row.name] = (row.metrics.value.stored, row.metrics.at)
                 self.why = None
 
     def total(self) -> Stored | None:

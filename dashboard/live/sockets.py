@@ -30,7 +30,7 @@ from dashboard.cluster.gateway import gateway
 from dashboard.live import frames
 from dashboard.live.tail import TooManyWatched, render_rows, topic_tail
 from dashboard.status.board import board
-from dashboard.status.metrics import topic_figures
+from dashboard.status.metrics import topic_metrics
 from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -89,15 +89,15 @@ class LiveSocket(AsyncWebsocketConsumer):
             self.owner = None
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """A wish of the page. What is too big or too much ends the socket; what is odd is answered with an error."""
+        """A request of the page. One too big or too many ends the socket; a malformed one is answered with an error."""
         now = time.monotonic()
         self.received_at = [at for at in self.received_at if now - at < 10] + [now]
         if bytes_data or len(text_data or "") > TEXT_CHARS_MAX or len(self.received_at) > TEXTS_IN_TEN_SECONDS_MAX:
             await self.close(CLOSE_TOO_MUCH)
             return
         try:
-            wish = json.loads(text_data or "")
-            subscribe, unsubscribe = _names(wish, "subscribe"), _names(wish, "unsubscribe")
+            request = json.loads(text_data or "")
+            subscribe, unsubscribe = _names(request, "subscribe"), _names(request, "unsubscribe")
         except (ValueError, RecursionError):
             await self._refuse(None, "not understood")
             return
@@ -145,7 +145,7 @@ class LiveSocket(AsyncWebsocketConsumer):
             await self._refuse(channel, str(exc))
             return
         rows = render_rows(topic, list(page.messages))
-        self._queue(frames.topic_frame(topic, topic_figures(detail, None), rows) | {"all": True})
+        self._queue(frames.topic_frame(topic, topic_metrics(detail, None), rows) | {"all": True})
 
     async def _leave(self, channel: str) -> None:
         self.subscribed.discard(channel)
@@ -163,13 +163,13 @@ class LiveSocket(AsyncWebsocketConsumer):
     # ---- frames
 
     async def live_frame(self, event: dict[str, Any]) -> None:
-        """A frame for a group we are in (Channels calls this by the event's type)."""
+        """A frame for a group that this socket is in (Channels calls this by the event's type)."""
         frame = event["frame"]
         if frame["channel"] in self.subscribed:
             self._queue(frame)
 
     def _queue(self, frame: frames.Frame) -> None:
-        """Keep one frame a channel; news that came too fast are merged."""
+        """Keep one frame a channel; frames that come too fast are merged."""
         waiting = self.pending.get(frame["channel"])
         self.pending[frame["channel"]] = frames.merge(waiting, frame) if waiting else frame
         self.news.set()
@@ -199,7 +199,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         """The code to close with when the session is over or may something else now; None when all is as it was."""
         try:
             now = await self._account()
-        except DatabaseError:  # nobody can say whether the session still holds: the page connects again
+        except DatabaseError:  # whether the session still holds is not known: the page connects again
             logger.exception("session not looked up", extra={"event": "socket_session_not_looked_up"})
             return CLOSE_NOT_KNOWN
         is_same = now is not None and now.user.pk == owner.user.pk and now.permissions == owner.permissions
@@ -210,7 +210,7 @@ class LiveSocket(AsyncWebsocketConsumer):
 
 
 def may_subscribe(owner: Principal, channel: str) -> bool:
-    """Whether the account may see what the channel carries; a channel that does not exist is for nobody."""
+    """Whether the account may see what the channel carries; no account may see a channel that does not exist."""
     if channel == frames.OVERVIEW:
         return owner.may(Permission.CLUSTER_READ)
     if channel.startswith(frames.TOPIC) and TOPIC_NAME.fullmatch(channel, len(frames.TOPIC)):
@@ -225,15 +225,15 @@ def _tell_refusal(address: str) -> None:
 
 
 def is_same_origin(scope: dict[str, Any]) -> bool:
-    """Whether the page that opens the socket is our own: Origin names our scheme, host and port, and the host is ours.
+    """Whether the page that opens the socket is this server's: Origin has its scheme, host and port, an allowed host.
 
-    Scheme and host are those of the browser's address line; the web door has put a trusted proxy's word into them.
+    Scheme and host are those of the browser's address line; the web door has put what a trusted proxy says into them.
     """
     headers = dict(scope["headers"])
     origin, host = headers.get(b"origin", b"").decode("latin-1"), headers.get(b"host", b"").decode("latin-1")
     scheme = {"wss": "https", "https": "https"}.get(scope.get("scheme", "ws"), "http")
-    ours = _place(f"{scheme}://{host}")
-    if ours is None or _place(origin) != ours:
+    expected = _place(f"{scheme}://{host}")
+    if expected is None or _place(origin) != expected:
         return False
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
@@ -249,10 +249,10 @@ def _place(origin: str) -> tuple[str, str, int] | None:
     return (url.scheme, url.hostname, port) if url.hostname else None
 
 
-def _names(wish: Any, key: str) -> list[str]:
-    if not isinstance(wish, dict):
+def _names(request: Any, key: str) -> list[str]:
+    if not isinstance(request, dict):
         raise ValueError("not an object")
-    names = wish.get(key, [])
+    names = request.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{key} is not a list of texts")
     return names[: SUBSCRIPTIONS_MAX * 2]

@@ -1,4 +1,4 @@
-"""The live tail of topics: looks at a topic twice a second as long as somebody watches it, and sends what is new.
+"""The live tail of topics: looks at a topic twice a second while a socket watches it, and sends what is new.
 
 However many sockets watch a topic, it is read once. A busy topic is sampled: at most ROWS_MAX messages a look are
 shown, the rest is counted and the page says so.
@@ -17,19 +17,19 @@ from channels.layers import get_channel_layer
 from django.template.loader import render_to_string
 
 from dashboard.cluster.browse import newest_first
-from dashboard.cluster.calls import Failure
+from dashboard.cluster.calls import CALL_ERRORS
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_values import MessageLine
-from dashboard.cluster.values import QueueRow, TopicDetail
+from dashboard.cluster.values import QueueExtent, TopicDetail
 from dashboard.live import frames
-from dashboard.status.metrics import topic_figures
+from dashboard.status.metrics import topic_metrics
 from gantrymq.message.model import MessageExt
 
 logger = logging.getLogger(__name__)
 
 PERIOD_S = 0.5
 LOOK_TIMEOUT_S = 1.5
-TOPICS_MAX = 32  # watched at once by everybody together
+TOPICS_MAX = 32  # watched at once, over all sockets
 RATE_WINDOW_S = 3.0
 
 
@@ -60,13 +60,13 @@ class TopicTail:
         self._state: dict[str, _Watched] = {}
 
     def watch(self, topic: str) -> None:
-        """Somebody opened the topic. Raises TooManyWatched."""
+        """Count one more watcher of the topic. Raises TooManyWatched."""
         if topic not in self._watchers and len(self._watchers) >= TOPICS_MAX:
             raise TooManyWatched(topic)
         self._watchers[topic] += 1
 
-    def begin_at(self, topic: str, queues: Iterable[QueueRow]) -> None:
-        """The page shows everything up to here: whatever comes after it is news, however soon it comes."""
+    def begin_at(self, topic: str, queues: Iterable[QueueExtent]) -> None:
+        """The page shows everything up to here: what comes after it is new, however soon it comes."""
         if topic in self._watchers and topic not in self._state:
             self._state[topic] = _Watched({queue.key: queue.max_offset for queue in queues})
 
@@ -86,7 +86,7 @@ class TopicTail:
         try:
             async with asyncio.timeout(LOOK_TIMEOUT_S):
                 await self.look(gateway, topic)
-        except Failure as exc:  # the page's values grow old and say so
+        except CALL_ERRORS as exc:  # the page's values grow old and say so
             logger.debug("topic not read", extra={"event": "tail_failed", "topic": topic, "error": str(exc)})
         except Exception:  # a bug with one topic must not end the tails of all
             logger.exception("tail failed", extra={"event": "tail_failed", "topic": topic})
@@ -97,18 +97,18 @@ class TopicTail:
         self.begin_at(topic, queues)
         known = self._state.get(topic)
         if known is None:
-            return  # nobody watches any more
+            return  # its last watcher has left
         fresh, more = await self._fresh_messages(gateway, topic, queues, known)
         now = time.time()
         detail = TopicDetail(topic, "", (), queues, {}, now)
-        figures = topic_figures(detail, known.rate(now, detail.put_total))
+        metrics = topic_metrics(detail, known.rate(now, detail.put_total))
         layer = get_channel_layer()
         if layer is not None and topic in self._watchers:
-            frame = frames.topic_frame(topic, figures, render_rows(topic, fresh), more)
+            frame = frames.topic_frame(topic, metrics, render_rows(topic, fresh), more)
             await layer.group_send(frames.topic_group(topic), {"type": "live.frame", "frame": frame})
 
     async def _fresh_messages(
-        self, gateway: Gateway, topic: str, queues: tuple[QueueRow, ...], known: _Watched
+        self, gateway: Gateway, topic: str, queues: tuple[QueueExtent, ...], known: _Watched
     ) -> tuple[list[MessageExt], int]:
         """(the newest of what arrived, how many more there were)."""
         found: list[MessageExt] = []

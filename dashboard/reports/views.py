@@ -26,7 +26,7 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
 from dashboard.accounts.access import Permission, requires
 from dashboard.cluster import units
-from dashboard.forms.requests import CalmForm
+from dashboard.forms.requests import BaseForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports.schedule import enqueue, ensure_plan, set_plan
 
@@ -57,13 +57,13 @@ INTERVALS = (
 )
 
 
-class RunForm(CalmForm):
+class RunForm(BaseForm):
     """What "Run now" may ask for."""
 
     days = forms.TypedChoiceField(choices=RANGES, coerce=int, initial=7, label="Range")
 
 
-class PlanForm(CalmForm):
+class PlanForm(BaseForm):
     """How often the traffic report runs by itself, and how far back it counts."""
 
     interval_minutes = forms.TypedChoiceField(choices=INTERVALS, coerce=int, label="Run")

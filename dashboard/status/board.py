@@ -1,5 +1,6 @@
-"""What is known now: the newest snapshot of the cluster and the last fifteen minutes. Written by the sampler, read by
-all.
+"""What is known now: the newest snapshot of the cluster and the last fifteen minutes.
+
+The sampler writes it; pages, REST and sockets read it.
 
 A value carries the moment it was read. What could not be read this second keeps its old value and its old moment, so
 that it can be shown greyed with its age; after FORGET_AFTER_S it becomes unknown, with the reason.
@@ -21,7 +22,7 @@ SILENT_S = 1.5  # so long nothing was heard when one round in vain follows anoth
 FORGET_AFTER_S = 120.0  # older than this is unknown
 
 DISK_RATIOS = ("commitLogDiskRatio", "consumeQueueDiskRatio")  # of broker_runtime_info; the fuller one decides
-DISK_MARKS = {  # these only our brokers tell
+DISK_MARKS = {  # these only GantryMQ's brokers tell
     "clean": "diskCleanMarkRatio",
     "force": "diskForceMarkRatio",
     "refuse": "diskRefuseMarkRatio",
@@ -36,7 +37,7 @@ LANES = (  # what a lane is called in broker_runtime_info: (name here, size, cap
         "EndTransactionThreadPoolQueueCapacity",
         "EndTransactionQueueHeadWaitTimeMills",
     ),
-    *(  # these only our brokers tell
+    *(  # these only GantryMQ's brokers tell
         (name, f"{prefix}Size", f"{prefix}Capacity", f"{prefix}HeadWaitTimeMills")
         for name, prefix in (
             ("reply", "replyThreadPoolQueue"),
@@ -47,7 +48,7 @@ LANES = (  # what a lane is called in broker_runtime_info: (name here, size, cap
         )
     ),
 )
-LANES_EVERYBODY_TELLS = 4  # of any RocketMQ
+LANES_OF_ANY_BROKER = 4  # of any RocketMQ
 LANE_COUNTS = (  # what the keys begin with that tell what became of a lane's requests
     ("send", "sendThreadPoolQueue"),
     ("pull", "pullThreadPoolQueue"),
@@ -95,10 +96,10 @@ class BrokerFacts:
     disk_ratio: float | None = None  # of the partition, 0…1
     disk_marks: DiskMarks = DiskMarks()
     disk_text: str = ""
-    disk_growth: float | None = None  # bytes/s, all that lies on the partition; only our brokers say
+    disk_growth: float | None = None  # bytes/s, all that lies on the partition; only GantryMQ's brokers say
     disk_full_in_s: float | None = None  # until writes are refused; None when unknown or not filling up
     store_trouble: str = ""  # why messages are refused or wait for the disk, in the broker's words
-    disk_store_bytes: int | None = None  # of the disk's bytes, those of the store; only our brokers say
+    disk_store_bytes: int | None = None  # of the disk's bytes, those of the store; only GantryMQ's brokers say
     disk_others_bytes: int | None = None
     disk_filled_by_others: bool = False  # young messages stay, so only refusing is left
     commit_log_bytes: int | None = None
@@ -110,11 +111,11 @@ class BrokerFacts:
 
     @property
     def main_lanes(self) -> tuple[Lane, ...]:
-        return self.lanes[:LANES_EVERYBODY_TELLS]
+        return self.lanes[:LANES_OF_ANY_BROKER]
 
     @property
     def side_lanes(self) -> tuple[Lane, ...]:
-        return self.lanes[LANES_EVERYBODY_TELLS:]
+        return self.lanes[LANES_OF_ANY_BROKER:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def _whose_bytes(facts: BrokerFacts) -> str:
 
 
 def _disk_of(facts: BrokerFacts) -> str:
-    """One problem of one broker, however full its disk is and whoever filled it."""
+    """The problem's name: one for each broker's disk, however full it is and whatever filled it."""
     return f"disk of {facts.name}"
 
 
@@ -183,7 +183,7 @@ def _process_problems(process: ProcessFacts) -> list[Problem]:
                 Level.BAD,
                 f"Process {process.name} is stopped by a signal",
                 f"pid {process.pid} is suspended (SIGSTOP, or a debugger)",
-                f"It serves nobody until it goes on: kill -CONT {process.pid}.",
+                f"It serves no request until it goes on: kill -CONT {process.pid}.",
             )
         ]
     if process.state in ("running", "done", "stopped"):

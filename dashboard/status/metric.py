@@ -9,7 +9,7 @@ from dashboard.cluster import units
 from dashboard.status.board import FRESH_S
 
 
-class Figure(NamedTuple):
+class Metric(NamedTuple):
     """One value. at: when it was read (epoch seconds), None when it is unknown. why: the reason, for hovering."""
 
     text: str
@@ -23,15 +23,15 @@ class Figure(NamedTuple):
 
 
 @dataclass
-class Figures:
-    """All figures of one page. bars: key to a ratio 0…1, None when unknown."""
+class Metrics:
+    """All metrics of one page. bars: key to a ratio 0…1, None when unknown."""
 
     now: float
     shape: str = ""  # changes when rows come or go: the page then fetches its fragment again
-    values: dict[str, Figure] = field(default_factory=dict)
+    values: dict[str, Metric] = field(default_factory=dict)
     bars: dict[str, float | None] = field(default_factory=dict)
 
     def put(self, key: str, text: str, at: float | None, why: str | None = None) -> None:
-        """Add a figure. The text of an unknown value makes it unknown, whatever its moment."""
+        """Add a metric. The text of an unknown value makes it unknown, whatever its moment."""
         is_unknown = text == units.UNKNOWN or at is None
-        self.values[key] = Figure(units.UNKNOWN, None, why or "not known yet") if is_unknown else Figure(text, at, why)
+        self.values[key] = Metric(units.UNKNOWN, None, why or "not known yet") if is_unknown else Metric(text, at, why)

@@ -1,4 +1,4 @@
-"""Checks of a broker's services: what of its own figures means trouble, with evidence and what to do. Pure."""
+"""Checks of a broker's services: what of its own metrics means trouble, with evidence and what to do. Pure."""
 
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
-"""The figures of a broker's services, as the Overview shows them."""
+"""The metrics of a broker's services, as the Overview shows them."""
 
 from __future__ import annotations
 
 from dashboard.cluster import units
 from dashboard.status.board import BrokerFacts
-from dashboard.status.metric import Figures
+from dashboard.status.metric import Metrics
 
 NOT_SAID = "the broker does not say"
 
 
-def put_services(figures: Figures, prefix: str, facts: BrokerFacts, why: str | None) -> None:
+def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | None) -> None:
     """Add one broker's services under `prefix`."""
     services, at, silent = facts.services, facts.at, why or NOT_SAID
 
     def put(name: str, text: str, reason: str = silent) -> None:
-        figures.put(f"{prefix}.{name}", text, at, reason)
+        metrics.put(f"{prefix}.{name}", text, at, reason)
 
     all_, known = services.name_servers_all, services.name_servers_known
     put("namesrv", units.UNKNOWN if known is None or all_ is None else f"{known} of {all_}")

@@ -1,4 +1,4 @@
-"""What a broker says of its services in request 28: keys that only our brokers have. Of any other all is None.
+"""What a broker says of its services in request 28: keys that only GantryMQ's brokers have. Of others all is None.
 
 Pure: a table of texts in, values out. Counts run since the broker's start unless said otherwise.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-ATTACK_REMEMBERED_S = 3600.0  # somebody who tried a public attack is told of for an hour
-LANE_FIGURES = ("Rejected", "Expired", "OnewayRefused")  # of LaneCounts, what the broker's keys end with
+ATTACK_REMEMBERED_S = 3600.0  # an attempt at a public attack is shown for an hour
+LANE_COUNT_ENDINGS = ("Rejected", "Expired", "OnewayRefused")  # of LaneCounts, what the broker's keys end with
 REFUSALS_REMEMBERED_S = 60.0  # a lane that refused a request this long ago still counts as refusing
 
 
@@ -29,7 +29,7 @@ class LaneCounts:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The figures of one broker's services; None or "" is what it does not say."""
+    """The metrics of one broker's services; None or "" is what it does not say."""
 
     name_servers_known: int | None = None  # that have it registered
     name_servers_all: int | None = None
@@ -101,9 +101,7 @@ def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, st
         tls=info.get("tlsMode", ""),
         settings_ignored=info.get("settingsIgnored", ""),
         lanes=tuple(
-            LaneCounts(
-                name, *(_number(info.get(f"{prefix}{what}")) or 0 for what in ("Rejected", "Expired", "OnewayRefused"))
-            )
+            LaneCounts(name, *(_number(info.get(f"{prefix}{what}")) or 0 for what in LANE_COUNT_ENDINGS))
             for name, prefix in lane_prefixes
             if f"{prefix}Rejected" in info
         ),

@@ -1,4 +1,4 @@
-"""What templates need beyond Django: figures that know their age, bars, units, icons, changed queries."""
+"""What templates need beyond Django: metrics that know their age, bars, units, icons, changed queries."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.cluster import units
-from dashboard.status.metric import Figure, Figures
+from dashboard.status.metric import Metric, Metrics
 
 register = template.Library()
 
 for _name in ("count", "rate", "size", "percent", "mark", "duration", "milliseconds", "moment"):
     register.filter(_name, getattr(units, _name))
 
-_NOT_THERE = Figure(units.UNKNOWN, None, "not known yet")
+_NOT_THERE = Metric(units.UNKNOWN, None, "not known yet")
 
 
 @register.simple_tag
-def live(figures: Figures | None, *key: object) -> SafeString:
-    """A figure as a span that the script keeps up to date; its class says live, stale or unknown."""
+def live(metrics: Metrics | None, *key: object) -> SafeString:
+    """A metric as a span that the script keeps up to date; its class says live, stale or unknown."""
     name = "".join(str(part) for part in key)
-    now = figures.now if figures else 0.0
-    figure = figures.values.get(name, _NOT_THERE) if figures else _NOT_THERE
-    at = "" if figure.at is None else f"{figure.at:.1f}"
-    state = figure.state(now)
-    title = format_html(' title="{}"', figure.why) if figure.why and state != "live" else SafeString("")
+    now = metrics.now if metrics else 0.0
+    metric = metrics.values.get(name, _NOT_THERE) if metrics else _NOT_THERE
+    at = "" if metric.at is None else f"{metric.at:.1f}"
+    state = metric.state(now)
+    title = format_html(' title="{}"', metric.why) if metric.why and state != "live" else SafeString("")
     return format_html(
-        '<span class="v is-{}" data-live="{}" data-at="{}"{}>{}</span>', state, name, at, title, figure.text
+        '<span class="v is-{}" data-live="{}" data-at="{}"{}>{}</span>', state, name, at, title, metric.text
     )
 
 
 @register.inclusion_tag("_bar.html")
-def bar(figures: Figures | None, label: str, *key: object, marks: str | Sequence[float] = ()) -> dict[str, Any]:
+def bar(metrics: Metrics | None, label: str, *key: object, marks: str | Sequence[float] = ()) -> dict[str, Any]:
     """A bar against its limit. `marks`: ratios at which ticks are drawn; a template writes its own as "0.5,0.8"."""
     name = "".join(str(part) for part in key)
-    ratio = figures.bars.get(name) if figures else None
+    ratio = metrics.bars.get(name) if metrics else None
     ratios = marks.split(",") if isinstance(marks, str) else marks  # "" stands for what is not there
     ticks = sorted(float(mark) for mark in ratios if mark)
     return {

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.accounts.access import Permission, requires
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.settings_table import SettingRow, read_changes
+from dashboard.cluster.settings_table import BrokerSetting, read_changes
 from dashboard.http.error_pages import gateway_error
 
 logger = logging.getLogger(__name__)
@@ -58,8 +58,8 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("broker-config", name)
 
 
-def _overtaken(request: HttpRequest, rows: Sequence[SettingRow], keys: set[str]) -> dict[str, str]:
-    """Settings that somebody else changed since this form was shown."""
+def _overtaken(request: HttpRequest, rows: Sequence[BrokerSetting], keys: set[str]) -> dict[str, str]:
+    """Settings that changed elsewhere since this form was shown."""
     shown = {key.removeprefix(WAS): text for key, text in request.POST.items() if key.startswith(WAS)}
     return {
         row.key: f"Meanwhile it became {row.value}."
@@ -69,7 +69,7 @@ def _overtaken(request: HttpRequest, rows: Sequence[SettingRow], keys: set[str])
 
 
 def _table(
-    request: HttpRequest, rows: Sequence[SettingRow], wanted: dict[str, str], problems: dict[str, str]
+    request: HttpRequest, rows: Sequence[BrokerSetting], wanted: dict[str, str], problems: dict[str, str]
 ) -> dict[str, Any]:
     part = request.GET.get("q", "").strip()
     words = part.lower()

@@ -31,18 +31,18 @@ async def groups(request: HttpRequest) -> HttpResponse:
     wanted = request.GET.get("q", "").strip()
     shows_system = request.GET.get("show") == "system"
     try:
-        known, troubles = await gateway().groups.settings()
+        known, failures = await gateway().groups.settings()
         visible = [name for name in known if shows_system or not is_system_group(name)]
         names = [name for name in visible if wanted.lower() in name.lower()]
         pages = max(1, -(-len(names) // PAGE_GROUPS))
         number = int(text) if (text := request.GET.get("page", "1")).isdecimal() and len(text) < 6 else 1
         page = min(max(1, number), pages)
-        rows = await gateway().groups.rows(names[(page - 1) * PAGE_GROUPS : page * PAGE_GROUPS], known)
+        rows = await gateway().groups.summaries(names[(page - 1) * PAGE_GROUPS : page * PAGE_GROUPS], known)
     except GatewayError as exc:
         return gateway_error(request, exc)
     rows.sort(key=lambda row: (-(row.lag_ms or 0), -(row.lag or 0), row.name))
     context = {
-        "groups": rows, "troubles": troubles, "q": wanted, "shows_system": shows_system, "page": page, "pages": pages,
+        "groups": rows, "failures": failures, "q": wanted, "shows_system": shows_system, "page": page, "pages": pages,
         "total": len(visible), "hidden": len(known) - len(visible),
         "namesrv_address": django_settings.APPLIANCE.namesrv_address,
     }  # fmt: skip
@@ -93,4 +93,4 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _context(detail: GroupDetail) -> dict[str, Any]:
-    return {"group": detail.name, "detail": detail, "troubles": detail.troubles}
+    return {"group": detail.name, "detail": detail, "failures": detail.failures}

@@ -1,4 +1,4 @@
-"""GET /healthz: the web process answers. Open to everybody, so it says nothing else."""
+"""GET /healthz: the web process answers. Open to all, so it says nothing else."""
 
 from __future__ import annotations
 

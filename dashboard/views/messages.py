@@ -128,7 +128,7 @@ async def _messages_context(detail: TopicDetail, wish: dict[str, str]) -> dict[s
         "key": key,
         "queue": queue,
         "is_newest": not key and not older,
-        "troubles": page.troubles,
+        "failures": page.failures,
     }
 
 

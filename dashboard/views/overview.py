@@ -14,7 +14,7 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.live import frames
 from dashboard.status.board import board
 from dashboard.status.checks import judge
-from dashboard.status.metrics import overview_figures
+from dashboard.status.metrics import overview_metrics
 
 FIRST_SAMPLE_WAIT_S = 0.7  # a page opened right at the start waits this long for the first look at the cluster
 
@@ -41,7 +41,7 @@ async def _context() -> dict[str, Any]:
     return {
         "snapshot": snapshot,
         "verdict": verdict,
-        "figures": overview_figures(snapshot, verdict) if snapshot else None,
+        "metrics": overview_metrics(snapshot, verdict) if snapshot else None,
         "points": frames.points(board),
         "minutes": _minutes(frames.points(board)),
         "is_new": snapshot is not None and snapshot.stored is not None and snapshot.stored.topics == 0,

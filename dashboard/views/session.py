@@ -58,7 +58,7 @@ def _refused(request: HttpRequest, form: LoginForm, target: str, outcome: Outcom
         form.add_error(None, "Too many log-ins at once. Try again in a moment.")
     else:
         form.add_error(None, WRONG)
-        # what was typed is not written down when nobody has that name: it may have been the password
+        # what was typed is not logged when no account has that name: it may have been the password
         facts = {"event": "login_failed", "username": outcome.tried or None, "address": client_address(request)}
         logger.warning("log-in failed", extra=facts)
     status = 429 if outcome.wait_s else 422
@@ -76,8 +76,8 @@ async def logout(request: HttpRequest) -> HttpResponse:
 
 
 def safe_target(request: HttpRequest, target: str) -> str:
-    """`target` when it is a path of ours, else the Overview: nobody is sent elsewhere after logging in."""
-    is_ours = target.startswith("/") and url_has_allowed_host_and_scheme(
+    """`target` when it is a path of this site, else the Overview: logging in never leads to another site."""
+    is_local = target.startswith("/") and url_has_allowed_host_and_scheme(
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return target if is_ours else reverse("overview")
+    return target if is_local else reverse("overview")

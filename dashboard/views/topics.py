@@ -17,17 +17,17 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dashboard.accounts.access import Permission, requires
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicExists
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.values import TopicDetail, TopicRow
+from dashboard.cluster.values import TopicDetail, TopicSummary
 from dashboard.forms.fields import duration_text
 from dashboard.forms.requests import PERMS, TopicForm, TopicSettingsForm, TypedNameForm
 from dashboard.http.error_pages import gateway_error
-from dashboard.status.metrics import list_figures, topic_figures
+from dashboard.status.metrics import topic_list_metrics, topic_metrics
 
 logger = logging.getLogger(__name__)
 
 PAGE_ROWS = 100
 SORTS = ("name", "stored", "rate", "written", "queues")
-FIGURES_FOR_SORT_MAX = 400  # sorting by a figure reads the figures of all topics: not for thousands at once
+METRICS_FOR_SORT_MAX = 400  # sorting by a metric reads the metrics of all topics: not for thousands at once
 
 
 @requires(Permission.TOPICS_READ)
@@ -79,10 +79,10 @@ async def queues(request: HttpRequest, name: str) -> HttpResponse:
 async def groups(request: HttpRequest, name: str) -> HttpResponse:
     try:
         detail = await gateway().topics.get(name)
-        rows, troubles = await gateway().groups.of_topic(detail)
+        rows, failures = await gateway().groups.of_topic(detail)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    context = await topic_context(detail, "groups") | {"groups": rows, "troubles": [*detail.troubles, *troubles]}
+    context = await topic_context(detail, "groups") | {"groups": rows, "failures": [*detail.failures, *failures]}
     return render(request, "topics/groups.html", context)
 
 
@@ -151,14 +151,15 @@ async def delete(request: HttpRequest, name: str) -> HttpResponse:
 
 async def topic_context(detail: TopicDetail, tab: str) -> dict[str, Any]:
     """What the head and the tabs of a topic's pages show."""
-    [row] = await gateway().topics.with_figures([TopicRow(detail.name, detail.kind, detail.settings)], max_age_s=1.0)
-    in_rate = row.figures.value.in_rate if row.figures and row.figures.value else None
+    summary = TopicSummary(detail.name, detail.kind, detail.settings)
+    [summary] = await gateway().topics.with_metrics([summary], max_age_s=1.0)
+    in_rate = summary.metrics.value.in_rate if summary.metrics and summary.metrics.value else None
     return {
         "topic": detail.name,
         "detail": detail,
         "tab": tab,
-        "figures": topic_figures(detail, in_rate),
-        "troubles": detail.troubles,
+        "metrics": topic_metrics(detail, in_rate),
+        "failures": detail.failures,
         "namesrv_address": django_settings.APPLIANCE.namesrv_address,
     }
 
@@ -182,7 +183,7 @@ async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
     if "retry" in shown_kinds:
         shown_kinds.add("dead letter")
     normal = [row for row in listing.rows if row.kind in shown_kinds]
-    found: Sequence[TopicRow] = [row for row in normal if wanted.lower() in row.name.lower()]
+    found: Sequence[TopicSummary] = [row for row in normal if wanted.lower() in row.name.lower()]
     sort = request.GET.get("sort", "name")
     sort = sort if sort in SORTS else "name"
     down = request.GET.get("down") == "1"
@@ -190,18 +191,18 @@ async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
     pages = max(1, -(-len(found) // PAGE_ROWS))
     page_number = min(max(1, page_number), pages)
     try:
-        if sort in ("stored", "rate", "written") and len(found) <= FIGURES_FOR_SORT_MAX:
-            found = await gateway().topics.with_figures(found)
+        if sort in ("stored", "rate", "written") and len(found) <= METRICS_FOR_SORT_MAX:
+            found = await gateway().topics.with_metrics(found)
         found = sorted(found, key=lambda row: _sort_key(row, sort), reverse=down)
-        rows = await gateway().topics.with_figures(found[(page_number - 1) * PAGE_ROWS : page_number * PAGE_ROWS])
+        rows = await gateway().topics.with_metrics(found[(page_number - 1) * PAGE_ROWS : page_number * PAGE_ROWS])
     except GatewayError as exc:
         return gateway_error(request, exc)
     context = {
         "rows": rows,
-        "figures": list_figures(rows, time.time()),
+        "metrics": topic_list_metrics(rows, time.time()),
         "total": len(normal),
         "hidden": len(listing.rows) - len(normal),
-        "troubles": listing.troubles,
+        "failures": listing.failures,
         "q": wanted,
         "sort": sort,
         "down": down,
@@ -217,7 +218,7 @@ async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
 
 
 def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
-    """Head cells: what a click on each asks for. Figures start with the biggest."""
+    """Head cells: what a click on each asks for. Columns of numbers start with the biggest."""
     columns = []
     for key, label in (("name", "Topic"), ("rate", "In/s"), ("stored", "Stored"), ("queues", "Queues"),
                        ("written", "Last write")):  # fmt: skip
@@ -230,8 +231,8 @@ def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
     return columns
 
 
-def _sort_key(row: TopicRow, sort: str) -> tuple[Any, ...]:
-    value = row.figures.value if row.figures is not None else None
+def _sort_key(row: TopicSummary, sort: str) -> tuple[Any, ...]:
+    value = row.metrics.value if row.metrics is not None else None
     if sort == "queues":
         return (row.write_queues, row.name)
     if sort == "stored":

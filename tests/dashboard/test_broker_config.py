@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from appliance.settings.changeable import CHANGEABLE
 from dashboard.cluster.gateway import Gateway, use_gateway
-from dashboard.cluster.settings_table import MASK, read_changes, setting_rows
+from dashboard.cluster.settings_table import MASK, broker_settings, read_changes
 from dashboard.models.management import Role
 from tests.dashboard.conftest import Client
 from tests.harness import ServingCluster, serving
@@ -36,7 +36,7 @@ def address(cluster: ServingCluster) -> str:
 def test_secrets_are_masked_whatever_the_broker_said() -> None:
     rows = {
         row.key: row
-        for row in setting_rows(
+        for row in broker_settings(
             {"tls.server.keyPassword": "hush", "secretKey": "x", "accessKey": "y", "brokerName": "b"}
         )
     }
@@ -65,12 +65,12 @@ def test_secrets_are_masked_whatever_the_broker_said() -> None:
 def test_what_can_not_be_is_refused_with_a_reason(key: str, value: str, word: str) -> None:
     now = dict.fromkeys((*CHANGEABLE, "storePathRootDir", "rocketmqHome", "namesrvAddr", "filterServerNums"), "1")
     now |= {"listenPort": "10911", "filterServerNums": "0"}
-    changes, problems = read_changes(setting_rows(now), {key: value})
+    changes, problems = read_changes(broker_settings(now), {key: value})
     assert changes == [] and word in problems[key]
 
 
 def test_what_stays_is_no_change() -> None:
-    rows = setting_rows({"fileReservedTime": "72", "listenPort": "10911"})
+    rows = broker_settings({"fileReservedTime": "72", "listenPort": "10911"})
     assert read_changes(rows, {"fileReservedTime": " 72 ", "listenPort": "10911"}) == ([], {})
 
 

@@ -7,7 +7,7 @@ import pytest
 from dashboard.cluster import browse, units
 from dashboard.cluster.body_view import hex_dump, preview, view_body
 from dashboard.cluster.message_values import read_place
-from dashboard.cluster.values import QueueRow, perm_text, topic_kind
+from dashboard.cluster.values import QueueExtent, perm_text, topic_kind
 from gantrymq.message import sysflag
 from gantrymq.message.model import MessageExt
 
@@ -66,7 +66,11 @@ def test_a_preview_is_one_bounded_line() -> None:
 
 
 def test_browsing_merges_queues_by_store_time_and_goes_on_where_it_stopped() -> None:
-    queues = [QueueRow("broker-a", 0, 0, 10, 0), QueueRow("broker-a", 1, 5, 8, 0), QueueRow("broker-a", 2, 3, 3, 0)]
+    queues = [
+        QueueExtent("broker-a", 0, 0, 10, 0),
+        QueueExtent("broker-a", 1, 5, 8, 0),
+        QueueExtent("broker-a", 2, 3, 3, 0),
+    ]
     seen: list[tuple[int, int]] = []
     before: dict[str, int] = {}
     for _ in range(10):
@@ -94,7 +98,7 @@ def test_browsing_merges_queues_by_store_time_and_goes_on_where_it_stopped() -> 
 
 def test_a_cursor_or_place_that_was_edited_is_harmless() -> None:
     assert browse.read_cursor("a.0:5,b.1:x,:7,c.2:" + "9" * 30 + ",") == {"a.0": 5}
-    assert browse.spans([QueueRow("a", 0, 0, 5, 0)], 3, {"a.0": 99}, None)[0].end == 5
+    assert browse.spans([QueueExtent("a", 0, 0, 5, 0)], 3, {"a.0": 99}, None)[0].end == 5
     assert read_place("broker.with.dots.3.17") == ("broker.with.dots", 3, 17)
     for wrong in ("", "a", "a.b.c", ".1.2", "a.1." + "9" * 30):
         assert read_place(wrong) is None

@@ -18,7 +18,7 @@ from dashboard.live.sampler import Sampler, read_facts
 from dashboard.models.management import MetricSample
 from dashboard.status.board import Board, BrokerFacts, BrokerState, DiskMarks, Lane, Snapshot
 from dashboard.status.checks import Level, judge
-from dashboard.status.metrics import overview_figures
+from dashboard.status.metrics import overview_metrics
 from dashboard.status.processes import ProcessFacts
 from dashboard.templatetags.gantry import bar
 from gantrymq.message.model import Message
@@ -110,17 +110,17 @@ def test_a_suspended_process_is_a_problem_by_itself() -> None:
 
 
 def test_the_bar_has_its_ticks_at_the_marks_and_goes_by_them() -> None:
-    figures = overview_figures(snapshot(BrokerState("broker-a", "a", facts(disk_ratio=0.86))))
-    drawn = bar(figures, "Disk used", "broker.broker-a.disk", marks=DiskMarks(0.9, 0.855, 0.99))
+    metrics = overview_metrics(snapshot(BrokerState("broker-a", "a", facts(disk_ratio=0.86))))
+    drawn = bar(metrics, "Disk used", "broker.broker-a.disk", marks=DiskMarks(0.9, 0.855, 0.99))
     assert (drawn["marks"], drawn["marks_text"], drawn["level"]) == (["85.5", "90", "99"], "0.855,0.9,0.99", "warn")
-    assert bar(figures, "Disk used", "broker.broker-a.disk", marks="")["level"] == "plain"
+    assert bar(metrics, "Disk used", "broker.broker-a.disk", marks="")["level"] == "plain"
 
 
 def test_when_the_disk_will_be_full_is_said_or_known_not_to_be_known() -> None:
     def shown(**said: str) -> tuple[str, str]:
         state = BrokerState("broker-a", "127.0.0.1:1", read_facts(BROKER, said, 100.0, None))
-        figure = overview_figures(snapshot(state)).values["broker.broker-a.disk.full"]
-        return figure.text.replace(units.THIN, " "), figure.why or ""
+        metric = overview_metrics(snapshot(state)).values["broker.broker-a.disk.full"]
+        return metric.text.replace(units.THIN, " "), metric.why or ""
 
     assert shown(diskGrowthBytesPerSecond="5.0", diskSecondsToFull="259200.0")[0] == "full in 3 d"
     assert shown(diskGrowthBytesPerSecond="-5.0") == (units.UNKNOWN, "the disk is not filling up")
@@ -169,7 +169,7 @@ async def test_a_silent_brokers_values_grow_old_and_are_never_zero(cluster, tran
     assert state.facts is not None and before.brokers[0].facts is not None
     assert state.facts.at == before.brokers[0].facts.at
     late = replace(after, at=after.at + 10)
-    assert overview_figures(late).values["cluster.in"].state(late.at) == "stale"
+    assert overview_metrics(late).values["cluster.in"].state(late.at) == "stale"
     assert judge(late).level is Level.BAD and "does not answer" in judge(late).sentence
     assert board.put(late).in_rate is None, "a gap in the chart, not a zero"
 
@@ -179,12 +179,12 @@ def test_a_sum_with_an_unknown_part_is_unknown() -> None:
     unknown = BrokerState("broker-b", "b", None, "no answer in time", 90.0)
     value, at, why = snapshot(known, unknown).known_sum("in_rate")
     assert (value, at, why) == (None, None, "broker-b: no answer in time")
-    assert overview_figures(snapshot(known, unknown)).values["cluster.in"].text == "—"
+    assert overview_metrics(snapshot(known, unknown)).values["cluster.in"].text == "—"
 
 
 def test_zero_is_zero() -> None:
-    figures = overview_figures(snapshot(BrokerState("broker-a", "a", facts(in_rate=0.0))))
-    assert figures.values["cluster.in"].text == "0"
+    metrics = overview_metrics(snapshot(BrokerState("broker-a", "a", facts(in_rate=0.0))))
+    assert metrics.values["cluster.in"].text == "0"
 
 
 async def test_a_minute_is_kept_as_one_row_and_old_rows_go(gateway: Gateway, transactional_db: None) -> None:

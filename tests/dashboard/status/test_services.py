@@ -13,7 +13,7 @@ from dashboard.cluster.values import BrokerRef
 from dashboard.live.sampler import Sampler, read_facts
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.checks import Level, judge
-from dashboard.status.metrics import overview_figures
+from dashboard.status.metrics import overview_metrics
 from dashboard.status.services import Services
 from tests.dashboard.conftest import Client
 
@@ -115,15 +115,15 @@ def test_a_restart_makes_no_refusal() -> None:
 def test_odd_texts_are_unknown_and_no_problem(text: str) -> None:
     facts = facts_of(100.0, {"nameServersRegistered": text, "timerBehindMs": text, "suspendedGroups": "x"})
     assert problems_of(facts) == []
-    assert overview_figures(snapshot_of(facts)).values["broker.broker-a.namesrv"].text == "—"
+    assert overview_metrics(snapshot_of(facts)).values["broker.broker-a.namesrv"].text == "—"
 
 
 def test_a_broker_that_tells_none_of_it_shows_nothing_made_up() -> None:
     facts = read_facts(BROKER, {"bootTimestamp": "1"}, 100.0, None)
     assert facts.services == Services()
-    figures = overview_figures(snapshot_of(facts)).values
+    metrics = overview_metrics(snapshot_of(facts)).values
     for name in ("connections", "held", "rejected", "timer.pending", "tls", "saved", "lanes.side"):
-        assert figures[f"broker.broker-a.{name}"].text == "—", name
+        assert metrics[f"broker.broker-a.{name}"].text == "—", name
 
 
 async def test_the_overview_shows_every_lane_and_the_services_of_a_real_broker(
@@ -161,4 +161,4 @@ async def test_names_of_groups_in_a_problem_are_text(
 def test_the_shape_does_not_change_with_numbers() -> None:
     facts = facts_of(100.0)
     other = replace(facts, services=replace(facts.services, connections=99, held_pulls=5))
-    assert overview_figures(snapshot_of(facts)).shape == overview_figures(snapshot_of(other)).shape
+    assert overview_metrics(snapshot_of(facts)).shape == overview_metrics(snapshot_of(other)).shape
