@@ -82,7 +82,7 @@ def read_state(path: Path) -> InstallState:
 
 def missing_packages(lock: Path = LOCK) -> list[tuple[str, str]]:
     """(name==version, lock-file block with its hashes) of each package that this Python lacks in that version."""
-    return [(requirement, block) for requirement, block in _locked(lock) if not _is_installed(requirement)]
+    return [(requirement, block) for requirement, block in locked_requirements(lock) if not _is_installed(requirement)]
 
 
 class Progress:
@@ -121,7 +121,7 @@ class Progress:
         new.replace(self._path)
 
 
-def _locked(lock: Path) -> Iterator[tuple[str, str]]:
+def locked_requirements(lock: Path) -> Iterator[tuple[str, str]]:
     """The blocks of a lock file: a requirement and its hashes, continued over lines by backslashes."""
     for block in re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8")):
         if match := re.match(r"[A-Za-z0-9._-]+==[^\s;\\]+", block):

@@ -69,14 +69,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Become `manage.py users`, which knows the accounts. Comes back only when something is wrong."""
     options = dict(vars(arguments))
     config = ApplianceConfig.load({"data": options.pop("data")}, config_file=options.pop("config"))
-    _check_database(config.dashboard_folder / DATABASE)
+    check_database(config.dashboard_folder / DATABASE)
     environment = {**os.environ, **config.to_environment()}
     environment.pop(CONFIG_VARIABLE, None)  # what it said is in the variables now
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, str(ROOT / "manage.py"), "users", json.dumps(options)], environment)
 
 
-def _check_database(path: Path) -> None:
+def check_database(path: Path) -> None:
     """Only its owner opens it: files that somebody else made beside it would stop the appliance."""
     try:
         owner = path.stat().st_uid

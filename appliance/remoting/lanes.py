@@ -160,7 +160,7 @@ class Lanes:
             self._is_scheduled = True
             if self._loop is None:
                 self._loop = asyncio.get_running_loop()
-            self._loop.call_soon(self._round)
+            self._loop.call_soon(self.serve_round)
 
     def mark_dirty(self, connection: ServerConnection) -> None:
         """Have the connection's answers written at the end of the round."""
@@ -178,7 +178,7 @@ class Lanes:
 
     # -- one round ----------------------------------------------------------------------------------------------------
 
-    def _round(self) -> None:
+    def serve_round(self) -> None:
         """Serve queued requests for at most ROUND_SECONDS_MAX, then write all answers together."""
         monotonic = time.monotonic
         now = monotonic()

@@ -29,7 +29,7 @@ class HashingLane:
     """One thread and its callers."""
 
     def __init__(self, name: str) -> None:
-        self._callers = InFlight(all_max=CALLERS_MAX, of_one_max=CALLERS_OF_ONE_MAX)
+        self.callers = InFlight(all_max=CALLERS_MAX, of_one_max=CALLERS_OF_ONE_MAX)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"passwords-{name}")
 
     async def verify(self, caller: str, password: str, encoded: str | None) -> tuple[bool, bool]:
@@ -44,10 +44,10 @@ class HashingLane:
         return await self._run(caller, make_password, password)
 
     async def _run(self, caller: str, work: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs) -> Result:
-        self._callers.enter(caller)
+        self.callers.enter(caller)
         future = self._thread.submit(work, *args, **kwargs)
         # Not when the caller is cancelled: the thread goes on with its hash, so the place is still taken.
-        future.add_done_callback(lambda _: self._callers.leave(caller))
+        future.add_done_callback(lambda _: self.callers.leave(caller))
         return await asyncio.wrap_future(future)
 
 

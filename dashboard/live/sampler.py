@@ -13,8 +13,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 
 from channels.layers import get_channel_layer
 
@@ -24,9 +23,9 @@ from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.cluster.values import BrokerRef, TopicSummary
 from dashboard.database import state as database
 from dashboard.live import frames
+from dashboard.live.history import Minute, keep_minute
 from dashboard.live.problem_log import ProblemLog
 from dashboard.live.tail import TopicTail, topic_tail
-from dashboard.models.management import MetricSample
 from dashboard.status import processes
 from dashboard.status.board import (
     DISK_MARKS,
@@ -55,9 +54,6 @@ ROUND_TIMEOUT_S = 0.8
 RATE_STEP_MAX_S = 5.0  # a longer pause between two readings gives a mean, not a rate of now
 TOPICS_A_SECOND = 40
 LISTING_EACH_S = 5.0
-HISTORY_STEP_S = 60
-HISTORY_KEPT = timedelta(days=30)
-FORGET_EACH_MINUTES = 60
 
 
 class Sampler:
@@ -69,7 +65,7 @@ class Sampler:
         self._tail = tail
         self._states: dict[str, BrokerState] = {}
         self._count = _StoredCount()
-        self._minute = _Minute()
+        self._minute = Minute()
         self._problem_log = ProblemLog()
 
     async def run(self) -> None:
@@ -115,7 +111,7 @@ class Sampler:
         await publish(snapshot, point)
         finished = self._minute.add(snapshot, point)
         if finished is not None:
-            await _keep(finished)
+            await keep_minute(finished)
         return snapshot
 
     async def _brokers(self) -> tuple[tuple[BrokerRef, ...], str | None]:
@@ -295,64 +291,3 @@ class _StoredCount:
             return None
         messages = sum(stored for stored, _ in self._topics.values())
         return Stored(messages, len(self._topics), min(at for _, at in self._topics.values()))
-
-
-@dataclass(slots=True)
-class _Minute:
-    """The seconds of one minute, until the next minute begins."""
-
-    start: int | None = None
-    ins: list[float] = field(default_factory=list)
-    outs: list[float] = field(default_factory=list)
-    stored: int | None = None
-    disk: float | None = None
-    answering: int = 0
-
-    def add(self, snapshot: Snapshot, point: Point) -> MetricSample | None:
-        """Take one second; returns the finished minute when this second belongs to the next."""
-        minute = int(snapshot.at) // HISTORY_STEP_S * HISTORY_STEP_S
-        finished = None
-        if self.start is not None and minute != self.start:
-            finished = self._sample()
-            self.ins, self.outs, self.answering, self.disk, self.stored = [], [], 0, None, None
-        self.start = minute
-        if point.in_rate is not None:
-            self.ins.append(point.in_rate)
-        if point.out_rate is not None:
-            self.outs.append(point.out_rate)
-        if snapshot.stored is not None:
-            self.stored = snapshot.stored.messages
-        answering = [broker for broker in snapshot.brokers if broker.is_answering]
-        self.answering = max(self.answering, len(answering))
-        ratios = [b.facts.disk_ratio for b in answering if b.facts is not None and b.facts.disk_ratio is not None]
-        self.disk = max(ratios, default=self.disk)
-        return finished
-
-    def _sample(self) -> MetricSample:
-        assert self.start is not None
-        return MetricSample(
-            at=datetime.fromtimestamp(self.start, UTC),
-            in_rate=_mean(self.ins),
-            in_rate_max=max(self.ins, default=None),
-            out_rate=_mean(self.outs),
-            out_rate_max=max(self.outs, default=None),
-            stored_messages=self.stored,
-            disk_ratio=self.disk,
-            brokers_answering=self.answering,
-        )
-
-
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None
-
-
-async def _keep(sample: MetricSample) -> None:
-    """Write one minute, and now and then drop what is past its time."""
-    await MetricSample.objects.aupdate_or_create(
-        at=sample.at,
-        defaults={
-            item.name: getattr(sample, item.name) for item in MetricSample._meta.fields if item.name not in ("id", "at")
-        },
-    )
-    if sample.at.minute % FORGET_EACH_MINUTES == 0:
-        await MetricSample.objects.filter(at__lt=sample.at - HISTORY_KEPT).adelete()

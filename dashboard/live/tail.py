@@ -59,6 +59,11 @@ class TopicTail:
         self._watchers: Counter[str] = Counter()
         self._state: dict[str, _Watched] = {}
 
+    @property
+    def watched(self) -> frozenset[str]:
+        """The topics that somebody has open."""
+        return frozenset(self._watchers)
+
     def watch(self, topic: str) -> None:
         """Count one more watcher of the topic. Raises TooManyWatched."""
         if topic not in self._watchers and len(self._watchers) >= TOPICS_MAX:

@@ -67,7 +67,7 @@ def _problems(snapshot: Snapshot) -> list[Problem]:
     for broker in snapshot.brokers:
         found += _broker_problems(broker, snapshot.at)
     for process in snapshot.processes:
-        found += _process_problems(process)
+        found += process_problems(process)
     return found
 
 
@@ -167,7 +167,7 @@ def _lane_problems(facts: BrokerFacts) -> list[Problem]:
     return found
 
 
-def _process_problems(process: ProcessFacts) -> list[Problem]:
+def process_problems(process: ProcessFacts) -> list[Problem]:
     if process.note:
         return [
             Problem(

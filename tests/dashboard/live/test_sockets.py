@@ -247,5 +247,5 @@ async def test_nothing_is_watched_after_the_last_socket_left(log_in: Client, mak
     async with connected(await log_in("reader")) as socket:
         await socket.send_to(json.dumps({"subscribe": ["topic:left"]}))
         await frame_of(socket, "topic:left")
-        assert "left" in topic_tail._watchers
-    assert "left" not in topic_tail._watchers
+        assert "left" in topic_tail.watched
+    assert "left" not in topic_tail.watched

@@ -76,4 +76,4 @@ async def test_housekeeping_forgets_expired_locks(
     locks.lock("g", "c1", [MessageQueue("t", "b", 0)])
     clock.now = 61
     await ClientHousekeeping(producers, consumers, locks, clock=clock).scan()
-    assert locks._locks == {}
+    assert len(locks) == 0

@@ -69,7 +69,7 @@ async def test_forgotten_locks_leave_nothing_behind(locks: RebalanceLockManager,
     clock.now = 60
     await locks.drop_expired()
     assert locks.holder("h", A) == "two"
-    assert list(locks._locks) == ["h"]
+    assert len(locks) == 1
 
 
 async def test_locks_are_bounded_and_free_places_are_used_again(clock: Clock) -> None:
@@ -82,7 +82,7 @@ async def test_locks_are_bounded_and_free_places_are_used_again(clock: Clock) ->
     clock.now += 61
     await locks.drop_expired()
     assert locks.lock("h", "c2", many) == many[:3]
-    assert locks._locks.keys() == {"h"}
+    assert len(locks) == 3
 
 
 def test_a_lock_that_changes_hands_by_expiry_is_told(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
@@ -106,9 +106,12 @@ async def test_one_host_leaves_room_for_the_others(clock: Clock) -> None:
     assert locks.lock("g", "c5", many[:3], host="two") == many[:1], "and one more is all that two may have"
     await locks.drop_expired()
     assert locks.holder("g", many[0]) == "c5"
-    assert locks._of_hosts == {"two": 1}
+    assert len(locks) == 1, "what expired takes no room any more"
+    assert locks.lock("i", "c6", many, host="two") == many[:2], "its share is three again"
     locks.unlock("g", "c5", many)
-    assert (locks._count, locks._of_hosts, locks._locks) == (0, {}, {})
+    locks.unlock("i", "c6", many)
+    assert len(locks) == 0
+    assert locks.lock("g", "c7", many, host="two") == many[:3]
 
 
 def test_a_client_that_moved_is_counted_where_it_is(clock: Clock) -> None:
@@ -129,10 +132,10 @@ async def test_forgetting_lets_others_run_and_spares_what_is_renewed_meanwhile(
     clock.now = 61
     dropping = asyncio.ensure_future(locks.drop_expired())
     await asyncio.sleep(0)
-    assert 0 < len(locks._locks["g"]) < 40
+    assert 0 < len(locks) < 40
     locks.lock("g", "c", many[-1:])
     await dropping
-    assert list(locks._locks["g"]) == many[-1:]
+    assert len(locks) == 1 and locks.holder("g", many[-1]) == "c"
 
 
 def test_of_locks_that_change_hands_a_few_are_told(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

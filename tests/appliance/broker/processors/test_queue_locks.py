@@ -70,7 +70,7 @@ def test_names_longer_than_any_are_not_remembered(broker: BrokerController, code
     answer = ask(broker, code, body=body.to_json())
     assert answer.code == 29
     assert "at most" in str(answer.remark)
-    assert broker.locks._locks == {}
+    assert len(broker.locks) == 0
 
 
 @pytest.mark.parametrize("code", [LOCK, UNLOCK])
@@ -110,7 +110,7 @@ async def test_thousands_are_locked_in_slices(broker: BrokerController, monkeypa
     released = unlock_queues(broker, connection, RemotingCommand.request(UNLOCK, body=request.body))
     assert isinstance(released, Awaitable)
     assert (await released).code == 0
-    assert broker.locks._locks == {}
+    assert len(broker.locks) == 0
 
 
 async def test_as_many_as_a_body_holds_are_locked_over_a_socket(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ async def test_as_many_as_a_body_holds_are_locked_over_a_socket(tmp_path: Path) 
         wrong = LockBatchRequest("g", "c", [*queues, MessageQueue("t" * 256, "b", 0)]).to_json()
         assert (await tool.ask(LOCK, body=wrong)).code == 29
         assert (await tool.ask(UNLOCK, body=body)).code == 0
-        assert tool.broker.locks._locks == {}
+        assert len(tool.broker.locks) == 0
 
 
 async def held(peer: Peer, client: str) -> bool:
@@ -206,4 +206,4 @@ def test_a_client_that_left_while_its_request_waited_gets_no_lock(broker: Broker
     request = RemotingCommand.request(LOCK, None, body)
     with pytest.raises(BrokerError, match="closed"):
         lock_queues(broker, cast("ServerConnection", connection), request)
-    assert broker.locks._locks == {}
+    assert len(broker.locks) == 0
