@@ -91,14 +91,9 @@ class MessageStore(WritableStore):
             if self._index.enabled:
                 self._index.load()
             self._dispatcher.dispatched = recovery.recover(
-                self._log,
-                self._queues,
-                self._index,
-                self._checkpoint,
-                self._dispatcher.redispatch,
-                self._dispatcher.refill,
+                recovery.StoreFiles(self.config.root, self._log, self._queues, self._index, self._checkpoint),
+                self._dispatcher,
                 self._queue_flusher.bound_memory,
-                root=self.config.root,
                 clean=clean,
                 check_crc=self.config.check_crc_on_recover,
             )

@@ -13,9 +13,9 @@ from store.inspect.findings import Findings, Level
 from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.log_reader import BreakKind, LogBreak, LogRecord
 from store.inspect.queue_reader import QueueReader, Unit
+from store.log.scan import has_queue_unit
 from store.startup.checkpoint import CHECKPOINT_BYTES
 from store.startup.format_stamp import STAMP_NAME, STORE, check_format
-from store.startup.recovery import has_queue_unit
 
 
 class Fact(NamedTuple):

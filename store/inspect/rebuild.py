@@ -24,11 +24,11 @@ from store.inspect.index_check import is_rolled_back
 from store.inspect.log_reader import LogRecord
 from store.inspect.queue_reader import QueueReader
 from store.inspect.verify import DELAY_LEVELS
+from store.log.scan import has_queue_unit
 from store.queues.consume_queue import FILLER, UNIT, ConsumeQueue
 from store.queues.consume_queue_table import sync_paths
 from store.queues.topic_slot import TopicSlot
 from store.startup.dispatch import GAP_UNITS_MAX
-from store.startup.recovery import has_queue_unit
 
 MADE_ANEW = "made anew from the log"
 

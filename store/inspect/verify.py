@@ -25,7 +25,7 @@ from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.index_check import IndexCheck
 from store.inspect.log_reader import BreakKind, LogBreak, LogRecord
 from store.inspect.queue_reader import QueueReader, Unit
-from store.startup.recovery import has_queue_unit
+from store.log.scan import has_queue_unit
 
 PROGRESS_RECORDS = 50_000
 CLOCK_STEP_MS = 1000  # clocks are set back now and then; by more than this is worth a word

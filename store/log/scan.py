@@ -87,31 +87,40 @@ def scan_file(
     """Read a file's records from `start` on, up to the first that is not valid or starts at `stop`; return where.
 
     Positions count from the file's start. A record is valid when its lengths agree, it says its own physical offset
-    and, if asked, its body has the CRC.
+    and, if asked, its body has the CRC and no sector of it was lost.
     """
-    view, base = file.view, file.base
+    view = file.view
     last = file.size - record.RECORD_BYTES_MIN if stop is None else min(file.size - record.RECORD_BYTES_MIN, stop - 1)
-    position = start
-    stride_end = stride_start = start
+    position, is_valid = start, True
+    # From `start` to `position` valid records lie side by side, and on_record was told of each, in order.
+    while is_valid and position <= last:
+        stride_start, stride_last = position, min(last, position + STRIDE_BYTES - 1)
+        position, is_valid = _scan_stride(view, file.base, position, stride_last, check_crc, on_record)
+        if progress is not None:
+            progress.add(position - stride_start)
+    return position
+
+
+def _scan_stride(
+    view: memoryview, base: int, position: int, last: int, check_crc: bool, on_record: OnRecord | None
+) -> tuple[int, bool]:
+    """Read the records that start at `position` … `last`; return where they end, and whether all were valid."""
     while position <= last:
-        if position >= stride_end:
-            if progress is not None:
-                progress.add(position - stride_start)
-            stride_start, stride_end = position, position + STRIDE_BYTES
         (size, magic, crc, queue_id, queue_offset, physical_offset, sys_flag, timestamp, body_bytes) = _unpack(
             view, position
         )
+        # What another life of the file left here says another place.
         if physical_offset != base + position or magic != record.MESSAGE_MAGIC:
-            break
+            return position, False
         topic_at = position + BODY_AT + body_bytes + 1
         end = position + size
         found: ScannedRecord | None = None
-        if sys_flag & V6_BITS or body_bytes < 0 or size < record.RECORD_BYTES_MIN or not topic_at < end <= file.size:
+        if sys_flag & V6_BITS or body_bytes < 0 or size < record.RECORD_BYTES_MIN or not topic_at < end <= len(view):
             found = _slowly(view, position, check_crc)
             if found is None:
-                break
+                return position, False
         else:
-            # a topic's length is a signed byte: the sum of all lengths tells when its sign is set
+            # A topic's length is a signed byte: the sum of all lengths tells when its sign is set.
             properties_at = topic_at + (view[topic_at - 1] & 0x7F) + 2
             if (
                 properties_at > end
@@ -119,21 +128,24 @@ def scan_file(
                 or end - properties_at > 0x7FFF
                 or (check_crc and _crc32(view[position + BODY_AT : topic_at - 1]) & 0x7FFFFFFF != crc)
             ):
-                break
+                return position, False
             topic, properties = bytes(view[topic_at : properties_at - 2]), bytes(view[properties_at:end])
-            if check_crc and (
-                (0 in topic and _has_lost_sector(view, topic_at, properties_at - 2))
-                or (0 in properties and _has_lost_sector(view, properties_at, end))
-            ):
-                break
+            # The CRC covers the body alone. A zero byte is rare in the other two, and the call would cost much here.
+            if check_crc and (0 in topic or 0 in properties) and _is_torn(view, topic, topic_at, properties, end):
+                return position, False
             if on_record is not None:
                 found = _new(ScannedRecord, (topic, queue_id, queue_offset, sys_flag, size, timestamp, properties))
         if on_record is not None and found is not None:
             on_record(found, base + position)
-        position += size
-    if progress is not None:
-        progress.add(position - stride_start)
-    return position
+        position = end
+    return position, True
+
+
+def _is_torn(view: memoryview, topic: bytes, topic_at: int, properties: bytes, end: int) -> bool:
+    """Say if a sector of the topic or of the properties, which end with the record at `end`, never reached the disk."""
+    return (0 in topic and _has_lost_sector(view, topic_at, topic_at + len(topic))) or (
+        0 in properties and _has_lost_sector(view, end - len(properties), end)
+    )
 
 
 def _has_lost_sector(view: memoryview, start: int, end: int) -> bool:
@@ -156,10 +168,7 @@ def _slowly(view: memoryview, position: int, check_crc: bool) -> ScannedRecord |
     body = view[fields.body_position : fields.body_position + fields.body_bytes]
     if check_crc:
         topic_at, end = fields.body_position + fields.body_bytes + 1, position + fields.size_bytes
-        if record.body_crc(body) != fields.body_crc or (
-            (0 in fields.topic and _has_lost_sector(view, topic_at, topic_at + len(fields.topic)))
-            or (0 in fields.properties and _has_lost_sector(view, end - len(fields.properties), end))
-        ):
+        if record.body_crc(body) != fields.body_crc or _is_torn(view, fields.topic, topic_at, fields.properties, end):
             return None
     return ScannedRecord(
         fields.topic,
@@ -196,3 +205,8 @@ def next_record(view: memoryview, position: int, base: int, stop: int) -> int | 
             return None
         position += len(window) - 8  # a magic number may lie across
     return None
+
+
+def has_queue_unit(sys_flag: int) -> bool:
+    """Messages of an undecided or undone transaction have no place in a queue."""
+    return sysflag.transaction_type(sys_flag) in (sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT)

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from store.base.running_state import RunningFlags, RunningState
 from store.index.service import PENDING_MAX, IndexService
 from store.log.commit_log import CommitLog
-from store.log.scan import ScannedRecord
+from store.log.scan import ScannedRecord, has_queue_unit
 from store.queues.consume_queue import ConsumeQueue
 from store.queues.consume_queue_table import ConsumeQueueTable
 from store.queues.tags import TagsCodes
-from store.startup import recovery
+from store.startup.log_cut import find_end
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Dispatcher:
         slot = self._queues.slots.get(name) or self._queues.slot(name)
         if slot is None:
             return
-        if recovery.has_queue_unit(sys_flag):
+        if has_queue_unit(sys_flag):
             queue = self._queues.of(slot, queue_id)
             if physical_offset + size_bytes > queue.max_physical_offset:
                 if index < queue.next_index:  # the queue was deleted and began anew
@@ -88,7 +88,7 @@ class Dispatcher:
     def catch_up(self) -> None:
         """Dispatch what the log has and the queues lack."""
         if self.dispatched < self._log.position:
-            self.dispatched = recovery.find_end(self._log, self.dispatched, check_crc=False, on_record=self.redispatch)
+            self.dispatched = find_end(self._log, self.dispatched, check_crc=False, on_record=self.redispatch)
 
     def put_pending(self) -> None:
         """Index what is pending. When the disk is full, messages are stored but not found by key until it has space."""

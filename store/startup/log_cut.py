@@ -1,4 +1,4 @@
-"""Ending the log where its valid records end. What a start erases there it says aloud, and keeps.
+"""Finding where the log's valid records end, and ending it there. What a start erases there it says aloud, and keeps.
 
 RocketMQ cuts in silence. Here a torn tail, and even more so whole records behind damage, go to a folder beside the
 store (cut_folder) before they are erased. Torn tails come with every power cut: of them the last few are kept. Whole
@@ -18,6 +18,7 @@ from store.base.cut_folder import CutFolder, forget_oldest
 from store.base.errors import StoreDamaged
 from store.log.commit_log import CommitLog
 from store.log.mapped_file import MappedFile
+from store.log.scan import OnRecord, Progress, scan_file
 
 logger = logging.getLogger(__name__)
 
@@ -127,3 +128,19 @@ def _records_behind(file: MappedFile, position: int) -> int:
             return found
         at = window.find(magic, at + 1)
     return 0
+
+
+def find_end(
+    log: CommitLog, start: int, *, check_crc: bool, on_record: OnRecord | None = None, progress: Progress | None = None
+) -> int:
+    """Read records from `start` on; return where the valid ones end."""
+    end = start
+    file = log.queue.find(start)
+    while file is not None:
+        end = file.base + scan_file(file, end - file.base, check_crc=check_crc, on_record=on_record, progress=progress)
+        following = log.queue.find(file.end)
+        if not ends_with_blank(file, end) or following is None:
+            break
+        end = file.end
+        file = following
+    return end

@@ -1,32 +1,34 @@
 """What a start does with the files of the last run: find the valid end of the log, erase what lies behind, make the
 queues and the index agree with it.
 
-After a clean stop everything was synced, so it is enough to look at the log from the last message of any queue on.
-After a crash the log is read, with CRCs, from where the checkpoint says that everything was on disk (or, where RocketMQ
-wrote it, from the newest file that is surely complete), and every record is dispatched again; queues skip what they
-have. Either way a record counts only if it says its own position. Stale bytes behind the end are erased and synced
-before anything new is written, in the log and in the queues: RocketMQ only moves its pointers, and such bytes have come
-back to life there.
+A start looks first, and puts what it found into a Plan; then it does what the plan says. After a clean stop everything
+was synced, so it is enough to look at the log from the last message of any queue on. After a crash the log is read,
+with CRCs, from where the checkpoint says that everything was on disk (or, where RocketMQ wrote it, from the newest file
+that is surely complete), and every record is dispatched again, in the same pass; queues skip what they have. Either way
+a record counts only if it says its own position. Stale bytes behind the end are erased and synced before anything new
+is written, in the log and in the queues: RocketMQ only moves its pointers, and such bytes have come back to life there.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from gantrymq.errors import RecordError
-from gantrymq.message import record, sysflag
 from store.base import file_bytes
 from store.base.errors import StoreDamaged
 from store.index.service import IndexService
 from store.log.commit_log import CommitLog
 from store.log.mapped_file_queue import HOW
-from store.log.scan import OnRecord, Progress, ScannedRecord, scan_file
-from store.queues.consume_queue import FILLER_SIZE, ConsumeQueue
-from store.queues.consume_queue_table import ConsumeQueueTable, sync_paths, write_jobs
+from store.log.scan import Progress
+from store.queues.consume_queue import ConsumeQueue
+from store.queues.consume_queue_table import ConsumeQueueTable, sync_paths
 from store.startup.checkpoint import NOT_SYNCED, Checkpoint
-from store.startup.log_cut import end_log, ends_with_blank, records_of
+from store.startup.dispatch import Dispatcher
+from store.startup.log_cut import end_log, find_end, records_of
+from store.startup.lost_units import cut_to_provable_end, lost_units, refill, was_passed
 
 logger = logging.getLogger(__name__)
 
@@ -34,85 +36,168 @@ SYNCED_ONE_BY_ONE = 64  # with more queues to sync, one call for the whole file 
 FILES_TRUSTED_AFTER = 3  # RocketMQ looks at the last three files of each kind
 
 
+@dataclass(frozen=True)
+class StoreFiles:
+    """What a start puts in order; all of it is loaded, none of it is served yet."""
+
+    root: Path
+    log: CommitLog
+    queues: ConsumeQueueTable
+    index: IndexService
+    checkpoint: Checkpoint
+
+
+class Before(NamedTuple):
+    """What is known before the log is read."""
+
+    synced_end: int  # below this physical offset log, queues and index are complete; 0: that is not known
+    is_short: bool  # the queues reach less far than the checkpoint says
+    torn: Mapping[ConsumeQueue, int]  # queues whose last units are missing, with the index of the first that is
+
+
+class HeldUnits(NamedTuple):
+    """What the files of a queue hold whose units the log says again: units below an index, and maybe more."""
+
+    end_index: int
+    has_residue: bool  # it is not known that all is empty behind them
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the look found, and so what has to be done. Offsets are physical ones."""
+
+    log_end: int  # the valid records end here: what lies behind is erased
+    fed_to: int  # queues and index have been fed every record below this
+    lacking: Mapping[ConsumeQueue, int]  # queues that lost units, from an index on: the log has what they need
+    unsynced_from: int | None = None  # behind this the disk may lack what the last run wrote; None after a clean stop
+    fed_again: Mapping[ConsumeQueue, HeldUnits] = field(default_factory=dict)  # by the look, and what their files hold
+
+
 def recover(
-    log: CommitLog,
-    queues: ConsumeQueueTable,
-    index: IndexService,
-    checkpoint: Checkpoint,
-    dispatch: OnRecord,
-    refill: OnRecord,
+    files: StoreFiles,
+    dispatcher: Dispatcher,
     bound_memory: Callable[[], None],
     *,
-    root: Path,
     clean: bool,
     check_crc: bool,
 ) -> int:
-    """Make log, queues and index agree; return the offset up to which queues have been fed."""
+    """Make log, queues and index agree; return the physical offset up to which queues have been fed. StoreDamaged.
+
+    bound_memory: called now and then while the log is read, to write out what collects in memory.
+    """
+    log, queues, index, checkpoint = files.log, files.queues, files.index, files.checkpoint
+    # Nothing has been changed so far: a start that is refused leaves the folder as it found it.
     _refuse_without_files(log, queues, checkpoint)
     log.queue.give_lengths()
     if index.enabled and log.queue.files:
         index.expect(checkpoint.synced.index_end)
-    synced = _synced_offset(log, queues, index, checkpoint)
+    before = _look_at_queues(files)
+    if clean:
+        plan = look_after_clean_stop(files, before, check_crc=check_crc)
+    else:
+        plan = look_after_crash(files, before, dispatcher, bound_memory, check_crc=check_crc)
+    apply(plan, files, dispatcher)
+    return max(plan.fed_to, max(log.min_offset, 0))
+
+
+def _look_at_queues(files: StoreFiles) -> Before:
+    """Have every queue end with a unit that its record proves; return what is known then."""
+    log, queues, index, checkpoint = files.log, files.queues, files.index, files.checkpoint
+    # Before any queue is cut: the checkpoint counted them as they are now, unless files went missing.
+    synced_end = _synced_offset(log, queues, index, checkpoint)
     known = checkpoint.synced
     is_short = known.queue_files >= 0 and _queue_end(queues) < known.queue_end
     torn = {}
-    for queue in queues:  # units below what was synced need no proof
-        if queue.is_torn or (queue.max_physical_offset > synced and _cut_to_provable_end(queue, log)):
+    for queue in queues:  # what was synced needs no proof
+        if queue.is_torn or (queue.max_physical_offset > synced_end and cut_to_provable_end(queue, log)):
             torn[queue] = queue.next_index
-    if clean:
-        index.check()
-        start = _clean_start(log, queues, check_crc)
-        end = find_end(log, start, check_crc=check_crc)
-        dispatched = min(end, _queue_end(queues))
-        if -1 < checkpoint.synced.units != sum(queue.unit_count for queue in queues):
-            torn |= _lost_units(log, queues, end)
-    else:
-        start = synced or _crash_start(log, checkpoint, is_first=not any(queue.next_index for queue in queues))
-        if not synced and checkpoint.synced != NOT_SYNCED:
-            checkpoint.synced = (
-                NOT_SYNCED  # what is made anew below is not on disk yet: a power cut must not find a seal
-            )
-            checkpoint.save()
-        index.recover(start)
-        read_again = {
-            queue: (queue.next_index, queue.has_residue) for queue in queues if queue.max_physical_offset > start
-        }
-        for queue in queues:
-            queue.rewind(start)
-        kept = {queue: queue.next_index for queue in queues}
-        lacking = {queue for queue in torn if queue.max_physical_offset < start}
-        made = sum(queue.files_made(index) for queue, index in kept.items() if queue.bases)
-        if is_short or (synced and made < known.queue_files):
-            lost = _lost_units(log, queues, start)
-            kept |= lost
-            lacking |= lost.keys()
-        progress = Progress(str(log.queue.folder), _filled_end(log) - start, bound_memory)
-        end = find_end(log, start, check_crc=check_crc, on_record=dispatch, progress=progress)
-        dispatched = end
-        torn = {
-            queue: kept.get(queue, 0) for queue in queues if queue in lacking or _was_passed(queue, kept.get(queue, 0))
-        }
-    if not clean:
-        _sync_from(start, log)
-    if end < checkpoint.synced.log_end:  # what comes there next is something else
+    return Before(synced_end, is_short, torn)
+
+
+def look_after_clean_stop(files: StoreFiles, before: Before, *, check_crc: bool) -> Plan:
+    """Find the log's end behind the last message of any queue. Changes no file."""
+    log, queues, index, checkpoint = files.log, files.queues, files.index, files.checkpoint
+    index.check()
+    # The stop synced the log before it took the abort marker away, so all is valid below the last unit of any queue.
+    end = find_end(log, _clean_start(log, queues, check_crc), check_crc=check_crc)
+    # Messages behind the last unit were never dispatched (RocketMQ may stop like that): `start` feeds them.
+    fed_to = min(end, _queue_end(queues))
+    # The stop counted the units. With another number some of their files went missing or came back.
+    lacking = dict(before.torn)
+    if -1 < checkpoint.synced.units != sum(queue.unit_count for queue in queues):
+        lacking |= lost_units(log, queues, end)
+    return Plan(end, fed_to, lacking)
+
+
+def look_after_crash(
+    files: StoreFiles, before: Before, dispatcher: Dispatcher, bound_memory: Callable[[], None], *, check_crc: bool
+) -> Plan:
+    """Find the log's end, and feed queues and index on the way: the log may be long, and is read once."""
+    log, queues, index, checkpoint = files.log, files.queues, files.index, files.checkpoint
+    # All that this start has to find lies at or behind `start`: below it everything was on disk.
+    start = before.synced_end or _crash_start(log, checkpoint, is_first=not any(queue.next_index for queue in queues))
+    # Without a seal that is believed, units below `start` may be made anew, in memory at first: a power cut
+    # meanwhile must not leave the old seal to vouch for them.
+    if not before.synced_end and checkpoint.synced != NOT_SYNCED:
+        _drop_seal(checkpoint)
+    # Index and queues forget what the log is about to say again; the queues' files stay as they are.
+    index.recover(start)
+    fed_again = {
+        queue: HeldUnits(queue.next_index, queue.has_residue) for queue in queues if queue.max_physical_offset > start
+    }
+    for queue in queues:
+        queue.rewind(start)
+    # Now each queue's units are those of records below `start`, without gap unless the queue is in `lacking`.
+    kept = {queue: queue.next_index for queue in queues}
+    lacking = {queue for queue in before.torn if queue.max_physical_offset < start}
+    if before.is_short or (before.synced_end and _files_made(kept) < checkpoint.synced.queue_files):
+        lost = lost_units(log, queues, start)
+        kept |= lost
+        lacking |= lost.keys()
+    progress = Progress(str(log.queue.folder), _filled_end(log) - start, bound_memory)
+    end = find_end(log, start, check_crc=check_crc, on_record=dispatcher.redispatch, progress=progress)
+    # Where the first record for a queue had a later index than the queue's next one, units below `start` are lost too.
+    first_lost = {
+        queue: kept.get(queue, 0) for queue in queues if queue in lacking or was_passed(queue, kept.get(queue, 0))
+    }
+    return Plan(end, end, first_lost, start, fed_again)
+
+
+def apply(plan: Plan, files: StoreFiles, dispatcher: Dispatcher) -> None:
+    """Have the files say what the plan says. A crash at any point leaves a folder that the next start can put right."""
+    log, queues, checkpoint = files.log, files.queues, files.checkpoint
+    # 1. What was read is on disk before anything relies on it: it may have come from the page cache alone.
+    if plan.unsynced_from is not None:
+        _sync_from(plan.unsynced_from, log)
+    # 2. The seal goes before the bytes it vouched for: the next start must not miss what this one takes away.
+    if plan.log_end < checkpoint.synced.log_end:
         logger.error(
             "commit log ends before what was on disk",
-            extra={"event": "commit_log_short", "physical_offset": end, "was": checkpoint.synced.log_end},
+            extra={"event": "commit_log_short", "physical_offset": plan.log_end, "was": checkpoint.synced.log_end},
         )
-        checkpoint.synced = NOT_SYNCED
-        checkpoint.save()  # first: the next start must not miss what this one takes away
-    end_log(log, end, root)
+        _drop_seal(checkpoint)
+    # 3. Behind the end all is zero, on disk: no stale record can follow one that is written there next.
+    end_log(log, plan.log_end, files.root)
+    # 4. No unit names a record that is gone: what the log gets there next is another message.
     for queue in queues:
-        if queue.max_physical_offset > end:
-            queue.cut_physical(end)
-    _refill(torn, log, queues, refill)
-    if not clean:
-        for queue, (end_index, had_residue) in read_again.items():
-            queue.keep_what_is_same(end_index, had_residue)
-        _sync_queues([queue for queue in queues if queue.erase_behind_end() or queue in read_again])
+        if queue.max_physical_offset > plan.log_end:
+            queue.cut_physical(plan.log_end)
+    # 5. Every queue has a unit for each of its records below `fed_to`.
+    refill(plan.lacking, log, queues, dispatcher.refill)
+    # 6. The queues' files hold their units or zeros, on disk, before new units are written behind them.
+    if plan.unsynced_from is not None:
+        for queue, held in plan.fed_again.items():
+            queue.keep_what_is_same(held.end_index, held.has_residue)
+        _sync_queues([queue for queue in queues if queue.erase_behind_end() or queue in plan.fed_again])
+    # 7. The first unit that is read is one whose record the log still has.
     for queue in queues:
         queue.correct_min(max(log.min_offset, 0))
-    return max(dispatched, max(log.min_offset, 0))
+
+
+def _drop_seal(checkpoint: Checkpoint) -> None:
+    """Vouch for nothing any more: the next start looks at everything."""
+    checkpoint.synced = NOT_SYNCED
+    checkpoint.save()
 
 
 def _refuse_without_files(log: CommitLog, queues: ConsumeQueueTable, checkpoint: Checkpoint) -> None:
@@ -139,118 +224,6 @@ def _refuse_without_files(log: CommitLog, queues: ConsumeQueueTable, checkpoint:
         )
 
 
-def _lost_units(log: CommitLog, queues: ConsumeQueueTable, below: int) -> dict[ConsumeQueue, int]:
-    """Files of queues are missing since they were counted: read the log to see what they should have below an offset.
-
-    Return the index from which each such queue has to be made anew. A topic without any queue was removed by somebody.
-    """
-    logger.error(
-        "consume queues lack units that they had: looking for them in the log", extra={"event": "units_missing"}
-    )
-    in_log: dict[tuple[bytes, int], tuple[int, int]] = {}  # first and last index of the queue's present life
-
-    def note(fields: ScannedRecord, position: int) -> None:
-        if position < below and has_queue_unit(fields.sys_flag):
-            key, index = (fields.topic, fields.queue_id), fields.queue_offset
-            first, last = in_log.get(key, (index, -1))
-            in_log[key] = (first if index > last else index, index)
-
-    find_end(log, log.min_offset, check_crc=False, on_record=note)
-    lost = {}
-    for (topic, queue_id), (first, last) in in_log.items():
-        slot = queues.slots.get(topic.decode("utf-8", "replace"))
-        if slot is None or not slot.queues:
-            continue
-        queue = slot.queues.get(queue_id) or queues.make(slot, queue_id)
-        if first < queue.first_index or not queue.next_index:
-            lost[queue] = 0
-        elif last >= queue.next_index:
-            lost[queue] = queue.next_index
-    return lost
-
-
-def _sync_from(start: int, log: CommitLog) -> None:
-    """Have the disk take what the last run wrote and perhaps did not sync: with `end_log` it counts as flushed."""
-    for file in log.queue.files:
-        if file.end > start:
-            file.sync()
-
-
-def _sync_queues(queues: list[ConsumeQueue]) -> None:
-    """Have the disk take what was erased, before anything is written there, and what the last run did not sync."""
-    if len(queues) > SYNCED_ONE_BY_ONE:
-        file_bytes.sync_file_system(queues[0].folder)
-        return
-    sync_paths({queue.path_of(base) for queue in queues for base in queue.bases[-1:]})
-    for queue in queues:
-        file_bytes.sync_folder(queue.folder)
-
-
-def _was_passed(queue: ConsumeQueue, index: int) -> bool:
-    """Say if a crash's dispatch began behind messages whose units, from `index` on, are lost."""
-    unit = queue.unit_at(index)
-    return queue.next_index > index and (unit is None or unit.size_bytes == FILLER_SIZE)
-
-
-def _refill(torn: dict[ConsumeQueue, int], log: CommitLog, queues: ConsumeQueueTable, refill: OnRecord) -> None:
-    """Give each queue again what the log has for it from the index on at which units were lost.
-
-    Other queues get nothing: what the log has for them may be messages of deleted topics.
-    """
-    if not torn:
-        return
-    for queue, index in torn.items():
-        queue.cut(index)
-        if queue.max_physical_offset <= log.min_offset:
-            queue.cut(0)  # no message is left of what it has: it begins where the log does, however far that is
-    wanted = {(queue.topic.encode(), queue.queue_id) for queue in torn}
-
-    def dispatch_wanted(fields: ScannedRecord, position: int) -> None:
-        if (fields.topic, fields.queue_id) in wanted:
-            refill(fields, position)
-
-    start = max(min(queue.max_physical_offset for queue in torn), log.min_offset)
-    find_end(log, start, check_crc=False, on_record=dispatch_wanted)
-    jobs = queues.take_jobs()  # the next start, perhaps after a crash, must find what this one put right
-    sync_paths(set(write_jobs(jobs)))
-    queues.jobs_done(jobs)
-    for queue in torn:
-        if queue.bases:
-            file_bytes.sync_folder(queue.folder)
-            file_bytes.sync_folder(queue.folder.parent)
-
-
-def find_end(
-    log: CommitLog, start: int, *, check_crc: bool, on_record: OnRecord | None = None, progress: Progress | None = None
-) -> int:
-    """Read records from `start` on; return where the valid ones end."""
-    end = start
-    file = log.queue.find(start)
-    while file is not None:
-        end = file.base + scan_file(file, end - file.base, check_crc=check_crc, on_record=on_record, progress=progress)
-        following = log.queue.find(file.end)
-        if not ends_with_blank(file, end) or following is None:
-            break
-        end = file.end
-        file = following
-    return end
-
-
-def _clean_start(log: CommitLog, queues: ConsumeQueueTable, check_crc: bool) -> int:
-    """After a clean stop: the last message of any queue, if it is there; else the third file from the end."""
-    files = log.queue.files
-    if not files:
-        return 0
-    newest = max(queues, key=lambda queue: queue.max_physical_offset, default=None)
-    unit = newest.unit_at(newest.next_index - 1) if newest is not None else None
-    if unit is not None:
-        file = log.queue.find(unit.physical_offset)
-        if file is not None:
-            for _position, _fields in records_of(file, unit.physical_offset - file.base, check_crc=check_crc):
-                return unit.physical_offset
-    return files[max(0, len(files) - FILES_TRUSTED_AFTER)].base
-
-
 def _synced_offset(log: CommitLog, queues: ConsumeQueueTable, index: IndexService, checkpoint: Checkpoint) -> int:
     """Return the offset below which log, queues and index are complete; 0 when that is not known or not believed.
 
@@ -269,13 +242,19 @@ def _queue_end(queues: ConsumeQueueTable) -> int:
     return max((queue.max_physical_offset for queue in queues), default=0)
 
 
-def _filled_end(log: CommitLog) -> int:
-    """Guess where the log ends, from the disk blocks of its last files."""
-    for file in reversed(log.queue.files):
-        used_bytes = file.path.stat().st_blocks * 512
-        if used_bytes:
-            return min(file.base + used_bytes, file.end)
-    return 0
+def _clean_start(log: CommitLog, queues: ConsumeQueueTable, check_crc: bool) -> int:
+    """After a clean stop: the last message of any queue, if it is there; else the third file from the end."""
+    files = log.queue.files
+    if not files:
+        return 0
+    newest = max(queues, key=lambda queue: queue.max_physical_offset, default=None)
+    unit = newest.unit_at(newest.next_index - 1) if newest is not None else None
+    if unit is not None:
+        file = log.queue.find(unit.physical_offset)
+        if file is not None:
+            for _position, _fields in records_of(file, unit.physical_offset - file.base, check_crc=check_crc):
+                return unit.physical_offset
+    return files[max(0, len(files) - FILES_TRUSTED_AFTER)].base
 
 
 def _crash_start(log: CommitLog, checkpoint: Checkpoint, *, is_first: bool) -> int:
@@ -293,51 +272,32 @@ def _crash_start(log: CommitLog, checkpoint: Checkpoint, *, is_first: bool) -> i
     return files[0].base if files else 0
 
 
-def _cut_to_provable_end(queue: ConsumeQueue, log: CommitLog) -> bool:
-    """Drop units from the queue's end until the last one names a message of this queue and index in the log.
-
-    Return whether there were any to drop.
-    """
-    index = queue.next_index
-    while index > queue.first_index and not _unit_is_proved(queue, index - 1, log):
-        index -= 1
-    is_cut = index < queue.next_index
-    if is_cut:
-        logger.warning(
-            "consume queue units without their message dropped",
-            extra={
-                "event": "units_dropped",
-                "topic": queue.topic,
-                "queue_id": queue.queue_id,
-                "count": queue.next_index - index,
-            },
-        )
-        queue.cut(index)
-    return is_cut
+def _filled_end(log: CommitLog) -> int:
+    """Guess where the log ends, from the disk blocks of its last files."""
+    for file in reversed(log.queue.files):
+        used_bytes = file.path.stat().st_blocks * 512
+        if used_bytes:
+            return min(file.base + used_bytes, file.end)
+    return 0
 
 
-def _unit_is_proved(queue: ConsumeQueue, index: int, log: CommitLog) -> bool:
-    unit = queue.unit_at(index)
-    if unit is None:
-        return False
-    if unit.size_bytes == FILLER_SIZE:
-        return True
-    file = log.queue.find(unit.physical_offset)
-    if file is None:
-        return unit.physical_offset < log.min_offset  # the message expired; the unit may follow
-    try:
-        fields = record.split_record(file.view, unit.physical_offset - file.base)
-    except RecordError:
-        return False
-    return (
-        fields.physical_offset == unit.physical_offset
-        and fields.size_bytes == unit.size_bytes
-        and fields.queue_offset == index
-        and fields.queue_id == queue.queue_id
-        and fields.topic == queue.topic.encode()
-    )
+def _files_made(kept: Mapping[ConsumeQueue, int]) -> int:
+    """Return how many files queues with so many units have had, without those queues that have no file at all."""
+    return sum(queue.files_made(index) for queue, index in kept.items() if queue.bases)
 
 
-def has_queue_unit(sys_flag: int) -> bool:
-    """Messages of an undecided or undone transaction have no place in a queue."""
-    return sysflag.transaction_type(sys_flag) in (sysflag.TRANSACTION_NONE, sysflag.TRANSACTION_COMMIT)
+def _sync_from(start: int, log: CommitLog) -> None:
+    """Have the disk take what the last run wrote and perhaps did not sync: with `end_log` it counts as flushed."""
+    for file in log.queue.files:
+        if file.end > start:
+            file.sync()
+
+
+def _sync_queues(queues: list[ConsumeQueue]) -> None:
+    """Have the disk take what was erased, before anything is written there, and what the last run did not sync."""
+    if len(queues) > SYNCED_ONE_BY_ONE:
+        file_bytes.sync_file_system(queues[0].folder)
+        return
+    sync_paths({queue.path_of(base) for queue in queues for base in queue.bases[-1:]})
+    for queue in queues:
+        file_bytes.sync_folder(queue.folder)
