@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from appliance.process.file_tail import read_tail
+
 FILE_BYTES_MAX = 10 << 20
 FILES_KEPT = 5
 
@@ -44,11 +46,4 @@ class LogFile:
 
 def tail(path: Path, *, lines: int = 12, bytes_max: int = 16_384) -> str:
     """The last lines of a log, shown when a process does not start."""
-    try:
-        with path.open("rb") as file:
-            size_bytes = file.seek(0, 2)
-            file.seek(max(0, size_bytes - bytes_max))
-            text = file.read().decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])
+    return "\n".join(read_tail(path, bytes_max).splitlines()[-lines:])

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from gantrymq.message import topics
 from gantrymq.message.model import MessageExt
-from gantrymq.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
 
 Value = TypeVar("Value")
@@ -189,10 +189,5 @@ def perm_text(perm: int) -> str:
 
 def topic_kind(name: str, own_names: frozenset[str] = frozenset()) -> str:
     """What sort of topic a name is; `own_names` are those of clusters and brokers, which are topics too."""
-    if is_retry_topic(name):
-        return "retry"
-    if is_dlq_topic(name):
-        return "dead letter"
-    if is_system_topic(name) or name in own_names or name.endswith("_REPLY_TOPIC"):
-        return "system"
-    return "normal"
+    kind = topics.topic_kind(name, own_names)
+    return "system" if kind == "normal" and name.endswith("_REPLY_TOPIC") else kind

@@ -21,6 +21,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, St
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from appliance.process.file_tail import read_tail
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
@@ -119,7 +120,7 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
         "begin": _minute(run.begin_ms),
         "end": _minute(run.end_ms),
         "install": install_state(settings.APPLIANCE.data),
-        "log": _tail(folder.log_path) if run.error else "",
+        "log": read_tail(folder.log_path, LOG_BYTES_SHOWN) if run.error else "",
         "seconds": list(status.seconds.items()) if status is not None else [],
         "download_suffixes": list(CONTENT_TYPES),
     }
@@ -274,17 +275,6 @@ def _weekday(hour: str) -> str:
 
 def _minute(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _tail(path: Path) -> str:
-    """The last lines of a log; they say what a failed run's process said last."""
-    try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - LOG_BYTES_SHOWN))
-            return file.read().decode(errors="replace")
-    except FileNotFoundError:
-        return ""
 
 
 async def _chunks(path: Path) -> AsyncIterator[bytes]:

@@ -18,6 +18,7 @@ from dashboard.cluster.group_values import GroupDetail, is_system_group
 from dashboard.forms.groups import ResetForm
 from dashboard.forms.requests import TypedNameForm
 from dashboard.http.error_pages import gateway_error
+from dashboard.views.paging import page_of
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +35,14 @@ async def groups(request: HttpRequest) -> HttpResponse:
         known, failures = await gateway().groups.settings()
         visible = [name for name in known if shows_system or not is_system_group(name)]
         names = [name for name in visible if wanted.lower() in name.lower()]
-        pages = max(1, -(-len(names) // PAGE_GROUPS))
-        number = int(text) if (text := request.GET.get("page", "1")).isdecimal() and len(text) < 6 else 1
-        page = min(max(1, number), pages)
-        rows = await gateway().groups.summaries(names[(page - 1) * PAGE_GROUPS : page * PAGE_GROUPS], known)
+        page = page_of(request, names, PAGE_GROUPS)
+        rows = await gateway().groups.summaries(page.rows, known)
     except GatewayError as exc:
         return gateway_error(request, exc)
     rows.sort(key=lambda row: (-(row.lag_ms or 0), -(row.lag or 0), row.name))
     context = {
-        "groups": rows, "failures": failures, "q": wanted, "shows_system": shows_system, "page": page, "pages": pages,
+        "groups": rows, "failures": failures, "q": wanted, "shows_system": shows_system,
+        "page": page.number, "pages": page.pages,
         "total": len(visible), "hidden": len(known) - len(visible),
         "namesrv_address": django_settings.APPLIANCE.namesrv_address,
     }  # fmt: skip

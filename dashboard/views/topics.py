@@ -22,6 +22,7 @@ from dashboard.forms.fields import duration_text
 from dashboard.forms.requests import PERMS, TopicForm, TopicSettingsForm, TypedNameForm
 from dashboard.http.error_pages import gateway_error
 from dashboard.status.metrics import topic_list_metrics, topic_metrics
+from dashboard.views.paging import page_of
 
 logger = logging.getLogger(__name__)
 
@@ -187,14 +188,12 @@ async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
     sort = request.GET.get("sort", "name")
     sort = sort if sort in SORTS else "name"
     down = request.GET.get("down") == "1"
-    page_number = int(number) if (number := request.GET.get("page", "1")).isdecimal() and len(number) < 6 else 1
-    pages = max(1, -(-len(found) // PAGE_ROWS))
-    page_number = min(max(1, page_number), pages)
     try:
         if sort in ("stored", "rate", "written") and len(found) <= METRICS_FOR_SORT_MAX:
             found = await gateway().topics.with_metrics(found)
         found = sorted(found, key=lambda row: _sort_key(row, sort), reverse=down)
-        rows = await gateway().topics.with_metrics(found[(page_number - 1) * PAGE_ROWS : page_number * PAGE_ROWS])
+        page = page_of(request, found, PAGE_ROWS)
+        rows = await gateway().topics.with_metrics(page.rows)
     except GatewayError as exc:
         return gateway_error(request, exc)
     context = {
@@ -208,8 +207,8 @@ async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
         "down": down,
         "columns": _columns(sort, down),
         "show": shown_kinds,
-        "page": page_number,
-        "pages": pages,
+        "page": page.number,
+        "pages": page.pages,
         "form": form,
         "namesrv_address": django_settings.APPLIANCE.namesrv_address,
     }

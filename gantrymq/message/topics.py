@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from gantrymq.errors import MessageRejected
 
@@ -76,6 +77,15 @@ def is_dlq_topic(topic: str) -> bool:
 def is_system_topic(topic: str) -> bool:
     """Say if the topic is RocketMQ's own. A broker adds its cluster's and its own name, which only it knows."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
+
+
+def topic_kind(topic: str, own_names: Container[str] = ()) -> str:
+    """Return "normal", "retry", "dead letter" or "system"; `own_names`: clusters and brokers, which are topics too."""
+    if is_retry_topic(topic):
+        return "retry"
+    if is_dlq_topic(topic):
+        return "dead letter"
+    return "system" if is_system_topic(topic) or topic in own_names else "normal"
 
 
 def may_clients_send_to(topic: str) -> bool:

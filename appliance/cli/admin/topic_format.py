@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 
 from gantrymq.message.topic_attributes import without_effect
-from gantrymq.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
+from gantrymq.message.topics import topic_kind
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig
 
 PERMS = {"rw": PERM_READ | PERM_WRITE, "r": PERM_READ, "w": PERM_WRITE, "none": 0}
@@ -42,8 +42,6 @@ def parse_attribute(text: str) -> tuple[str, str]:
 
 
 def kind_of(topic: str, system: set[str]) -> str:
-    if is_dlq_topic(topic):
-        return "dead letters"
-    if is_retry_topic(topic):
-        return "retry"
-    return "system" if is_system_topic(topic) or topic in system else "normal"
+    """A topic's kind as tables and their filters name it; `system`: the names of clusters and brokers."""
+    kind = topic_kind(topic, system)
+    return "dead letters" if kind == "dead letter" else kind

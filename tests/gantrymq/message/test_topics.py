@@ -32,3 +32,18 @@ def test_rocketmqs_own_topics_are_known() -> None:
     assert not topics.may_clients_send_to("SCHEDULE_TOPIC_XXXX")
     assert topics.retry_topic("g") == "%RETRY%g"
     assert topics.dlq_topic("g") == "%DLQ%g"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("orders", "normal"),
+        ("%RETRY%orders", "retry"),
+        ("%DLQ%orders", "dead letter"),
+        ("TBW102", "system"),
+        ("rmq_sys_wheel_timer", "system"),
+        ("broker-a", "system"),
+    ],
+)
+def test_a_topics_kind_is_in_its_name_but_for_those_of_brokers(name: str, kind: str) -> None:
+    assert topics.topic_kind(name, {"broker-a"}) == kind
