@@ -110,7 +110,7 @@ class BrokerController:
         self.store = MessageStore(store_config)
         self.store_times = StoreTimes(self.store)
         self.stats = BrokerStatsManager(config.cluster_name, totals=self._totals)
-        self.accounts = account_book(config, store_config)  # None: nobody is asked for one
+        self.accounts = account_book(config, store_config)  # None: no access control
         self.access = access_gate(config, self.accounts, self.store)
         self.creations = CreationLimit(config)
         folder = store_config.root / "config"
@@ -376,5 +376,5 @@ class BrokerController:
         self.hold.messages_arrived(topic, queue_id, first_offset, tags_codes)
 
     def _totals(self) -> tuple[int, int]:
-        """Records stored, of any kind, and messages read, for the daily figures: RocketMQ's store counts them."""
+        """Records stored, of any kind, and messages read, for the daily totals: RocketMQ's store counts them."""
         return self.store.stats.put_times, self.store.stats.get_transferred

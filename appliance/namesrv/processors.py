@@ -87,7 +87,7 @@ def _registering(parts: Parts, connection: ServerConnection, request: RemotingCo
     )
     wrapper = registration.topic_config_serialize_wrapper
     if connection.is_closing:
-        return None  # whoever goes takes its topics along: these would stay
+        return None  # its end has removed its topics already: these would stay
     parts.routes.check_room(broker, wrapper.topic_config_table)
     try:
         master = yield from parts.routes.registering(
@@ -152,7 +152,7 @@ def query_data_version(parts: Parts, connection: ServerConnection, request: Remo
 
 
 def wipe_write_perm(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> Answer | Awaitable[Answer]:
-    """205: clients shall send nothing new to this broker."""
+    """205: clients are to send nothing new to this broker."""
     broker_name = request.ext_fields["brokerName"]
 
     def wiping() -> Generator[None, None, Answer]:

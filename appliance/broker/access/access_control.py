@@ -27,7 +27,7 @@ def account_book(config: BrokerConfig, store_config: MessageStoreConfig) -> Acco
 
 
 def access_gate(config: BrokerConfig, book: AccountBook | None, store: MessageStore) -> Access | None:
-    """The gate before the lanes, None where everybody may everything."""
+    """The gate before the lanes, None without access control."""
     if book is None:
         return None
     options = AccessOptions(config.acl_require_stamp, config.acl_stamp_window_ms)
@@ -35,7 +35,7 @@ def access_gate(config: BrokerConfig, book: AccountBook | None, store: MessageSt
 
 
 def may_send(access: Access | None) -> Callable[[ServerConnection, str], bool] | None:
-    """Whether whoever spoke on a connection may send to a topic, None where everybody may."""
+    """Whether the account of a connection may send to a topic; None without access control."""
     if access is None:
         return None
     return lambda connection, topic: access.may_touch(connection, topic, PUB)
@@ -47,7 +47,7 @@ def may_still_pull(access: Access | None, connection: ServerConnection, request:
 
 
 def access_metrics(access: Access | None, book: AccountBook | None) -> dict[str, str]:
-    """Rows for GET_BROKER_RUNTIME_INFO (28): keys of ours, counts since the start."""
+    """Rows for GET_BROKER_RUNTIME_INFO (28): our own keys, counts since the start."""
     if access is None or book is None:
         return {"aclEnable": "false"}
     return {
@@ -55,7 +55,7 @@ def access_metrics(access: Access | None, book: AccountBook | None) -> dict[str,
         "aclAccounts": str(len(book.current.by_key)),
         "aclDenied": str(access.denied.total()),
         "aclDeniedByReason": ",".join(f"{reason}:{count}" for reason, count in sorted(access.denied.items())) or "none",
-        "aclUnstampedRequests": str(access.unstamped),  # signed ones that whoever saw them could send again
+        "aclUnstampedRequests": str(access.unstamped),  # signed ones that an eavesdropper could send again
     }
 
 

@@ -87,7 +87,7 @@ class CreationLimit:
     def group(
         self, groups: SubscriptionGroupManager, connection: ServerConnection, name: str
     ) -> SubscriptionGroupConfig | None:
-        """The group's settings; one that nobody knows is created if that is allowed. Raises BrokerError as `count`."""
+        """The group's settings; an unknown one is created if that is allowed. Raises BrokerError as `count`."""
         config = groups.configs.get(name)
         if config is not None:
             return config

@@ -84,7 +84,7 @@ def parse_addresses(text: str) -> list[str]:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Whoever answers elsewhere is not the server that was configured."""
+    """A server at another address is not the server that was configured."""
 
     def redirect_request(self, *_: object) -> None:
         return None

@@ -4,8 +4,8 @@
     master -> slave   i64 place, i32 size, that many bytes of the log; size 0 says that the connection lives
 
 A slave that asks for 0 gets the log from the beginning of its last file on, as RocketMQ does it: an empty slave is no
-backup of old messages. Topics, offsets and groups it asks for with ordinary requests. Whoever reaches this port reads
-every message, so it is open only with slavesEnable.
+backup of old messages. Topics, offsets and groups it asks for with ordinary requests. A peer that reaches this port
+reads every message, so it is open only with slavesEnable.
 
 Only asynchronous replication: no send waits for a slave.
 """

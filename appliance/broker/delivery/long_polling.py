@@ -1,6 +1,6 @@
 """Pulls that found nothing and wait: woken by the next matching message, or answered when their time is up.
 
-The store tells of every dispatched message; a queue nobody waits at costs one dictionary lookup. Woken pulls run
+The store tells of every dispatched message; a queue without waiting pulls costs one dictionary lookup. Woken pulls run
 after the round that stored their messages, so one answer takes all of them (RocketMQ: PullRequestHoldService).
 """
 

@@ -138,7 +138,7 @@ class ConsumerFilterManager(SavedTable):
                 self._bury(self.by_topic[topic][group])
 
     def unregister(self, group: str) -> None:
-        """The group has nobody left."""
+        """The group has no members any more."""
         for topic in self._topics_of_group.get(group, ()):
             self._bury(self.by_topic[topic][group])
 

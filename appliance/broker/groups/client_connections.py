@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from appliance.remoting.connection import ServerConnection
 
-CLIENTS_MAX = 64  # of one connection; of what comes on top nobody hears that it is gone
+CLIENTS_MAX = 64  # of one connection; the end of any further one goes unnoticed
 
 
 class ClientConnections:

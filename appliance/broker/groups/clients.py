@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from appliance.acl.access import account_name
-from appliance.broker.groups.subscription_agreement import Wish
+from appliance.broker.groups.subscription_agreement import SubscriptionFingerprint
 from appliance.remoting.connection import ServerConnection
 from gantrymq.log_limit import LogLimit
 from gantrymq.remoting.bodies import Connection
@@ -25,14 +25,14 @@ SILENCE_S_MAX = 120.0  # RocketMQ: CHANNEL_EXPIRED_TIMEOUT
 
 @dataclass(slots=True)
 class ClientChannel:
-    """One member of a group. last_update: the manager's clock at its last heartbeat. wish: a consumer's."""
+    """One member of a group. last_update: the manager's clock at its last heartbeat. fingerprint: a consumer's."""
 
     connection: ServerConnection
     client_id: str
     language: str
     version: int
     last_update: float
-    wish: Wish | None = None
+    fingerprint: SubscriptionFingerprint | None = None
 
     def describe(self) -> Connection:
         """What the tools show of it."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from appliance.broker.groups.clients import Channels, ClientChannel, Memberships, expired
-from appliance.broker.groups.subscription_agreement import SubscriptionAgreement, WishCounter, wish_of
+from appliance.broker.groups.subscription_agreement import FingerprintCounter, SubscriptionAgreement, fingerprint_of
 from appliance.remoting.connection import ServerConnection
 from gantrymq.errors import MessageRejected
 from gantrymq.log_limit import LogLimit
@@ -36,8 +36,8 @@ WORD_CHARS_MAX = 256  # of names that are short or wrong
 class ConsumerGroupInfo:
     """A consumer group with members online.
 
-    subscriptions: by topic, as the newest heartbeat said. wishes: what the members want, each with their number;
-    wishes_version: changes whenever a wish comes or goes.
+    subscriptions: by topic, as the newest heartbeat said. fingerprints: what the members want, each with their number;
+    fingerprints_version: changes whenever a fingerprint comes or goes.
     """
 
     group: str
@@ -46,8 +46,8 @@ class ConsumerGroupInfo:
     consume_from_where: str
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
     channels: Channels = field(default_factory=dict)
-    wishes: WishCounter = field(default_factory=WishCounter)
-    wishes_version: int = 0
+    fingerprints: FingerprintCounter = field(default_factory=FingerprintCounter)
+    fingerprints_version: int = 0
     weight: int = 0  # bytes of the subscriptions, about
     _id_list: bytes | None = None
 
@@ -76,31 +76,31 @@ class ConsumerGroupInfo:
     def join(self, member: ClientChannel) -> bool:
         """Add or refresh a member. Returns whether its connection is new.
 
-        One that says another id takes its own place, and as in RocketMQ nobody is told: it would be a way to have a
-        whole group told at each heartbeat.
+        One that says another id takes its own place, and as in RocketMQ the others are not told: it would be a way
+        to have a whole group told at each heartbeat.
         """
         known = self.channels.get(member.connection)
         self._count(known, member)
         if known is not None and known.client_id == member.client_id:
-            known.last_update, known.wish = member.last_update, member.wish
+            known.last_update, known.fingerprint = member.last_update, member.fingerprint
             return False
         self.channels[member.connection] = member
         self._members_changed()
         return known is None
 
     def _count(self, before: ClientChannel | None, after: ClientChannel | None) -> None:
-        """Have one member's wish counted instead of another's."""
-        old, new = before.wish if before is not None else None, after.wish if after is not None else None
+        """Have one member's fingerprint counted instead of another's."""
+        old, new = before.fingerprint if before is not None else None, after.fingerprint if after is not None else None
         if old == new:
             return
         if old is not None:
-            self.wishes[old] -= 1
-            if not self.wishes[old]:
-                del self.wishes[old]
-                self.wishes_version += 1
+            self.fingerprints[old] -= 1
+            if not self.fingerprints[old]:
+                del self.fingerprints[old]
+                self.fingerprints_version += 1
         if new is not None:
-            self.wishes_version += new not in self.wishes
-            self.wishes[new] += 1
+            self.fingerprints_version += new not in self.fingerprints
+            self.fingerprints[new] += 1
 
     def leave(self, connection: ServerConnection) -> ClientChannel | None:
         """Remove a member; None when it was none."""
@@ -179,8 +179,8 @@ class ConsumerManager:
         info.consume_type = consumer.consume_type
         info.message_model = consumer.message_model
         info.consume_from_where = consumer.consume_from_where
-        wish = wish_of(name, consumer.message_model, consumer.subscription_data_set)
-        is_new = info.join(ClientChannel(connection, client_id, language, version, self._clock(), wish))
+        fingerprint = fingerprint_of(name, consumer.message_model, consumer.subscription_data_set)
+        is_new = info.join(ClientChannel(connection, client_id, language, version, self._clock(), fingerprint))
         if is_new:
             self._memberships.add(connection, name)
             if self._log_limit.allows("consumer_joined", connection.remote_text.rpartition(":")[0]):

@@ -1,4 +1,4 @@
-"""ClientHousekeeping: forgets clients that fell silent and queue locks that nobody renews."""
+"""ClientHousekeeping: forgets clients that fell silent and queue locks that are not renewed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCAN_INTERVAL_S = 10.0
 
 
 class ClientHousekeeping:
-    """Drops clients that fell silent and locks nobody renews, and pushes the notices."""
+    """Drops clients that fell silent and locks that are not renewed, and pushes the notices."""
 
     def __init__(
         self,

@@ -139,7 +139,7 @@ class RebalanceLockManager:
         return True
 
     def client_back(self, client_id: str) -> None:
-        """The client was heard of: what it holds, and nobody took, it keeps."""
+        """The client was heard of: it keeps what no other client took."""
         self._gone.pop(client_id, None)
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
@@ -161,7 +161,7 @@ class RebalanceLockManager:
         return lock.client_id if lock is not None and not self._is_free(lock, self._clock()) else None
 
     async def drop_expired(self) -> None:
-        """Forget locks nobody renewed: called now and then, so that clients which vanished leave nothing behind."""
+        """Forget locks that were not renewed: called now and then, so that vanished clients leave nothing behind."""
         slices = Slices(LOCKS_A_SLICE)
         for group in list(self._locks):
             await slices.step()

@@ -1,4 +1,4 @@
-"""Where a consumer group shall go on after a reset of its offsets: decided here, carried out by its consumers."""
+"""Where a consumer group goes on after a reset of its offsets: decided here, carried out by its consumers."""
 
 from __future__ import annotations
 

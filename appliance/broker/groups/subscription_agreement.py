@@ -31,17 +31,17 @@ logger = logging.getLogger(__name__)
 
 TELL_INTERVAL_S = 600.0  # while a group disagrees: between lines of the log, and between notices
 CLIENTS_NAMED_MAX = 3
-WISHES_NAMED_MAX = 4
+FINGERPRINTS_NAMED_MAX = 4
 REMARK_CHARS_MAX = 600
 TOPICS_KEPT_MAX = 64  # of one member; what is beyond counts for the comparison, but is not kept
 EXPRESSION_CHARS_MAX = 200
-MANY_WISHES = 16  # with more of them a remark is put together once in REMARK_LIFE_S only
+MANY_FINGERPRINTS = 16  # with more of them a remark is put together once in REMARK_LIFE_S only
 REMARK_LIFE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What one member wants: the message model, and topics with their expressions, in an order of their own."""
+class SubscriptionFingerprint:
+    """What one member subscribes to: the message model, and topics with their expressions, sorted."""
 
     message_model: str
     expressions: tuple[tuple[str, str], ...]
@@ -51,10 +51,12 @@ class Wish:
         return text if self.message_model == "CLUSTERING" else f"{text} ({self.message_model})"
 
 
-WishCounter = Counter[Wish]
+FingerprintCounter = Counter[SubscriptionFingerprint]
 
 
-def wish_of(group: str, message_model: str, subscriptions: Iterable[SubscriptionData]) -> Wish:
+def fingerprint_of(
+    group: str, message_model: str, subscriptions: Iterable[SubscriptionData]
+) -> SubscriptionFingerprint:
     """Return what a heartbeat wants, in a form that is equal for subscriptions that mean the same."""
     own_retries = retry_topic(group)
     wanted = sorted((item.topic, _expression(item)) for item in subscriptions if item.topic != own_retries)
@@ -62,7 +64,7 @@ def wish_of(group: str, message_model: str, subscriptions: Iterable[Subscription
     if len(wanted) > TOPICS_KEPT_MAX:
         rest = wanted[TOPICS_KEPT_MAX:]
         kept.append((f"{len(rest)} more topics", _digest(repr(rest))))
-    return Wish(message_model, tuple(kept))
+    return SubscriptionFingerprint(message_model, tuple(kept))
 
 
 def _shortened(expression: str) -> str:
@@ -111,7 +113,7 @@ class SubscriptionAgreement:
     def look(self, info: ConsumerGroupInfo) -> None:
         """Look at a group that has just heard from a member, or lost one."""
         told = self._disagreeing.get(info.group)
-        if len(info.wishes) < 2:
+        if len(info.fingerprints) < 2:
             if told is not None:
                 self.forget(info.group)
                 logger.info(
@@ -120,11 +122,11 @@ class SubscriptionAgreement:
             return
         now = self._clock()
         if told is None:
-            told = self._disagreeing[info.group] = _Told(_remark_of(info), info.wishes_version, now)
-        elif told.version != info.wishes_version and (
-            len(info.wishes) <= MANY_WISHES or now - told.made_at >= REMARK_LIFE_S
+            told = self._disagreeing[info.group] = _Told(_remark_of(info), info.fingerprints_version, now)
+        elif told.version != info.fingerprints_version and (
+            len(info.fingerprints) <= MANY_FINGERPRINTS or now - told.made_at >= REMARK_LIFE_S
         ):
-            told.remark, told.version, told.made_at = _remark_of(info), info.wishes_version, now
+            told.remark, told.version, told.made_at = _remark_of(info), info.fingerprints_version, now
         if now - told.at >= TELL_INTERVAL_S:
             told.at = now
             self._tell(info, told.remark)
@@ -148,26 +150,26 @@ class SubscriptionAgreement:
 
 def parties_of(info: ConsumerGroupInfo) -> list[SubscriptionParty]:
     """Return who wants what, the most numerous party first."""
-    members: dict[Wish, list[str]] = {}
+    members: dict[SubscriptionFingerprint, list[str]] = {}
     for member in info.channels.values():
-        if member.wish is not None:
-            members.setdefault(member.wish, []).append(member.client_id)
+        if member.fingerprint is not None:
+            members.setdefault(member.fingerprint, []).append(member.client_id)
     return [
-        SubscriptionParty(sorted(clients), wish.message_model, dict(wish.expressions))
-        for wish, clients in sorted(members.items(), key=lambda item: (-len(item[1]), item[1][0]))
+        SubscriptionParty(sorted(clients), fingerprint.message_model, dict(fingerprint.expressions))
+        for fingerprint, clients in sorted(members.items(), key=lambda item: (-len(item[1]), item[1][0]))
     ]
 
 
 def _remark_of(info: ConsumerGroupInfo) -> str:
-    most = dict(info.wishes.most_common(WISHES_NAMED_MAX))
-    clients: dict[Wish, list[str]] = {wish: [] for wish in most}
+    most = dict(info.fingerprints.most_common(FINGERPRINTS_NAMED_MAX))
+    clients: dict[SubscriptionFingerprint, list[str]] = {fingerprint: [] for fingerprint in most}
     for member in info.channels.values():
-        named = clients.get(member.wish) if member.wish is not None else None
+        named = clients.get(member.fingerprint) if member.fingerprint is not None else None
         if named is not None and len(named) < CLIENTS_NAMED_MAX:
             named.append(member.client_id)
-    parts = [f"{_named(clients[wish], count)} {wish}" for wish, count in most.items()]
-    if len(info.wishes) > len(most):
-        parts.append(f"and {len(info.wishes) - len(most)} more ways")
+    parts = [f"{_named(clients[fingerprint], count)} {fingerprint}" for fingerprint, count in most.items()]
+    if len(info.fingerprints) > len(most):
+        parts.append(f"and {len(info.fingerprints) - len(most)} more ways")
     text = f"members of consumer group {info.group} subscribe differently and miss messages: {' / '.join(parts)}"
     return text if len(text) <= REMARK_CHARS_MAX else f"{text[: REMARK_CHARS_MAX - 1]}…"
 

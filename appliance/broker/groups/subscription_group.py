@@ -121,7 +121,7 @@ class SubscriptionGroupManager(SavedTable):
 
     @property
     def suspended(self) -> list[str]:
-        """The groups that suspend() disabled and nobody has set since."""
+        """The groups that suspend() disabled and that no request has set since."""
         return sorted(self._suspended)
 
     def suspend(self, group: str) -> bool:

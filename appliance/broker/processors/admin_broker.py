@@ -1,4 +1,4 @@
-"""What tools ask about the broker itself: its settings, figures, counters, and housekeeping on demand."""
+"""What tools ask about the broker itself: its settings, metrics, counters, and housekeeping on demand."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def get_config(parts: Parts, connection: ServerConnection, request: RemotingComm
     return request.reply(ext_fields={"version": version}, body=parts.live_config.text())
 
 
-# -- figures ----------------------------------------------------------------------------------------------------------
+# -- metrics ----------------------------------------------------------------------------------------------------------
 
 
 def get_runtime_info(
@@ -127,7 +127,7 @@ def delete_expired_log(parts: Parts, connection: ServerConnection, request: Remo
 def register_filter_server(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """301: a class-filter server of RocketMQ 3 says it is there. Answered, but not believed.
 
-    RocketMQ gives the address to every consumer of the broker as a place to pull from, whoever named it.
+    RocketMQ gives the address to every consumer of the broker as a place to pull from, without a check of who named it.
     """
     address = text_field(request.ext_fields, "filterServerAddr")
     logger.info(

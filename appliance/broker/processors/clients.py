@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from appliance.broker.groups.clients import ProducerManager
     from appliance.broker.groups.consumer_groups import ConsumerManager
 
-QUARRELS_TOLD_MAX = 5  # groups of one client
+CONFLICTS_TOLD_MAX = 5  # groups of one client
 GROUPS_MAX = 1024  # of one client
 GROUPS_ONLINE_MAX = 100_000  # of all, producers and consumers each
 SUBSCRIPTIONS_MAX = 4096  # of one group
@@ -88,7 +88,7 @@ def heartbeat(parts: Parts, connection: ServerConnection, request: RemotingComma
             refused.append(str(exc))
     if refused:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "; ".join(refused))
-    return request.reply(remark=_quarrels(parts, beat))
+    return request.reply(remark=_conflicts(parts, beat))
 
 
 def _check_subscriptions(parts: Parts, count: int) -> None:
@@ -100,10 +100,10 @@ def _check_subscriptions(parts: Parts, count: int) -> None:
         )
 
 
-def _quarrels(parts: Parts, beat: HeartbeatData) -> str | None:
+def _conflicts(parts: Parts, beat: HeartbeatData) -> str | None:
     """What members of the client's groups disagree on. Clients that don't read a good answer's remark miss nothing."""
     agreement = parts.consumers.agreement
-    remarks = [agreement.remark(consumer.group_name) for consumer in beat.consumer_data_set[:QUARRELS_TOLD_MAX]]
+    remarks = [agreement.remark(consumer.group_name) for consumer in beat.consumer_data_set[:CONFLICTS_TOLD_MAX]]
     return "; ".join(filter(None, remarks)) or None
 
 

@@ -219,10 +219,10 @@ def _filter_from_heartbeat(parts: Parts, fields: PullFields, may_broadcast: bool
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the consumer group[{group}] can not consume by broadcast way")
     subscription = consumers.subscriptions.get(topic)
     if subscription is None:
-        quarrel = parts.consumers.agreement.remark(group)
+        conflict = parts.consumers.agreement.remark(group)
         raise BrokerError(
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
-            f"the consumer's subscription not exist: {topic}{f'; {quarrel}' if quarrel else ''}",
+            f"the consumer's subscription not exist: {topic}{f'; {conflict}' if conflict else ''}",
         )
     if subscription.sub_version < fields.sub_version:
         raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")

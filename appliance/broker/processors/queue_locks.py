@@ -46,7 +46,7 @@ def lock_queues(
     host = connection.remote_text.rpartition(":")[0]
 
     def lock(queues: list[MessageQueue]) -> list[Any]:
-        if connection.is_closing:  # it left while this waited: nobody would hear of its end any more
+        if connection.is_closing:  # it left while this waited: its end has been handled already
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
         parts.client_connections.note(wanted.client_id, connection)
         held = parts.locks.lock(wanted.group, wanted.client_id, queues, host=host)

@@ -206,7 +206,7 @@ async def _stored(
 ) -> dict[str, str]:
     """Store the reply; the fields that say where, none when it was not stored: that is no failure of the reply.
 
-    sysFlag is kept (RocketMQ drops it), or nobody could read a compressed reply.
+    sysFlag is kept (RocketMQ drops it), or clients could not read a compressed reply.
     """
     result = parts.store.put_message(
         StoreMessage(

@@ -202,7 +202,7 @@ def _store_half(
 ) -> bytes | None:
     """The answer names the queue that was asked for, and where the half message is stored: consumers don't see it.
 
-    A crash from here on leaves a half message that nobody ends: its producer will be asked about it.
+    A crash from here on leaves a half message without an end: its producer will be asked about it.
     """
     if TIMER_MARK in half.properties:  # its time counts from the commit; one that is refused then is refused now
         refused = parts.store.timer_rules.divert(half, int(time.time() * 1000))
@@ -211,7 +211,7 @@ def _store_half(
     result = parts.store.put_message(half, delay=False)
     if result.status is not _PUT_OK:
         raise _refusal(parts, result.status)
-    parts.transactions.figures.prepared += 1
+    parts.transactions.metrics.prepared += 1
     parts.stats.inc_topic_put(half.topic, 1, result.size_bytes)
     return _answer(parts, connection, request, topic, queue_id, result, is_waiting)
 

@@ -127,7 +127,7 @@ def end_transaction(parts: Parts, connection: ServerConnection, request: Remotin
         raise FieldError(f"commitOrRollback={outcome}: use 8 (commit), 12 (roll back) or 0 (unknown)")
     transactions = parts.transactions
     if outcome == sysflag.TRANSACTION_NONE:
-        transactions.figures.left_open += 1
+        transactions.metrics.left_open += 1
         if _log_limit.allows("transaction_left_open", connection.remote_address[0]):
             logger.info(
                 "transaction left open",

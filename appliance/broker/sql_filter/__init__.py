@@ -5,7 +5,7 @@
 
 Text to tokens (`lexer`), tokens to a tree that is checked like RocketMQ's (`parser`, `tree`), tree to Python closures
 (`evaluate`), with Java's rules for comparing texts with numbers (`java_values`). No text is ever run as Python. Length,
-depth and size are bounded, so that nobody's condition can hold up the broker.
+depth and size are bounded, so that no condition can hold up the broker.
 
 Language: NOT, AND, OR, =, <>, <, <=, >, >=, [NOT] BETWEEN, [NOT] IN ('text', …), IS [NOT] NULL, TRUE, FALSE, numbers,
 'text' with '' for a quote, comments. Property names are case-sensitive, words of the language are not. RocketMQ's

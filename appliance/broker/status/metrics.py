@@ -3,7 +3,7 @@
 RocketMQ tells size, capacity and head wait of four of its queues; here every lane has them, under the name that its
 capacity's setting has. `…Served`, `…Rejected`, `…Expired` and `…OnewayRefused` count since the start: rejected are
 requests that a full lane refused, expired those that waited too long in it (fast failure), and of the rejected those
-that are one-way are lost, for nobody is told.
+that are one-way are lost without an answer.
 """
 
 from __future__ import annotations

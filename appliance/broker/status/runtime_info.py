@@ -1,8 +1,8 @@
 """What GET_BROKER_RUNTIME_INFO (28) tells: RocketMQ's keys with this broker's values, all as text.
 
 Tools and the dashboard split the rates at spaces and parse every part, so all three windows always have a number; a
-window that is not full yet counts as 0.0. Ours are EndTransactionQueueHeadWaitTimeMills, the marks of the disk in
-force (disk…MarkRatio) and the forecast: diskGrowth…, diskNext…, diskSeconds….
+window that is not full yet counts as 0.0. Our own keys are EndTransactionQueueHeadWaitTimeMills, the marks of the disk
+in force (disk…MarkRatio) and the forecast: diskGrowth…, diskNext…, diskSeconds….
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def runtime_info(parts: Parts, *, now_s: float | None = None) -> dict[str, str]:
         **_consumer_groups(parts),
         **service_metrics(parts),
         **access_metrics(parts.access, parts.accounts),
-        # ours, as the log says it at the start; tools expect a text in every row
+        # our own, as the log says it at the start; tools expect a text in every row
         "settingsIgnored": explain_ignored(parts.live_config.ignored) or "none",
         "startAcceptSendRequestTimeStamp": str(parts.config.start_accept_send_timestamp),
     }
@@ -177,7 +177,7 @@ def _extent(parts: Parts) -> dict[str, str]:
         "dispatchBehindBytes": str(store.dispatch_behind_bytes),
         "earliestMessageTimeStamp": str(store.earliest_store_timestamp()),
         "remainHowManyDataToFlush": readable_bytes(max(store.max_physical_offset - store.flushed_offset, 0)),
-        "remainTransientStoreBufferNumbs": _NO_TRANSIENT_POOL,  # ours has no fixed number of them
+        "remainTransientStoreBufferNumbs": _NO_TRANSIENT_POOL,  # this one has no fixed number of them
         "pageCacheLockTimeMills": "0",  # appends and this answer share one thread: none is ever under way here
     }
 
@@ -204,7 +204,7 @@ def _disks(parts: Parts) -> dict[str, str]:
 
 
 def _disk_forecast(parts: Parts) -> dict[str, str]:
-    """Keys of ours: how fast the disk fills up, and when it will be full. What is not known is left out."""
+    """Our own keys: how fast the disk fills up, and when it will be full. What is not known is left out."""
     forecast = parts.store.disk_forecast()
     values = {
         "diskGrowthBytesPerSecond": forecast.bytes_per_second,
@@ -216,7 +216,7 @@ def _disk_forecast(parts: Parts) -> dict[str, str]:
 
 
 def _disk_shares(parts: Parts) -> dict[str, str]:
-    """Keys of ours: whose bytes the disks hold, and whether others' are why messages are refused (soon)."""
+    """Our own keys: whose bytes the disks hold, and whether others' are why messages are refused (soon)."""
     shares = parts.store.disk_shares()
     if shares is None:
         return {}
@@ -244,26 +244,26 @@ def _schedule(parts: Parts) -> dict[str, str]:
 
 
 def _transactions(parts: Parts) -> dict[str, str]:
-    """Keys of ours: half messages that wait for their end, and what became of the others since the start."""
-    figures = parts.transactions.figures
+    """Our own keys: half messages that wait for their end, and what became of the others since the start."""
+    metrics = parts.transactions.metrics
     return {
         "transactionPending": str(parts.transactions.pending),
-        "transactionPrepared": str(figures.prepared),
-        "transactionCommitted": str(figures.committed),
-        "transactionRolledBack": str(figures.rolled_back),
-        "transactionLeftOpen": str(figures.left_open),
-        "transactionRepeatedEnds": str(figures.repeated),
-        "transactionChecksSent": str(figures.checks_sent),
-        "transactionChecksWithoutProducer": str(figures.unanswerable),
-        "transactionDiscarded": str(figures.discarded),
-        "transactionCheckRounds": str(figures.rounds),
-        "transactionLastCheckTimestamp": str(figures.last_round_ms),
-        "transactionLastCheckMillis": str(figures.last_round_took_ms),
+        "transactionPrepared": str(metrics.prepared),
+        "transactionCommitted": str(metrics.committed),
+        "transactionRolledBack": str(metrics.rolled_back),
+        "transactionLeftOpen": str(metrics.left_open),
+        "transactionRepeatedEnds": str(metrics.repeated),
+        "transactionChecksSent": str(metrics.checks_sent),
+        "transactionChecksWithoutProducer": str(metrics.unanswerable),
+        "transactionDiscarded": str(metrics.discarded),
+        "transactionCheckRounds": str(metrics.rounds),
+        "transactionLastCheckTimestamp": str(metrics.last_round_ms),
+        "transactionLastCheckMillis": str(metrics.last_round_took_ms),
     }
 
 
 def _timer(parts: Parts) -> dict[str, str]:
-    """Keys of ours: topics created on other brokers; what waits for a time of its own, how late the delivery is."""
+    """Our own keys: topics created on other brokers; what waits for a time of its own, how late the delivery is."""
     timer = parts.timer
     return {
         "topicRetentionExpired": str(parts.topic_retention.expired),
@@ -278,7 +278,7 @@ def _timer(parts: Parts) -> dict[str, str]:
 
 
 def _consumer_groups(parts: Parts) -> dict[str, str]:
-    """Keys of ours: groups that need somebody's attention, and the names of the first GROUPS_NAMED_MAX if there are."""
+    """Our own keys: groups that need attention, and the names of the first GROUPS_NAMED_MAX if there are."""
     disagreeing, suspended = parts.consumers.agreement.disagreeing_groups, parts.groups.suspended
     names = {
         "subscriptionDisagreementGroups": ",".join(disagreeing[:GROUPS_NAMED_MAX]),

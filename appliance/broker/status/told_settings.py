@@ -88,7 +88,7 @@ _ALWAYS = {
     "offsetCheckInSlave": "false",
     "slaveTimeout": "0",
     "storePathDLedgerCommitLog": "",
-    # figures and delays
+    # numbers and delays
     "autoDeleteUnusedStats": "true",
     "diskFallRecorded": "true",
     "enableDetailStat": "true",

@@ -106,7 +106,7 @@ class Backlog:
             await self._sync()
 
     def finish(self) -> None:
-        """Flush and sync, blocking: at the end, when nobody works on the files any more."""
+        """Flush and sync, blocking: at the end, when no task works on the files any more."""
         self.folder.append(self._buffers)
         self.folder.sync(self._unsynced | self.counts.keys())
 

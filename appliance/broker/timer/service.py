@@ -80,7 +80,7 @@ class TimerService:
         """The next message of the queue to look at."""
         return self._queue.indexed
 
-    # -- figures ------------------------------------------------------------------------------------------------------
+    # -- metrics ------------------------------------------------------------------------------------------------------
 
     @property
     def delivered(self) -> int:

@@ -1,8 +1,8 @@
 """Acts that wait until the name servers know a topic: the answer to its first message above all.
 
-Whoever hears that a message is stored may start a consumer at once, and some clients give up for good when no name
-server has a route. So the answer waits for each name server that is up, and never longer than WAIT_S: one that hangs
-costs the first message of a topic that second, and everybody else nothing.
+A client that hears that its message is stored may start a consumer at once, and some clients give up for good when
+no name server has a route. So the answer waits for each name server that is up, and never longer than WAIT_S: one that
+hangs costs the first message of a topic that second, and other messages nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TopicAnnouncements:
         waiting.timer = asyncio.get_running_loop().call_later(self._wait_s, self._end, topic, waiting)
 
     def settle(self, link: str, topics: Iterable[str]) -> None:
-        """This name server has heard of the topics, or can't be told now: nobody waits for it any more."""
+        """This name server has heard of the topics, or can't be told now: it is waited for no more."""
         if not self._waiting:
             return
         for topic in topics:

@@ -270,7 +270,7 @@ class TopicConfigManager(SavedTable):
 
 
 def _check_room(configs: Collection[str]) -> None:
-    """Raise MessageRejected when no more topics shall come into being by themselves."""
+    """Raise MessageRejected when sends and heartbeats may create no more topics."""
     if len(configs) >= CREATED_TOPICS_MAX:
         raise MessageRejected(f"this broker has {len(configs)} topics: no more are created by themselves")
 

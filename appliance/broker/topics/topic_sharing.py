@@ -23,7 +23,7 @@ from gantrymq.remoting.command import RemotingCommand
 
 logger = logging.getLogger(__name__)
 
-CREATED_ON_SEND = "createdOnSend"  # ext field of ours in 17: "true" when no operator asked for the topic
+CREATED_ON_SEND = "createdOnSend"  # our own ext field in 17: "true" when no operator asked for the topic
 WAITING_MAX = 1000  # topics; more at a time are created where they are sent to, as in RocketMQ
 GATHER_S = 0.05
 RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0)

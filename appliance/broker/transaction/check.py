@@ -81,7 +81,7 @@ class TransactionCheckService:
     ) -> None:
         self._transactions = transactions
         self._ended = transactions.ended
-        self._figures = transactions.figures
+        self._metrics = transactions.metrics
         self._store = store
         self._topics = topics
         self._offsets = offsets
@@ -112,7 +112,7 @@ class TransactionCheckService:
                 await self.pass_ended()
 
     async def pass_ended(self) -> None:
-        """Pass what has ended up to the first half that has not: no round, nobody is asked."""
+        """Pass what has ended up to the first half that has not: no round, no producer is asked."""
         while self._ended.position in self._ended:
             stop_at = time.monotonic() + SLICE_S_MAX
             while self._ended.position in self._ended and time.monotonic() < stop_at:
@@ -122,8 +122,8 @@ class TransactionCheckService:
 
     async def round(self) -> None:
         """One round. What goes wrong in it is told, and tried again in the next one."""
-        figures, began = self._figures, time.monotonic()
-        before = figures.checks_sent, figures.discarded
+        metrics, began = self._metrics, time.monotonic()
+        before = metrics.checks_sent, metrics.discarded
         now_ms = int(self._clock() * 1000)
         self._topics.create_half_topic()
         try:
@@ -136,10 +136,10 @@ class TransactionCheckService:
             )
         await self._save_progress()
         self._ended.round_ended()
-        figures.rounds += 1
-        figures.last_round_ms = now_ms
-        figures.last_round_took_ms = int((time.monotonic() - began) * 1000)
-        sent, discarded = figures.checks_sent - before[0], figures.discarded - before[1]
+        metrics.rounds += 1
+        metrics.last_round_ms = now_ms
+        metrics.last_round_took_ms = int((time.monotonic() - began) * 1000)
+        sent, discarded = metrics.checks_sent - before[0], metrics.discarded - before[1]
         logger.log(
             logging.INFO if sent or discarded else logging.DEBUG,
             "transactions checked",
@@ -148,7 +148,7 @@ class TransactionCheckService:
                 "pending": self._transactions.pending,
                 "checks_sent": sent,
                 "discarded": discarded,
-                "milliseconds": figures.last_round_took_ms,
+                "milliseconds": metrics.last_round_took_ms,
             },
         )
 
@@ -248,7 +248,7 @@ class TransactionCheckService:
             return
         member = self._producers.pick(half.group or "", half.properties.get(keys.REAL_TOPIC, ""))
         if member is None:
-            self._figures.unanswerable += 1
+            self._metrics.unanswerable += 1
             logger.debug(
                 "no producer to ask", extra={"event": "no_producer_to_ask", "group": half.group, "check_times": times}
             )
@@ -256,7 +256,7 @@ class TransactionCheckService:
         fields, body = halves.check_request(half, times, result.queue_offset, result.physical_offset)
         member.connection.invoke_oneway(RemotingCommand.request(RequestCode.CHECK_TRANSACTION_STATE, fields, body))
         self._asked.add(member.connection)
-        self._figures.checks_sent += 1
+        self._metrics.checks_sent += 1
 
     def _discard(self, half: HalfMessage) -> None:
         topic = self._topics.create_check_max_time_topic().topic_name
@@ -264,7 +264,7 @@ class TransactionCheckService:
         changes = {keys.TRANSACTION_CHECK_TIMES: str(half.check_times + 1)} if is_old else {}
         if self._put(halves.discarded(half, changes)) is None:
             self._put(halves.discarded(half, {}))
-        self._figures.discarded += 1
+        self._metrics.discarded += 1
         logger.error(
             "transaction discarded: nobody ended it",
             extra={

@@ -142,7 +142,7 @@ def resumed(half: HalfMessage) -> StoreMessage:
 
 
 def discarded(half: HalfMessage, changes: dict[str, str]) -> StoreMessage:
-    """Return the message for the topic of those that nobody answers for."""
+    """Return the message for the topic of those that no producer answers for."""
     return _message(half, names.TRANS_CHECK_MAX_TIME_TOPIC, 0, half.properties | changes, half.fields.sys_flag, 0)
 
 

@@ -51,7 +51,7 @@ _UNKNOWN_REFUSAL = (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR")
 
 
 @dataclass(slots=True)
-class TransactionFigures:
+class TransactionMetrics:
     """Counted since the start; what GET_BROKER_RUNTIME_INFO tells."""
 
     prepared: int = 0
@@ -81,10 +81,10 @@ class TransactionService:
         self._clock = clock
         self.ended = ended
         self.store_host = store_host
-        self.figures = TransactionFigures()
+        self.metrics = TransactionMetrics()
         self.owed_ops: dict[int, None] = {}  # halves that ended, but the store would not take their op message
 
-    # -- figures ------------------------------------------------------------------------------------------------------
+    # -- metrics ------------------------------------------------------------------------------------------------------
 
     @property
     def pending(self) -> int:
@@ -112,12 +112,12 @@ class TransactionService:
     def commit(self, half: HalfMessage) -> int:
         """Store the message in its real topic, once. Return the log's end that holds it. BrokerError: not stored."""
         if self.has_ended(half.queue_offset):
-            self.figures.repeated += 1
+            self.metrics.repeated += 1
             return self._store.max_physical_offset
         is_delicate = self._is_delicate(half)
         copies = self._other_copies(half) if is_delicate else []
         if is_delicate and self._was_committed(half):
-            self.figures.repeated += 1
+            self.metrics.repeated += 1
             logger.info(
                 "transaction was committed before",
                 extra={"event": "transaction_committed_before", "queue_offset": half.queue_offset},
@@ -126,23 +126,23 @@ class TransactionService:
             result = self._store.put_message(halves.committed(half))
             if result.status is not PutMessageStatus.PUT_OK:
                 raise self._refusal(result)
-            self.figures.committed += 1
+            self.metrics.committed += 1
         for half_offset in (half.queue_offset, *copies):
             if not self._write_op(half_offset):
                 self.owed_ops[half_offset] = None  # the next round writes it
         return self._store.max_physical_offset
 
     def roll_back(self, half: HalfMessage) -> int:
-        """Note that the message shall never be seen. Return the log's end that holds it. BrokerError: not stored."""
+        """Note that the message stays hidden for ever. Return the log's end that holds it. BrokerError: not stored."""
         if self.has_ended(half.queue_offset):
-            self.figures.repeated += 1
+            self.metrics.repeated += 1
             return self._store.max_physical_offset
         copies = self._other_copies(half) if self._is_delicate(half) else []
         for half_offset in (half.queue_offset, *copies):
             result = self._put_op(half_offset)
             if result.status is not PutMessageStatus.PUT_OK:
                 raise self._refusal(result)
-        self.figures.rolled_back += 1
+        self.metrics.rolled_back += 1
         return self._store.max_physical_offset
 
     def has_ended(self, half_offset: int) -> bool:

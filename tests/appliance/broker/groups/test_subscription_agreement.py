@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from appliance.broker.groups.consumer_groups import ConsumerManager
-from appliance.broker.groups.subscription_agreement import REMARK_CHARS_MAX, TELL_INTERVAL_S, parties_of, wish_of
+from appliance.broker.groups.subscription_agreement import REMARK_CHARS_MAX, TELL_INTERVAL_S, fingerprint_of, parties_of
 from gantrymq.remoting.bodies import ConsumerData, SubscriptionData
 from tests.appliance.broker.members import Clock, join, member
 
@@ -60,7 +60,7 @@ def test_other_topics_expressions_or_models_disagree_until_they_agree_again(
 
 def test_an_sql_condition_is_no_tag_of_the_same_text() -> None:
     tag, sql = SubscriptionData("t", "a"), SubscriptionData("t", "a", expression_type="SQL92")
-    assert wish_of("g", "CLUSTERING", [tag]) != wish_of("g", "CLUSTERING", [sql])
+    assert fingerprint_of("g", "CLUSTERING", [tag]) != fingerprint_of("g", "CLUSTERING", [sql])
 
 
 def test_java_members_and_the_log_are_told_once_in_ten_minutes(
@@ -101,8 +101,8 @@ def test_what_is_too_long_to_keep_still_counts(consumers: ConsumerManager) -> No
         assert consumers.agreement.remark(group) is None
         join(consumers, member(2), "c2", second)
         assert consumers.agreement.remark(group) is not None
-    wish = wish_of("g", "CLUSTERING", [SubscriptionData(f"t{number}", long) for number in range(100)])
-    assert len(str(wish)) < 64 * 300
+    fingerprint = fingerprint_of("g", "CLUSTERING", [SubscriptionData(f"t{number}", long) for number in range(100)])
+    assert len(str(fingerprint)) < 64 * 300
 
 
 def test_a_thousand_members_who_all_want_something_else_cost_little(consumers: ConsumerManager, clock: Clock) -> None:
@@ -117,7 +117,8 @@ def test_a_thousand_members_who_all_want_something_else_cost_little(consumers: C
     for connection in connections[1:]:
         consumers.unregister("g", connection)
     assert consumers.agreement.remark("g") is None
-    assert dict(consumers.groups["g"].wishes) == {wish_of("g", "CLUSTERING", [SubscriptionData("t", "last")]): 1}
+    last = fingerprint_of("g", "CLUSTERING", [SubscriptionData("t", "last")])
+    assert dict(consumers.groups["g"].fingerprints) == {last: 1}
 
 
 def test_remarks_stay_short_whatever_a_client_subscribes_to(consumers: ConsumerManager) -> None:

@@ -56,7 +56,7 @@ async def test_an_open_transaction_is_written_again_and_its_producer_is_asked(tm
         await broker.opened.transaction_checks.round()
         assert broker.offsets.query(CHECKER, HALF, 0) == 2
         assert broker.offsets.query(CHECKER, OP, 0) == 1
-        assert broker.opened.transactions.figures.checks_sent == 1
+        assert broker.opened.transactions.metrics.checks_sent == 1
 
 
 async def test_what_ended_is_passed_and_what_is_young_waits(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ async def test_what_ended_is_passed_and_what_is_young_waits(tmp_path: Path) -> N
         await broker.opened.transaction_checks.round()
         assert broker.offsets.query(CHECKER, HALF, 0) == young.queue_offset
         assert broker.offsets.query(CHECKER, OP, 0) == 100
-        assert broker.opened.transactions.figures.checks_sent == 0
+        assert broker.opened.transactions.metrics.checks_sent == 0
         assert broker.opened.transactions.pending == 1
 
 
@@ -103,7 +103,7 @@ async def test_without_a_producer_the_check_counts_and_nobody_is_asked(tmp_path:
         await producer.prepare(b"pay", age_ms=OLD_MS)
         await broker.opened.transaction_checks.round()
         assert [half.properties.get("TRANSACTION_CHECK_TIMES") for half in stored(broker, HALF)] == [None, "1"]
-        assert broker.opened.transactions.figures.unanswerable == 1
+        assert broker.opened.transactions.metrics.unanswerable == 1
 
 
 async def test_after_the_last_check_a_transaction_is_put_away_and_can_be_resumed(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ async def test_immunity_is_in_seconds_and_nonsense_means_the_usual_time(
         await producer.prepare(b"pay", age_ms=OLD_MS, CHECK_IMMUNITY_TIME_IN_SECONDS=immunity)
         await producer.hello()
         await broker.opened.transaction_checks.round()
-        assert broker.opened.transactions.figures.checks_sent == is_asked
+        assert broker.opened.transactions.metrics.checks_sent == is_asked
 
 
 async def test_the_end_of_a_rewritten_record_ends_its_copies_too(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ async def test_the_end_of_a_rewritten_record_ends_its_copies_too(tmp_path: Path)
         assert (await producer.end(copy, COMMIT, fromTransactionCheck="true")).code == 0
         await broker.opened.transaction_checks.round()
         assert bodies(broker) == [b"pay"]
-        assert broker.opened.transactions.figures.checks_sent == 1
+        assert broker.opened.transactions.metrics.checks_sent == 1
         assert broker.opened.transactions.pending == 0
 
 
@@ -220,7 +220,7 @@ async def test_a_commit_whose_op_message_was_lost_is_not_repeated(tmp_path: Path
         assert (await producer.end(copy, COMMIT, fromTransactionCheck="true")).code == 0
         assert bodies(broker) == [b"pay"]
         assert broker.opened.transactions.pending == 0
-        assert broker.opened.transactions.figures.repeated == 1
+        assert broker.opened.transactions.metrics.repeated == 1
 
 
 async def test_a_restarted_broker_knows_what_ended(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ async def test_a_restarted_broker_knows_what_ended(tmp_path: Path) -> None:
         assert bodies(broker) == expected
         await producer.hello()
         await broker.opened.transaction_checks.round()
-        assert broker.opened.transactions.figures.checks_sent == 0  # too young for this broker
+        assert broker.opened.transactions.metrics.checks_sent == 0  # too young for this broker
     async with transactions_at(tmp_path) as (broker, producer):
         await producer.hello()
         await broker.opened.transaction_checks.round()
@@ -294,7 +294,7 @@ async def test_a_long_round_leaves_the_loop_to_others(tmp_path: Path) -> None:
             turns += 1
             await asyncio.sleep(0)
         assert turns > 20
-        assert broker.opened.transactions.figures.discarded == 5000
+        assert broker.opened.transactions.metrics.discarded == 5000
 
 
 async def test_what_ended_can_be_passed_without_a_round(tmp_path: Path) -> None:

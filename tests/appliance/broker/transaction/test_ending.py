@@ -80,7 +80,7 @@ async def test_unknown_gets_no_answer_and_changes_nothing(tmp_path: Path) -> Non
         half = await producer.prepare(b"pay")
         producer.peer.write(RemotingCommand.request(RequestCode.END_TRANSACTION, end_fields(half, UNKNOWN)).encode())
         await producer.hello()  # its answer is the first to come
-        assert broker.opened.transactions.figures.left_open == 1
+        assert broker.opened.transactions.metrics.left_open == 1
         assert broker.opened.transactions.pending == 1
         assert stored(broker, OP) == []
 
@@ -97,7 +97,7 @@ async def test_of_transactions_left_open_all_are_counted_and_a_few_are_told(
                 RemotingCommand.request(RequestCode.END_TRANSACTION, end_fields(half, UNKNOWN)).encode()
             )
         await producer.hello()
-        assert broker.opened.transactions.figures.left_open == 50
+        assert broker.opened.transactions.metrics.left_open == 50
     told = [record for record in caplog.records if record.__dict__.get("event") == "transaction_left_open"]
     assert len(told) == 20
 
@@ -109,7 +109,7 @@ async def test_the_second_end_of_a_transaction_is_answered_and_stores_nothing(tm
             assert (await producer.end(half, outcome)).code == 0
         assert bodies(broker) == [b"pay"]
         assert len(stored(broker, OP)) == 1
-        assert broker.opened.transactions.figures.repeated == 2
+        assert broker.opened.transactions.metrics.repeated == 2
 
 
 @pytest.mark.parametrize(
