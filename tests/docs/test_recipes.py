@@ -144,3 +144,45 @@ def test_a_new_verb_of_gantry_admin(checkout: Path) -> None:
     assert "How many topics there are." in run(checkout, "-m", "appliance", "admin", "topics", "count", "--help")
     told = run(checkout, "-m", "appliance", "admin", "topics", "count", "--json", "-n", "127.0.0.1:1")
     assert json.loads(told) == {"topics": 3}
+
+
+def test_a_new_request_code(checkout: Path) -> None:
+    handler = """
+
+def count_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    return request.reply(body=str(len(parts.topics.system_topics)).encode())
+"""
+    tests = """
+from pathlib import Path
+
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.harness import serving
+
+
+async def test_it_counts(tmp_path: Path) -> None:
+    client = RemotingClient()
+    async with serving(tmp_path) as cluster:
+        request = RemotingCommand.request(RequestCode.COUNT_TOPICS)
+        assert int((await client.invoke(cluster.broker_address, request)).body) > 3
+        await client.close()
+"""
+    folder = checkout / "appliance/broker/processors"
+    module = folder / "admin_topics.py"
+    module.write_text(module.read_text() + handler)
+    add_line(checkout / "gantrymq/remoting/codes.py", "GET_BROKER_CLUSTER_ACL_CONFIG = 54", "    COUNT_TOPICS = 7777")
+    row = '    Row(Code.COUNT_TOPICS, admin_topics.count_topics, admin_topics.Parts, "admin"),'
+    last = [line for line in (folder / "table.py").read_text().splitlines() if line.startswith("    Row(")][-1]
+    add_line(folder / "table.py", last, row)
+    permission = "    RequestCode.COUNT_TOPICS: ADMIN,"
+    add_line(
+        checkout / "appliance/acl/permission_table.py", "RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: ADMIN", permission
+    )
+    (checkout / "tests/appliance/broker/processors/test_count.py").write_text(tests)
+    done = run(
+        checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/appliance/broker/processors/test_count.py"
+    )
+    assert "1 passed" in done
+    run(checkout, "-m", "tests.docs.compatibility_page")
+    assert "| 7777 |" in (checkout / "docs/compatibility.md").read_text()
