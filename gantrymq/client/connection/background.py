@@ -43,7 +43,7 @@ class Background:
 
 
 async def every(interval_s: float, action: Callable[[], Awaitable[None]], *, wake: asyncio.Event | None = None) -> None:
-    """Run the action now and then each interval (or when `wake` is set) until cancelled.
+    """Run the action at once, then each interval and whenever `wake` is set, until cancelled.
 
     Expected failures, such as an unreachable server, are logged: the next round is the retry.
     """
@@ -63,7 +63,7 @@ async def every(interval_s: float, action: Callable[[], Awaitable[None]], *, wak
 
 
 async def wait_for_event(event: asyncio.Event, timeout_s: float) -> bool:
-    """Wait until the event is set, at most that long; say whether it is."""
+    """Wait until the event is set, `timeout_s` at most; return whether it is."""
     try:
         async with asyncio.timeout(timeout_s):
             await event.wait()

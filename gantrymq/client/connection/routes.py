@@ -123,13 +123,20 @@ class Routes:
         return self._addresses.get(broker_name, {}).get(broker_id)
 
     def address_to_read(self, broker_name: str, broker_id: int = 0) -> tuple[str, bool] | None:
-        """An address to pull from and whether it is the master's: the suggested one, else whichever is there."""
+        """An address to pull from and whether it is the master's. Without that id: the address of the lowest one."""
         found = self._addresses.get(broker_name)
         if not found:
             return None
         if broker_id not in found:
             broker_id = min(found)
         return found[broker_id], broker_id == 0
+
+    def require_address_to_read(self, broker_name: str, broker_id: int = 0) -> tuple[str, bool]:
+        """As `address_to_read`; ConnectError when no address is known."""
+        found = self.address_to_read(broker_name, broker_id)
+        if found is None:
+            raise ConnectError(broker_name, "no address of this broker is known")
+        return found
 
     def masters(self) -> list[str]:
         """The addresses of all known masters."""
@@ -140,7 +147,7 @@ class Routes:
         return [address for found in self._addresses.values() for address in found.values()]
 
     async def _look_up(self, topic: str, *, use_template: bool) -> TopicRoute:
-        """One lookup at a time: a burst of first sends asks once."""
+        """Look a topic up, one at a time: a burst of first sends asks once."""
         async with self._looking_up:
             route = self.known.get(topic)
             if route is not None and (route.writable if use_template else not route.is_template):

@@ -36,8 +36,8 @@ SOON_S = 1.0  # until the next try when a round of rebalancing could not finish;
 ShareOf = Callable[[str], Awaitable[list[MessageQueue] | None]]
 
 
-def finished(process_queue: ProcessQueue) -> int | None:
-    """The offset to write for a push consumer: the smallest one not done with."""
+def finished_offset(process_queue: ProcessQueue) -> int | None:
+    """The offset to write for a push consumer: the smallest one that is not finished."""
     return process_queue.commit_offset
 
 
@@ -94,7 +94,7 @@ class Assignment:
         offsets: OffsetStore,
         background: Background,
         keep_pulling: Callable[[ProcessQueue], Coroutine[Any, Any, None]],
-        commit_offset: Callable[[ProcessQueue], int | None] = finished,
+        commit_offset: Callable[[ProcessQueue], int | None] = finished_offset,
         locks: QueueLocks | None = None,
     ) -> None:
         self.held: dict[MessageQueue, ProcessQueue] = {}

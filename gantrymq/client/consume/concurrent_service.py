@@ -1,6 +1,6 @@
 """Gives messages to the listener in any order, and acts on its answer.
 
-`concurrency` calls run at once. After success (also: returning None) the messages are done with. After LATER, or an
+`concurrency` calls run at once. After success (also: returning None) the messages are finished. After LATER, or an
 exception, they are sent back.
 """
 
@@ -69,7 +69,7 @@ class ConcurrentConsumeService:
             if left:
                 self._workers.background.start(self._again_later(process_queue, left), "consume again")
                 messages = [message for message in messages if message not in left]
-        # Done with, or stored again at the broker: the group's offset may pass them.
+        # Consumed, or stored again at the broker: the group's offset may pass them.
         process_queue.remove(messages)
 
     async def _again_later(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:

@@ -80,8 +80,8 @@ class FailedMessages:
         await self._send_anew(message, message.reconsume_times + 1)
 
     async def send_back_overdue(self, process_queues: Iterable[ProcessQueue], started_before: float) -> None:
-        """Send back what listeners have had since before that time: a call that never ends must not hold the group's
-        offset for ever."""
+        """Send back messages of listener calls that began before `started_before` (time.monotonic()): a call that
+        never ends must not hold the group's offset for ever."""
         for process_queue in list(process_queues):
             overdue = process_queue.overdue(started_before)
             if overdue:
@@ -134,6 +134,6 @@ def retry_message(message: MessageExt, topic: str, max_reconsume_times: int, *, 
 
 
 def restore_topic(message: MessageExt, retry_topic: str) -> None:
-    """A message that comes again is stored under the group's retry topic: the listener sees the original one."""
+    """Give a redelivered message its original topic: it is stored under the group's retry topic."""
     if message.topic == retry_topic:
         message.topic = message.properties.get(names.RETRY_TOPIC, message.topic)

@@ -1,8 +1,7 @@
-"""How far a group has come: kept at the brokers when its members share the work, in a local file when each gets
-everything.
+"""How far a group has come: kept at the brokers when its members share the messages, in a local file when each gets
+all.
 
-Both stores are tables of queue to next offset with a durable side. `update` is memory only; `persist` writes what
-changed.
+Both stores are tables from queue to next offset. `update` changes memory only; `persist` writes what changed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from gantrymq.client.connection.routes import Routes
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.options import ConsumerOptions
 from gantrymq.client.consume.subscription import MessageModel
-from gantrymq.errors import BodyError, ConnectError, GantryError
+from gantrymq.errors import BodyError, GantryError
 from gantrymq.home import home_folder
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
@@ -38,7 +37,7 @@ class OffsetStore(Protocol):
         """The offset as of the last update."""
 
     def update(self, queue: MessageQueue, offset: int) -> None:
-        """Everything before `offset` is done with."""
+        """Note that everything before `offset` is finished."""
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         """Make the updates of these queues durable; what can't be written now is written next time."""
@@ -48,7 +47,7 @@ class OffsetStore(Protocol):
 
 
 def offset_store(session: ClientSession, options: ConsumerOptions) -> OffsetStore:
-    """The brokers when members share the work; a file of this host, where Java keeps its own, when each gets all."""
+    """The brokers when members share the messages; a file of this host, where Java has its own, when each gets all."""
     if options.model is MessageModel.CLUSTERING:
         return BrokerOffsets(session.calls, session.routes, options.group)
     folder = options.offsets_folder or home_folder() / ".rocketmq_offsets"
@@ -97,10 +96,7 @@ class BrokerOffsets:
         self._durable.pop(queue, None)
 
     def _address(self, queue: MessageQueue) -> str:
-        found = self._routes.address_to_read(queue.broker_name)
-        if found is None:
-            raise ConnectError(queue.broker_name, "no address of this broker is known")
-        return found[0]
+        return self._routes.require_address_to_read(queue.broker_name)[0]
 
 
 class FileOffsets:

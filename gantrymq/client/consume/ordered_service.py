@@ -1,6 +1,6 @@
 """Gives messages to the listener in order: each queue's one after the other, different queues at once.
 
-A failed batch is tried again here after `suspend_s`, and until it succeeds nothing behind it in its queue is touched.
+A failed batch is tried again here after `suspend_s`, and until it succeeds no later message of its queue is consumed.
 Only a message that failed `max_reconsume_times` times leaves the order, for the dead letters. A queue is consumed only
 while this consumer has the broker's lock on it (`may_consume`).
 """
@@ -71,7 +71,7 @@ class OrderedConsumeService:
                     await self._consume(process_queue, batch)
 
     async def _consume(self, process_queue: ProcessQueue, batch: list[MessageExt]) -> None:
-        """One call; then the queue goes to the end of the line, so that many queues share few workers."""
+        """Make one listener call; then the queue goes to the end of the line, so that many queues share few workers."""
         process_queue.begin(batch, time.monotonic())
         with process_queue.in_use():
             result = await self._calls.consume(process_queue.queue.topic, batch)

@@ -54,19 +54,19 @@ class PolledMessages:
         return []
 
     def finish(self) -> None:
-        """What was polled last is done with."""
+        """Count the messages that were polled last as consumed."""
         if self._last is not None:
             process_queue, messages = self._last
             process_queue.remove(messages)
             self._last = None
 
     def forget(self, queue: MessageQueue) -> None:
-        """The queue goes on at another offset: what was polled of it last does not count."""
+        """Do not count what was polled last of this queue: it goes on at another offset."""
         if self._last is not None and self._last[0].queue == queue:
             self._last = None
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Give out these queues' messages again."""
+        """Return these queues' messages from `next` again."""
         self.paused.difference_update(queues)
         self._has_arrived.set()
 

@@ -1,8 +1,8 @@
-"""What a consumer holds of one queue: messages pulled and not yet done with.
+"""What a consumer holds of one queue: messages that were pulled and are not finished yet.
 
-The group's offset in the queue is the smallest offset not done with, so a crash repeats messages and never skips one.
-Messages are done with in any order. Once dropped (the queue went to another consumer, or was reset), what comes late
-counts for nothing.
+A message is finished when it was consumed or sent back; messages finish in any order. The group's offset in the queue
+is the smallest one that is not finished, so a crash repeats messages and never skips one. After the queue was dropped
+(it went to another consumer, or was reset), late results are ignored.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class ProcessQueue:
         self.cached_bytes = 0
         self.last_pull_at = time.time()
         self.last_consume_at = time.time()
-        self.changed = asyncio.Event()  # set whenever messages are done with: a pull held back looks again
+        self.changed = asyncio.Event()  # set whenever messages are finished: a pull loop that waits looks again
         self._messages: OrderedDict[int, MessageExt] = OrderedDict()  # by queue offset, ascending
         self._started: dict[int, float] = {}
 
     def was_dropped(self) -> bool:
-        """Whether the queue went away; may change whenever something is awaited."""
+        """Whether the queue was dropped; may change whenever something is awaited."""
         return self._is_dropped
 
     @property
@@ -46,7 +46,7 @@ class ProcessQueue:
 
     @property
     def commit_offset(self) -> int:
-        """The smallest offset not done with: where the group would go on."""
+        """The smallest offset that is not finished: where the group would go on."""
         return next(iter(self._messages)) if self._messages else self.next_offset
 
     @property
@@ -77,7 +77,7 @@ class ProcessQueue:
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
-        """While a listener call over these messages lasts: `unused` waits for its end."""
+        """Mark a listener call over these messages: `unused` waits for its end."""
         self._uses += 1
         self._unused.clear()
         try:
@@ -107,11 +107,11 @@ class ProcessQueue:
             self._started[message.queue_offset] = now
 
     def holds(self, message: MessageExt) -> bool:
-        """Whether the message still has to be done with here."""
+        """Whether the message is held and not finished."""
         return not self._is_dropped and message.queue_offset in self._messages
 
     def remove(self, messages: Sequence[MessageExt]) -> None:
-        """The messages are done with."""
+        """The messages are finished."""
         self.last_consume_at = time.time()
         for message in messages:
             self._started.pop(message.queue_offset, None)
@@ -124,6 +124,6 @@ class ProcessQueue:
         return [self._messages[offset] for offset, started in self._started.items() if started < started_before]
 
     def drop(self) -> None:
-        """Nothing that happens from now on counts."""
+        """Ignore results from now on."""
         self._is_dropped = True
         self.changed.set()

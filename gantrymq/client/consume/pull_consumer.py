@@ -5,7 +5,7 @@
         while messages := await consumer.poll(): ...
 
 or `await consumer.assign(queues)`, to read queues of one's own choice. Messages are pulled ahead, within limits. Asking
-for the next messages says that those before are done with; with `auto_commit` their offsets are written each 5 s and at
+for the next messages says that those before are finished; with `auto_commit` their offsets are written each 5 s and at
 the end, without when `commit` is called.
 """
 
@@ -28,7 +28,7 @@ from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.pull_loop import PullContext, keep_pulling
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.consume.subscription import parse_subscription
-from gantrymq.errors import ConfigError, ConnectError, GantryError
+from gantrymq.errors import ConfigError, GantryError
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import check_topic
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
@@ -47,8 +47,8 @@ class PullConsumer(Client):
     how the members share the queues. offsets_folder: where a BROADCASTING consumer keeps its offsets. Also
     instance_name, credentials, tls and serialize_type. PullConsumerOptions has the defaults.
 
-    Subscribe or assign before or after `start`. `close` writes the offsets (with auto_commit: polled messages are done
-    with) and leaves the group.
+    Subscribe or assign before or after `start`. `close` writes the offsets (with auto_commit: polled messages are
+    finished) and leaves the group.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class PullConsumer(Client):
     # -- messages -----------------------------------------------------------------------------------------------------
 
     async def poll(self, timeout_s: float = POLL_S) -> list[MessageExt]:
-        """The next messages of some queue, an empty list when none come in time. Those of the last poll are done."""
+        """The next messages of some queue, an empty list when none come in time. The last poll's are finished."""
         self._session.require_open()
         self._polled.finish()
         found = await self._polled.next(timeout_s)
@@ -226,7 +226,7 @@ class PullConsumer(Client):
         return process_queue.commit_offset if self._options.auto_commit else self._committed.get(process_queue.queue)
 
     async def commit(self) -> None:
-        """Write that every polled message is done with, those of the last poll too."""
+        """Write that every polled message is finished, those of the last poll too."""
         self._session.require_open()
         self._polled.finish()
         self._committed.update({queue: held.commit_offset for queue, held in self._assignment.held.items()})
@@ -283,7 +283,4 @@ class PullConsumer(Client):
             raise ConfigError(f"queue {queue.queue_id} of {queue.topic} is not assigned to this consumer")
 
     def _address(self, queue: MessageQueue) -> str:
-        found = self._session.routes.address_to_read(queue.broker_name)
-        if found is None:
-            raise ConnectError(queue.broker_name, "no address of this broker is known")
-        return found[0]
+        return self._session.routes.require_address_to_read(queue.broker_name)[0]

@@ -18,7 +18,7 @@ from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.consume.subscription import is_wanted
 from gantrymq.client.results import PullResult, PullStatus
-from gantrymq.errors import ConnectError, GantryError, ResponseError
+from gantrymq.errors import GantryError, ResponseError
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.codes import ResponseCode
@@ -99,10 +99,7 @@ async def _pull_once(
     context: PullContext, process_queue: ProcessQueue, subscription: SubscriptionData, broker_id: int
 ) -> PullResult:
     queue = process_queue.queue
-    found = context.session.routes.address_to_read(queue.broker_name, broker_id)
-    if found is None:
-        raise ConnectError(queue.broker_name, "no address of this broker is known")
-    address, is_master = found
+    address, is_master = context.session.routes.require_address_to_read(queue.broker_name, broker_id)
     # a condition is compiled once, from the heartbeat, and not for each pull
     says_it = context.says_subscription and subscription.expression_type == SubscriptionData.TAG
     started = time.monotonic()
@@ -129,7 +126,7 @@ async def _pull_once(
 def _take(
     context: PullContext, process_queue: ProcessQueue, subscription: SubscriptionData, result: PullResult
 ) -> None:
-    """Keep what is wanted; what is not counts as done with."""
+    """Keep the messages that the subscription selects; the others count as finished."""
     messages = [message for message in result.messages if is_wanted(subscription, message)]
     process_queue.add(messages, result.next_offset)
     if messages:

@@ -307,7 +307,7 @@ class PushConsumer(Client):
             await self._give_up_overdue()
 
     async def _give_up_overdue(self) -> None:
-        """A listener that never returns must not hold the group's offset for ever."""
+        """Send back the messages of calls that take too long: they must not hold the group's offset for ever."""
         started_before = time.monotonic() - self._options.overdue_s
         await self._failed.send_back_overdue(self._assignment.held.values(), started_before)
 

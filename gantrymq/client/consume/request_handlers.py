@@ -1,4 +1,4 @@
-"""What brokers, mostly on behalf of tools, ask of a running push consumer."""
+"""Handlers of the requests that brokers send to a running push consumer, mostly for tools."""
 
 from __future__ import annotations
 

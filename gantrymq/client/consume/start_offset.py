@@ -6,7 +6,6 @@ from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.offset_store import OffsetStore
 from gantrymq.client.consume.options import ConsumerOptions
 from gantrymq.client.consume.subscription import ConsumeFrom
-from gantrymq.errors import ConnectError
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import is_retry_topic
 
@@ -18,10 +17,8 @@ async def start_offset(
     offset = await offsets.read(queue)
     if offset is not None:
         return offset
-    found = session.routes.address_to_read(queue.broker_name)
-    if found is None:
-        raise ConnectError(queue.broker_name, "no address of this broker is known")
-    calls, address = session.calls, found[0]
+    address, _ = session.routes.require_address_to_read(queue.broker_name)
+    calls = session.calls
     if options.consume_from is ConsumeFrom.FIRST_OFFSET or is_retry_topic(queue.topic):
         return await calls.min_offset(address, queue.topic, queue.queue_id)  # failed messages are never skipped
     if options.consume_from is ConsumeFrom.TIMESTAMP:

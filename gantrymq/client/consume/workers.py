@@ -1,4 +1,4 @@
-"""The workers of a push consumer: the tasks that call the listener, and what a consumer needs of them.
+"""The tasks of a push consumer that call the listener, and the interface of the services that use them.
 
 `concurrent_service` and `ordered_service` say in which order the messages are consumed and what becomes of failed ones.
 """
@@ -18,20 +18,20 @@ logger = logging.getLogger(__name__)
 
 
 class ConsumeService(Protocol):
-    """What a push consumer needs of its workers (RocketMQ: ConsumeMessageService)."""
+    """Gives pulled messages to the listener and acts on its answer (RocketMQ: ConsumeMessageService)."""
 
     def start(self) -> None:
-        """Begin to work."""
+        """Begin to consume what is submitted."""
 
     async def stop(self, wait_s: float) -> None:
-        """Begin nothing new; give calls in progress that long to end."""
+        """Begin no further call; wait for calls in progress, `wait_s` at most."""
 
     def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         """Have messages consumed that the process queue holds already."""
 
 
 class Workers:
-    """Tasks that each run `work_on` until they are stopped, and how many of them are busy."""
+    """`count` tasks that each run `work_on` until they are stopped. `with workers:` marks one as busy."""
 
     def __init__(self, count: int, work_on: Callable[[], Awaitable[None]]) -> None:
         self.background = Background()
@@ -57,7 +57,7 @@ class Workers:
             self._idle.set()
 
     async def stop(self, wait_s: float) -> None:
-        """Begin nothing new; give work in progress that long to end."""
+        """Begin nothing new; wait for work in progress, `wait_s` at most, then cancel it."""
         self.is_stopping = True
         own = 1 if self.background.owns_current_task() else 0  # a listener may close its own consumer
         if self._busy > own:

@@ -20,25 +20,31 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from gantrymq.client.connection.send_codec import Outgoing, pack, send_result
+from gantrymq.client.connection.send_codec import Outgoing, pack, send_request, send_result
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult
 from gantrymq.errors import GantryError, SendIncomplete
 from gantrymq.message.model import Message, MessageQueue
+from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.command import RemotingCommand
 
 StoredCallback = Callable[[Sequence[Message], SendResult, float], None]
 
+# A waiting message: its position among all, the message, what was sent of it, its queue, time.monotonic() of the first
+# try, the broker's address, the answer to come. A plain tuple: one is made for each message, and it costs least.
+Waiting = tuple[int, Message, Outgoing, MessageQueue, float, str, asyncio.Future[RemotingCommand]]
 
-class FirstTry(NamedTuple):
-    """A message and the queue it was sent to first. position: its place among all; started: time.monotonic()."""
+
+class FailedOnce(NamedTuple):
+    """A message whose first try, at `queue`, ended with `failure`. started: time.monotonic() of that try."""
 
     position: int
     message: Message
     outgoing: Outgoing
     queue: MessageQueue
     started: float
+    failure: GantryError
 
 
 class ManySends:
@@ -51,6 +57,7 @@ class ManySends:
     def __init__(
         self,
         sender: Sender,
+        remoting: RemotingClient,
         options: ProducerOptions,
         *,
         in_flight: int,
@@ -58,12 +65,13 @@ class ManySends:
         on_stored: StoredCallback | None,
     ) -> None:
         self._sender = sender
+        self._remoting = remoting
         self._compress_from_bytes = options.compress_from_bytes
         self._in_flight = in_flight
         self._timeout_s = timeout_s
         self._on_stored = on_stored
-        self._waiting: deque[tuple[FirstTry, str, asyncio.Future[RemotingCommand]]] = deque()  # with broker's address
-        self._failed_once: list[tuple[FirstTry, GantryError]] = []
+        self._waiting: deque[Waiting] = deque()
+        self._failed_once: list[FailedOnce] = []
         self._results: list[SendResult | None] = []  # by position; None unless stored
         self._failures: dict[int, GantryError] = {}
 
@@ -91,46 +99,51 @@ class ManySends:
             # Nothing was sent. The message or its topic is the reason, so another broker would not help: given up.
             self._failures[position] = exc
             return
-        first = FirstTry(position, message, outgoing, queue, time.monotonic())
+        started = time.monotonic()
         try:
-            address, answer = await self._sender.begin_send(queue, outgoing, self._timeout_s)
+            address = self._sender.address_of(queue)
+            request = send_request(outgoing, self._sender.group, queue.queue_id)
+            connection = await self._remoting.connection(address, request, self._timeout_s)
+            answer = self._remoting.submit(connection, request, self._timeout_s)
         except GantryError as exc:
-            await self._note_failure(first, exc)  # no request left this process
+            # No request left this process.
+            await self._note_failure(FailedOnce(position, message, outgoing, queue, started, exc))
         else:
-            self._waiting.append((first, address, answer))
+            self._waiting.append((position, message, outgoing, queue, started, address, answer))
 
     async def _settle_oldest(self) -> None:
         """Wait for the answer to the oldest request. Those behind it go on meanwhile."""
-        first, address, answer = self._waiting.popleft()
+        position, message, outgoing, queue, started, address, answer = self._waiting.popleft()
         try:
-            result = send_result(await answer, first.outgoing, first.queue.broker_name, address)
+            result = send_result(await answer, outgoing, queue.broker_name, address)
         except GantryError as exc:
-            await self._note_failure(first, exc)  # refused and not stored, or without an answer and perhaps stored
+            # Refused and not stored, or without a usable answer and perhaps stored.
+            await self._note_failure(FailedOnce(position, message, outgoing, queue, started, exc))
         else:
-            self._note_stored(first, result)
+            self._note_stored(position, message, result, started)
 
-    async def _note_failure(self, first: FirstTry, failure: GantryError) -> None:
+    async def _note_failure(self, failed: FailedOnce) -> None:
         """Failed messages are tried again together: one after the other, each could wait for a whole timeout."""
-        self._failed_once.append((first, failure))
+        self._failed_once.append(failed)
         if len(self._failed_once) >= self._in_flight:
             await self._try_again()
 
     async def _try_again(self) -> None:
         """Make the further tries of every message that failed once; then each of them is stored or given up."""
-        failed, self._failed_once = self._failed_once, []
+        batch, self._failed_once = self._failed_once, []
         tries = (
-            self._sender.send_again(first.outgoing, first.queue, failure, self._timeout_s) for first, failure in failed
+            self._sender.send_again(failed.outgoing, failed.queue, failed.failure, self._timeout_s) for failed in batch
         )
         outcomes = await asyncio.gather(*tries, return_exceptions=True)
-        for (first, _), outcome in zip(failed, outcomes, strict=True):
+        for failed, outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, GantryError):
-                self._failures[first.position] = outcome
+                self._failures[failed.position] = outcome
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
-                self._note_stored(first, outcome)
+                self._note_stored(failed.position, failed.message, outcome, failed.started)
 
-    def _note_stored(self, first: FirstTry, result: SendResult) -> None:
-        self._results[first.position] = result
+    def _note_stored(self, position: int, message: Message, result: SendResult, started: float) -> None:
+        self._results[position] = result
         if self._on_stored is not None:
-            self._on_stored([first.message], result, first.started)
+            self._on_stored([message], result, started)

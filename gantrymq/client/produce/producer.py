@@ -175,6 +175,7 @@ class Producer(Client):
         """
         sends = ManySends(
             self._sender,
+            self._session.remoting,
             self._options,
             in_flight=in_flight,
             timeout_s=timeout_s or self._options.timeout_s,

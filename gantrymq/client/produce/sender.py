@@ -19,7 +19,6 @@ from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.properties import string_hash_code
 from gantrymq.message.topics import check_topic, may_clients_send_to
 from gantrymq.remoting.codes import RequestCode
-from gantrymq.remoting.command import RemotingCommand
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
@@ -94,18 +93,6 @@ class Sender:
         request = send_request(outgoing, self.group, queue.queue_id)
         answer = await self._remoting.invoke(address, request, timeout_s=timeout_s)
         return send_result(answer, outgoing, queue.broker_name, address)
-
-    async def begin_send(
-        self, queue: MessageQueue, outgoing: Outgoing, timeout_s: float
-    ) -> tuple[str, asyncio.Future[RemotingCommand]]:
-        """Hand the request to the broker's connection, and return the broker's address and the answer to come.
-
-        An error means that nothing was sent; the future fails as `send_to` does.
-        """
-        address = self.address_of(queue)
-        request = send_request(outgoing, self.group, queue.queue_id)
-        connection = await self._remoting.connection(address, request, timeout_s)
-        return address, self._remoting.submit(connection, request, timeout_s)
 
     async def reply(self, request: MessageExt, answer: Message, timeout_s: float) -> SendResult:
         """Send the answer to a request. Tried once, at the broker that stored the request if its name is known: the
