@@ -13,7 +13,7 @@ from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.api.schemas import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
 from dashboard.cluster.gateway import gateway
-from dashboard.forms.requests import TopicForm, TopicSettingsForm
+from dashboard.forms.topics import TopicForm, TopicSettingsForm
 
 logger = logging.getLogger(__name__)
 

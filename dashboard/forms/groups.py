@@ -6,8 +6,8 @@ from typing import Any
 
 from django import forms
 
+from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import MomentField
-from dashboard.forms.requests import BaseForm
 from gantrymq.client.admin.offsets import TO_END
 
 TO_BEGIN = 0

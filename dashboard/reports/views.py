@@ -27,7 +27,7 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
 from dashboard.accounts.access import Permission, requires
 from dashboard.cluster import units
-from dashboard.forms.requests import BaseForm
+from dashboard.forms.base import BaseForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports.schedule import enqueue, ensure_plan, set_plan
 

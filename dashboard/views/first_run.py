@@ -15,7 +15,7 @@ from dashboard.accounts.in_flight import TooManyAtOnce
 from dashboard.accounts.known_browsers import remember
 from dashboard.accounts.log_in import start_session
 from dashboard.accounts.log_in_limit import RETRY_AFTER_S
-from dashboard.forms.requests import FirstRunForm
+from dashboard.forms.accounts import FirstRunForm
 from dashboard.http.client_address import client_address
 
 

@@ -15,8 +15,8 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import GroupDetail, is_system_group
+from dashboard.forms.base import TypedNameForm
 from dashboard.forms.groups import ResetForm
-from dashboard.forms.requests import TypedNameForm
 from dashboard.http.error_pages import gateway_error
 from dashboard.views.paging import page_of
 

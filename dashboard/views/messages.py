@@ -16,7 +16,7 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine, read_place
 from dashboard.cluster.values import TopicDetail
-from dashboard.forms.requests import TestMessageForm
+from dashboard.forms.messages import TestMessageForm
 from dashboard.http.error_pages import error_card, gateway_error
 from dashboard.views.topics import topic_context
 from gantrymq.message import properties as names

@@ -16,7 +16,7 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.accounts.known_browsers import remember
 from dashboard.accounts.log_in import Outcome, start_session, try_password
 from dashboard.cluster import units
-from dashboard.forms.requests import LoginForm
+from dashboard.forms.accounts import LoginForm
 from dashboard.http.client_address import client_address
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.accounts.access import Permission, requires
 from dashboard.accounts.tokens import create_token, revoke_token
-from dashboard.forms.requests import TokenForm
+from dashboard.forms.accounts import TokenForm
 from dashboard.models.management import ApiToken
 
 logger = logging.getLogger(__name__)

@@ -18,8 +18,9 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicExists
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.values import TopicDetail, TopicSummary
+from dashboard.forms.base import TypedNameForm
 from dashboard.forms.fields import duration_text
-from dashboard.forms.requests import PERMS, TopicForm, TopicSettingsForm, TypedNameForm
+from dashboard.forms.topics import PERMS, TopicForm, TopicSettingsForm
 from dashboard.http.error_pages import gateway_error
 from dashboard.status.metrics import topic_list_metrics, topic_metrics
 from dashboard.views.paging import page_of

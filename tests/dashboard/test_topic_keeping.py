@@ -12,7 +12,7 @@ from django import forms
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.forms.fields import duration_text, parse_duration, parse_moment
-from dashboard.forms.requests import DELAY_LEVELS, TestMessageForm
+from dashboard.forms.messages import DELAY_LEVELS, TestMessageForm
 from dashboard.models.management import Role, User
 from gantrymq.message import properties as names
 from tests.dashboard.conftest import Client, api_for

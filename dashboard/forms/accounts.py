@@ -1,0 +1,62 @@
+"""Logging in, the first administrator, API tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.password_validation import validate_password
+
+from dashboard.accounts.tokens import TOKEN_LIFE_DAYS
+from dashboard.forms.base import BaseForm
+from dashboard.models.management import ApiToken, User
+
+
+class LoginForm(BaseForm):
+    """Name and password."""
+
+    username = forms.CharField(label="Name", max_length=64, widget=forms.TextInput(
+        attrs={"autocomplete": "username", "autofocus": True, "autocapitalize": "none"}))  # fmt: skip
+    password = forms.CharField(label="Password", max_length=1024, strip=False, widget=forms.PasswordInput(
+        attrs={"autocomplete": "current-password"}))  # fmt: skip
+
+
+class FirstRunForm(BaseForm):
+    """The first administrator."""
+
+    username = forms.CharField(label="Your name", max_length=64, initial="admin", widget=forms.TextInput(
+        attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}))  # fmt: skip
+    password = forms.CharField(
+        label="Password", max_length=1024, strip=False, help_text="At least ten characters, and not a common one.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "autofocus": True}),
+    )  # fmt: skip
+    again = forms.CharField(label="Password again", max_length=1024, strip=False, widget=forms.PasswordInput(
+        attrs={"autocomplete": "new-password"}))  # fmt: skip
+
+    def clean_username(self) -> str:
+        username = self.cleaned_data["username"]
+        for validator in User._meta.get_field("username").validators:
+            validator(username)
+        return username
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        password = cleaned.get("password")
+        if password and "username" in cleaned:
+            try:
+                validate_password(password, User(username=cleaned["username"]))
+            except forms.ValidationError as exc:
+                self.add_error("password", exc)
+        if password and cleaned.get("again") not in (None, password):
+            self.add_error("again", "The two passwords differ.")
+        return cleaned
+
+
+class TokenForm(BaseForm):
+    """A new API token."""
+
+    name = forms.CharField(label="What for", max_length=64, widget=forms.TextInput(attrs={"placeholder": "CI"}))
+    scope = forms.ChoiceField(label="May", choices=ApiToken.Scope.choices, initial=ApiToken.Scope.READ)
+    life_days = forms.TypedChoiceField(
+        label="Ends after", coerce=int, choices=[(days, f"{days} days") for days in TOKEN_LIFE_DAYS], initial=90
+    )

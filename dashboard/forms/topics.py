@@ -1,0 +1,65 @@
+"""A topic's settings, and a new topic: the forms that pages and REST share."""
+
+from __future__ import annotations
+
+import re
+
+from django import forms
+
+from dashboard.forms.base import BaseForm
+from dashboard.forms.fields import DurationField
+from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX, TOPIC_CHARS_MAX, is_system_topic
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
+
+QUEUES_MAX = 256  # of one topic on one broker
+PERMS = {"read-write": PERM_READ | PERM_WRITE, "read": PERM_READ, "write": PERM_WRITE}
+PERM_CHOICES = [("read-write", "Read and write"), ("read", "Read only"), ("write", "Write only")]
+
+
+class TopicSettingsForm(BaseForm):
+    """A topic's settings, the same on each broker that holds it."""
+
+    queues = forms.IntegerField(
+        label="Queues", min_value=1, max_value=QUEUES_MAX, initial=8,
+        help_text="On each broker. More queues let more consumers of one group share the work.",
+    )  # fmt: skip
+    perm = forms.ChoiceField(
+        label="Access", choices=PERM_CHOICES, initial="read-write", help_text="What clients may do with it."
+    )
+
+    keep_for = DurationField(
+        label="Keep for", required=False, help_text="Like 12 h or 7 d. Empty: as long as the brokers keep messages.",
+        widget=forms.TextInput(attrs={"placeholder": "7 d", "spellcheck": "false"}),
+    )  # fmt: skip
+    keep_messages = forms.IntegerField(
+        label="Keep at most", required=False, min_value=1, max_value=(1 << 53),
+        help_text="Messages of each queue. Empty: no limit.",
+    )  # fmt: skip
+
+    def clean_perm(self) -> int:
+        return PERMS[self.cleaned_data["perm"]]
+
+
+class TopicForm(TopicSettingsForm):
+    """A new topic."""
+
+    name = forms.CharField(
+        label="Name", max_length=TOPIC_CHARS_MAX, strip=True,
+        help_text="Letters, digits, - and _. It can't be changed later.",
+        widget=forms.TextInput(attrs={"placeholder": "orders", "spellcheck": "false", "autofocus": True}),
+    )  # fmt: skip
+    order = forms.BooleanField(
+        label="Ordered", required=False,
+        help_text="Keep the set of queues steady while a broker is away, so that order by key holds.",
+    )  # fmt: skip
+    field_order = ("name", "queues", "perm", "keep_for", "keep_messages", "order")
+
+    def clean_name(self) -> str:
+        name = self.cleaned_data["name"]
+        if not re.fullmatch(r"[%|a-zA-Z0-9_-]+", name):
+            raise forms.ValidationError("Only letters, digits, - and _ (and % and |).")
+        if name.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+            raise forms.ValidationError("Retry and dead-letter topics are made by the brokers.")
+        if is_system_topic(name):
+            raise forms.ValidationError("This name belongs to the brokers.")
+        return name
