@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance.process.fair_queue import ConnectionUsage
+from appliance.process.fair_queue import UsageTable
 from appliance.remoting.lane import Lane, LaneLimits, Turn
 
 
@@ -24,7 +24,7 @@ def test_the_oldest_request_says_how_long_one_waits() -> None:
     lane = Lane("send", LaneLimits(10))
     assert lane.head_wait_ms() == 0, "nothing waits"
     for age_s in (2.0, 1.0):
-        turn = Turn(ConnectionUsage("127.0.0.1"))
+        turn = Turn(UsageTable().open("127.0.0.1"))
         turn.arrived = time.monotonic() - age_s
         queued: Any = (turn, None, None, None)
         lane.queue.append(queued)
