@@ -10,11 +10,21 @@ import importlib.util
 import os
 import shutil
 import signal
+from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import tests.machine  # noqa: F401  # before any test, whether Django's settings were first or not
+from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of
+from tests.suite.unit_guard import nothing_outside
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+
+    from tests.suite.parallel import FilesThenAlone
 
 PRESSURE_PERCENT_MAX = 15.0  # of the time that somebody had to wait
 
@@ -61,6 +71,7 @@ def require_tool(name: str, reason: str) -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="only the modules whose tests are all marked unit")
     parser.addoption("--fuzz-seconds", default="60", help="seconds that tests/fuzz take in all (default 60)")
     parser.addoption("--fuzz-seed", default="1", help="where the seeds of tests/fuzz begin (default 1)")
 
@@ -76,6 +87,60 @@ def pytest_sessionstart() -> None:
     absent = [name for name in ("numpy", "pyarrow", "pyspark", "selenium") if importlib.util.find_spec(name) is None]
     if absent and _is_ci():
         raise pytest.UsageError(f"CI installs everything it needs, but not {', '.join(absent)}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A fast run does not even import the other modules."""
+    is_module = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if is_module and config.getoption("--fast") and kind_of(collection_path) != "unit" else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test with its kind; the modules that run alone go last, the long kinds first."""
+    for item in items:
+        kind = _kind_of_item(item)
+        if kind != "outside":
+            item.add_marker(kind)
+    items.sort(key=lambda item: (is_alone(item.path), ORDER.index(kind_of(item.path))))
+
+
+def _kind_of_item(item: pytest.Item) -> str:
+    if not isinstance(item, pytest.Function):
+        return kind_of(item.path)
+    if hasattr(item, "callspec") and APACHE_PARAMETER in item.callspec.params.values():
+        return "apache"
+    for fixture in item.fixturenames:
+        if fixture in FIXTURES:
+            return FIXTURES[fixture]
+    return kind_of(item.path, item.originalname)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """What is marked unit keeps to itself, its fixtures too."""
+    if item.get_closest_marker("unit") is None:
+        return (yield)
+    with nothing_outside(item.path.name):
+        return (yield)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesThenAlone:
+    from tests.suite.parallel import FilesThenAlone
+
+    return FilesThenAlone(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """A fast run says what it left out."""
+    if not config.getoption("--fast"):
+        return
+    left_out = Counter(kind_of(path) for path in TESTS.rglob("test_*.py"))
+    del left_out["unit"]
+    names = {"outside": "other modules with sockets or processes"}
+    told = ", ".join(f"{count} {names.get(kind, kind)}" for kind, count in left_out.most_common())
+    terminalreporter.write_line(f"Left out, in modules: {told}. All tests: deploy/test")
 
 
 def _is_ci() -> bool:

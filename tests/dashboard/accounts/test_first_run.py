@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 from django.utils import timezone
@@ -46,6 +47,7 @@ async def test_the_token_works_once(transactional_db: None) -> None:
     assert await sync_to_async(issue_setup_token)() is None
 
 
+@pytest.mark.slow
 async def test_of_many_claims_at_once_one_wins(transactional_db: None) -> None:
     """S03: the others are refused, or told to come again while passwords are hashed."""
     token = await new_token()

@@ -48,6 +48,7 @@ def _no_bounds_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashing.unknown_sources, "callers", InFlight(all_max=1000, of_one_max=1000))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_no_bounds_in_flight")
 async def test_of_150_guesses_at_once_five_are_tried(admin: User) -> None:
     """S17: the booking alone holds, even where nothing else bounds what is in flight."""
@@ -58,6 +59,7 @@ async def test_of_150_guesses_at_once_five_are_tried(admin: User) -> None:
     assert await LoginFailure.objects.acount() == 5
 
 
+@pytest.mark.slow
 async def test_of_many_log_ins_at_once_of_one_address_most_are_told_to_come_again(admin: User) -> None:
     statuses = await asyncio.gather(*(try_from(ClientAt(STRANGER), "wrong") for _ in range(60)))
     assert set(statuses) == {422, 429}

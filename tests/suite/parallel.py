@@ -1,0 +1,49 @@
+"""How a parallel run (`pytest -n 4`) shares the tests out.
+
+A worker takes a file at a time, so that what a module's tests share is made once. The order is that of the collection,
+which puts the long kinds first (`kinds.py`). Modules that judge what the machine can do come last, one after
+another in the one worker that is left, when no other test runs.
+"""
+
+from __future__ import annotations
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
+
+from tests.suite.kinds import is_alone
+
+ALONE = "alone"  # the one group of all modules that want the machine to themselves
+
+
+class FilesThenAlone(LoadFileScheduling):  # type: ignore[misc]  # xdist's class is not typed
+    """A file at a time; the group ALONE waits until every other worker has ended."""
+
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False  # keep the order of the collection
+
+    def _split_scope(self, nodeid: str) -> str:
+        module: str = super()._split_scope(nodeid)
+        return ALONE if is_alone(module) else module
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        crashed: str | None = super().remove_node(node)
+        for other in self.nodes:  # the last one may take the group now
+            self._reschedule(other)
+        return crashed
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if not self._is_only_alone_left() or self.nodes == [node]:
+            super()._assign_work_unit(node)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        others = [other for other in self.nodes if other is not node]
+        if not self._is_only_alone_left() or not others:
+            super()._reschedule(node)
+        elif not node.shutting_down and any(not other.shutting_down for other in others):
+            node.shutdown()  # it ends when its tests are done; the last one stays
+
+    def _is_only_alone_left(self) -> bool:
+        return next(iter(self.workqueue), None) == ALONE

@@ -1,0 +1,97 @@
+"""Kinds of tests: the lists name what is there, unit tests stay inside, and what runs alone does run alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.suite.kinds import ALONE, NAMED, ORDER, OUTSIDE, TESTS, kind_of
+from tests.suite.parallel import FilesThenAlone
+from tests.suite.unit_guard import nothing_outside
+
+
+@pytest.mark.parametrize("place", [*OUTSIDE, *ALONE, *(place for places in NAMED.values() for place in places)])
+def test_what_the_lists_name_is_there(place: str) -> None:
+    path, _, test = place.partition("::")
+    assert (TESTS / path).exists()
+    assert not test or f"def {test}(" in (TESTS / path).read_text(encoding="utf-8")
+
+
+def test_every_kind_is_a_marker_or_other(pytestconfig: pytest.Config) -> None:
+    markers = {line.partition(":")[0] for line in pytestconfig.getini("markers")}
+    assert set(ORDER) - markers == {"outside"}
+
+
+def test_a_test_of_a_module_may_be_outside_by_itself() -> None:
+    test = "test_what_a_worker_loads_in_the_end_has_neither_django_nor_spark"
+    assert (kind_of("tests/test_floors.py"), kind_of("tests/test_floors.py", test)) == ("unit", "outside")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: socket.create_connection(("127.0.0.1", 9)),
+        lambda: socket.create_server(("127.0.0.1", 0)),
+        lambda: subprocess.run([sys.executable, "-c", ""], check=True),
+        lambda: os.fork(),
+    ],
+    ids=["connect", "bind", "subprocess", "fork"],
+)
+def test_a_unit_test_that_goes_outside_fails(act: Callable[[], object]) -> None:
+    with (
+        nothing_outside("test_x.py"),
+        pytest.raises(pytest.fail.Exception, match=r"name it.*outside\.txt"),
+    ):
+        act()
+
+
+def test_an_asyncio_loop_is_allowed() -> None:
+    with nothing_outside("test_x.py"):
+        asyncio.run(asyncio.sleep(0))
+
+
+class Worker:
+    """What the scheduler knows of a worker process: what it was sent, and whether it was told to end."""
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+        self.shutting_down = False
+        self.gateway = SimpleNamespace(id="gw0")
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.sent += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_what_runs_alone_waits_until_the_other_workers_have_ended() -> None:
+    tests = ["tests/a.py::x", "tests/b.py::x", "tests/c.py::x", "tests/bench/a.py::x", f"tests/{ALONE[0]}::x"]
+    alone = [3, 4]
+    config: Any = SimpleNamespace(getvalue={"tx": ["2*popen"]}.get, option=SimpleNamespace(loadscopereorder=True))
+    scheduler = FilesThenAlone(config)
+    workers = [Worker(), Worker()]
+    for worker in workers:
+        scheduler.add_node(worker)
+        scheduler.add_node_collection(worker, tests)
+    scheduler.schedule()
+    assert sorted(workers[0].sent + workers[1].sent) == [0, 1, 2]
+    for worker in workers:
+        for index in list(worker.sent):
+            scheduler.mark_test_complete(worker, index)
+    (first,) = [worker for worker in workers if worker.shutting_down]
+    (last,) = [worker for worker in workers if worker is not first]
+    assert not set(alone) & set(last.sent)
+    scheduler.remove_node(first)
+    assert last.sent[-2:] == alone
+    for index in alone:
+        scheduler.mark_test_complete(last, index)
+    assert last.shutting_down and scheduler.tests_finished

@@ -1,0 +1,48 @@
+"""Keeps tests marked `unit` from what they promise not to use: sockets and other processes.
+
+The pair of sockets that an asyncio loop wakes itself with is made without connecting or binding, so it is not touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from multiprocessing import util
+from typing import Any
+
+import pytest
+
+GUARDED: tuple[tuple[object, str], ...] = (
+    (socket.socket, "bind"),
+    (socket.socket, "connect"),
+    (socket.socket, "connect_ex"),
+    (subprocess.Popen, "__init__"),
+    (os, "fork"),
+    (os, "posix_spawn"),
+    (os, "posix_spawnp"),
+    (util, "spawnv_passfds"),  # how multiprocessing starts a fresh interpreter
+)
+
+
+@contextlib.contextmanager
+def nothing_outside(module: str) -> Iterator[None]:
+    """While the block runs, a socket that connects or binds and a process that starts fail the test."""
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in GUARDED:
+            patch.setattr(owner, name, _refusal(owner, name, module))
+        yield
+
+
+def _refusal(owner: object, name: str, module: str) -> Callable[..., Any]:
+    what = f"{getattr(owner, '__name__', owner)}.{name}"
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        pytest.fail(
+            f"a unit test called {what}. Tests marked unit use no socket and no other process: "
+            f"if this one has to, name it, or all of {module}, in tests/suite/outside.txt"
+        )
+
+    return refuse
