@@ -312,7 +312,7 @@ class BrokerController:
     def _wire(self, opened: OpenParts) -> None:
         """Set the hooks that join parts made one after the other: all there are, but for filter bits."""
         self.store.arrival_listener = self._messages_arrived
-        self.store.ask_before_delete(self.timer_rolling.may_delete)
+        self.store.cleaner.ask_before_delete = self.timer_rolling.may_delete
         self.topics.announce_to(opened.outer_api.topic_changed, opened.topic_sharing.created)
         self.hold.answer_with(functools.partial(answer_held, parts_of(PullParts, opened, self), self.access))
 

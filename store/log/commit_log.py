@@ -13,6 +13,7 @@ import mmap
 import struct
 import threading
 import time
+from collections.abc import Iterable
 
 from gantrymq.message import record, sysflag
 from store.base.config import PAGE_BYTES, MessageStoreConfig
@@ -110,6 +111,19 @@ class CommitLog:
             self.prepare_at = min(self.prepare_at, self.position)
             return True
 
+    def append(self, parts: Iterable[bytes | memoryview], size_bytes: int, timestamp_ms: int) -> None:
+        """Copy records that say `position` as their place, and only then move `position` behind them.
+
+        The caller has seen to it that they end at `limit` or before; so nothing here can fail.
+        """
+        end = self.position + size_bytes
+        if end > self.prepare_at:
+            self.request_prepare()
+        start = self.position - self.base
+        self.map[start : start + size_bytes] = b"".join(parts)  # type: ignore[index]  # make_room has opened it
+        self.position = end
+        self.store_timestamp = timestamp_ms
+
     def request_prepare(self) -> None:
         """Wake the allocator; it moves `prepare_at` on when it is done."""
         self.prepare_at = NEVER
@@ -190,11 +204,22 @@ class CommitLog:
             self._pool.commit(self.position)
 
     def close(self) -> None:
-        """End the allocator, drop the file that was made in advance, let go of the rest."""
+        """End the allocator, delete the file that was made in advance, let go of the others."""
         self._allocator.close()
         if self._next is not None:
             self._next.delete()
             self._next = None
+        self._let_go()
+
+    def abandon(self) -> None:
+        """End the allocator and let go of all files as they are, also of the one that was made in advance."""
+        self._allocator.close()
+        if self._next is not None:
+            self._next.close()
+            self._next = None
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._pool is not None:
             self._pool.close()
         self.queue.close()

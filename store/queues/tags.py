@@ -16,7 +16,7 @@ class TagsCodes:
     """Hashes of the tags seen lately, and what is made of a message's properties with them."""
 
     def __init__(self, delay_levels: DelayLevels) -> None:
-        self.known: dict[bytes, int] = {}  # bounded; BatchBuilder looks here first
+        self.known: dict[bytes, int] = {}  # bounded; build_batch looks here first
         self._delay_levels = delay_levels
 
     def code(self, slot: TopicSlot, properties: bytes, timestamp: int) -> int:

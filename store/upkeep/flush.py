@@ -218,7 +218,7 @@ class QueueFlusher:
                 lags = self._unsynced or self._checkpoint.synced.end_offset < self._log.flushed_offset
                 is_due = lags and time.monotonic() - self._last_sync >= SYNC_QUEUES_INTERVAL_S
                 if is_due or self._queues.has_lost_queues:
-                    await loop.run_in_executor(self._executor, self._sync, stamp, end)
+                    await loop.run_in_executor(self._executor, self.sync, stamp, end)
             except OSError as exc:
                 self._queues.jobs_failed(jobs)
                 self._on_state(exc)
@@ -232,31 +232,25 @@ class QueueFlusher:
         """The last round. Blocks."""
         self._put_pending()
         stamp, end = self._log.store_timestamp, self._log.position
-        while jobs := self._take_jobs():
-            self._written(jobs, write_jobs(jobs))
-        self._sync(stamp, end, closed_at=end)
+        self.write_out()
+        self.sync(stamp, end, closed_at=end)
 
     def bound_memory(self) -> None:
         """Between two steps of recovery: write what it has made, every so often. Blocks."""
         self._steps += 1
         if self._steps % STEPS_WRITTEN_TOGETHER == 0:
-            while jobs := self._take_jobs():
-                self._written(jobs, write_jobs(jobs))
+            self.write_out()
 
-    def _take_jobs(self) -> list[WriteJob]:
-        jobs = self._queues.take_jobs(QUEUES_PER_TURN)
-        self._queue_end = max(self._queue_end, max((job[0].max_physical_offset for job in jobs), default=0))
-        return jobs
+    def write_out(self) -> None:
+        """Write all units that the files lack, synced or not. Blocks; not while `run` runs."""
+        while jobs := self._take_jobs():
+            self._written(jobs, write_jobs(jobs))
 
-    def _written(self, jobs: list[WriteJob], paths: list[Path]) -> None:
-        if len(self._unsynced) <= FEW_QUEUE_FILES:  # of more the whole file system is synced: no need to name them
-            self._unsynced.update(paths)
-        self._queues.jobs_done(jobs)
+    def sync(self, stamp: int, end: int, closed_at: int = -1) -> None:
+        """Have the disk take all that was written, and note in the checkpoint that it has everything below `end`.
 
-    def _sync(self, stamp: int, end: int, closed_at: int = -1) -> None:
-        """Have the disk take all that was written, and say so in the checkpoint: everything below `end`.
-
-        A closed store says nothing: who makes it look crashed by hand wants it to be read anew.
+        stamp: store time of the last message below `end`, ms. The checkpoint of a closed store names no such offset:
+        a folder that is made to look crashed by hand has to be read from the start. Blocks; OSError.
         """
         paths, self._unsynced = self._unsynced, set()
         synced_end = min(end, self._log.flushed_offset) if closed_at < 0 else 0
@@ -278,6 +272,16 @@ class QueueFlusher:
         units = sum(queue.unit_count for queue in self._queues) if closed_at >= 0 else -1
         checkpoint.synced = Synced(synced_end, self._queue_end, index_end, closed_at, units, queue_files)
         checkpoint.save()
+
+    def _take_jobs(self) -> list[WriteJob]:
+        jobs = self._queues.take_jobs(QUEUES_PER_TURN)
+        self._queue_end = max(self._queue_end, max((job[0].max_physical_offset for job in jobs), default=0))
+        return jobs
+
+    def _written(self, jobs: list[WriteJob], paths: list[Path]) -> None:
+        if len(self._unsynced) <= FEW_QUEUE_FILES:  # of more the whole file system is synced: no need to name them
+            self._unsynced.update(paths)
+        self._queues.jobs_done(jobs)
 
 
 def _sync_files(paths: set[Path]) -> None:

@@ -52,14 +52,14 @@ class Cleaner:
         queues: ConsumeQueueTable,
         index: IndexService,
         executor: Executor,
-        on_disk_full: Callable[[bool], None],
+        on_space: Callable[[bool, str], None],  # is the disk full, and whose bytes fill it
     ) -> None:
         self._config = config
         self._log = log
         self._queues = queues
         self._index = index
         self._executor = executor
-        self._on_disk_full = on_disk_full
+        self._on_space = on_space
         self._forecaster = DiskForecaster()
         self._shares = ShareCounter(config)
         self._is_above = False
@@ -101,6 +101,17 @@ class Cleaner:
         if shares is None or not self._is_above or config.clean_forcibly_for_others:
             return False
         return shares.own_ratio <= config.forcibly_ratio
+
+    def _who_fills(self) -> str:
+        """Say in a sentence whose bytes fill the disk; "" before they were counted."""
+        shares = self._shares.last
+        if shares is None:
+            return ""
+        by_whom = ", others filled it" if self.others_fill else ""
+        return (
+            f"the disk is full{by_whom}: {shares.store_bytes >> 20} MiB are this store's, "
+            f"{shares.others_bytes >> 20} MiB are others'"
+        )
 
     async def run(self) -> None:
         """Check the space every second, clean every clean_interval_ms. What fails is reported and tried again."""
@@ -193,7 +204,8 @@ class Cleaner:
                 extra={"event": "disk_silent" if self._is_blind else "disk_back", "folder": str(self._config.root)},
             )
         if ratio >= 0:  # what can't be seen is no reason to refuse: a write will tell
-            self._on_disk_full(ratio > self._config.warning_ratio)
+            full = ratio > self._config.warning_ratio
+            self._on_space(full, self._who_fills() if full else "")
         if space is not None:
             self._forecaster.note(time.monotonic(), space)
         return ratio

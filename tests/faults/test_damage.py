@@ -23,7 +23,7 @@ from store.startup import log_cut
 from tests.faults.kit.ledger import check_index
 from tests.faults.kit.numbered import numbers, opened, put
 from tests.faults.kit.traffic import Acknowledged
-from tests.store.conftest import crash, small_config
+from tests.store.conftest import small_config
 
 COUNT = 300
 TAIL_BYTES = 700
@@ -68,9 +68,9 @@ def crashed(tmp_path: Path) -> MessageStoreConfig:
     store = opened(config)
     for number in range(COUNT):
         put(store, number)
-    store._queue_flusher.finish()
-    store._log_flusher.finish()
-    crash(store)
+    store.queue_flusher.finish()
+    store.log_flusher.finish()
+    store.abandon()
     return config
 
 
@@ -215,9 +215,9 @@ def test_of_torn_tails_only_the_last_few_are_kept(crashed: MessageStoreConfig) -
         spoil(last_log_file(crashed), flipped, padded=True)
         store = opened(crashed)
         put(store, number)
-        store._queue_flusher.finish()
-        store._log_flusher.finish()
-        crash(store)
+        store.queue_flusher.finish()
+        store.log_flusher.finish()
+        store.abandon()
     folders = sorted(crashed.root.parent.glob("store.torn-*"))
     assert len(folders) == log_cut.TORN_FOLDERS_MAX
 

@@ -136,7 +136,7 @@ async def test_queues_and_index_without_space_stop_the_writing_until_there_is(
     running = asyncio.create_task(store.run())
     number = await wait_for(store, 0, True)
     if index_entries > 400:
-        store._dispatcher.put_pending()
+        store.parts.dispatcher.put_pending()
     disk.leave(0)
     number = await wait_for(store, number, False)
     assert numbers(store) == list(range(number))

@@ -31,7 +31,6 @@ from tests.faults.kit.traffic import (
 )
 from tests.faults.kit.writer import heard
 from tests.harness import LocalCluster
-from tests.store.conftest import crash
 from tests.store.golden import queue_units
 
 PROJECT = Path(__file__).parents[2]
@@ -78,7 +77,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, rounds: i
             if chance.random() < 0.5:
                 store.close()
             else:
-                crash(store)
+                store.abandon()
         store = MessageStore(crash_config(folder))
         store.load()
         store.start()
@@ -129,5 +128,5 @@ def test_a_killed_broker_loses_nothing_it_acknowledged(tmp_path: Path, rounds: i
         if chance.random() < 0.5:
             store.close()
         else:
-            crash(store)
+            store.abandon()
     assert ledger.acknowledged

@@ -36,7 +36,6 @@ from tests.faults.kit.traffic import (
     crash_config,
 )
 from tests.harness import LocalCluster
-from tests.store.conftest import crash
 
 SENDERS = 4
 GROUP = "PG"
@@ -200,7 +199,7 @@ def opened(folder: Path, chance: random.Random) -> Iterator[MessageStore]:
         if chance.random() < 0.5:
             store.close()
         else:
-            crash(store)
+            store.abandon()
 
 
 def check_fates(ledger: Ledger, prepared: set[str]) -> None:

@@ -88,8 +88,8 @@ async def fill(store: MessageStore, start: int, size_bytes: int) -> int:
 async def counted_anew(store: MessageStore) -> None:
     """Until two more rounds of cleaning had their chance to delete something."""
     for _ in range(2):
-        before = store.disk_shares()
-        await until(lambda before=before: store.disk_shares() is not before)  # type: ignore[misc]
+        before = store.cleaner.shares
+        await until(lambda before=before: store.cleaner.shares is not before)  # type: ignore[misc]
 
 
 def numbers(store: MessageStore) -> list[int]:
@@ -104,13 +104,13 @@ async def test_others_bytes_cost_no_acknowledged_message(disk: SmallDisk) -> Non
         await counted_anew(store)
         assert numbers(store) == list(range(count)), "an acknowledged message was given up for others' bytes"
         assert not put(store, count)
-        shares = store.disk_shares()
+        shares = store.cleaner.shares
         assert shares is not None and 16 << 20 <= shares.store_bytes < 20 << 20 < shares.others_bytes < 31 << 20
-        assert store.others_fill_disk
-        assert "others filled it" in store.why_full()
+        assert store.cleaner.others_fill
+        assert "others filled it" in store.trouble()
         disk.empty()
         await until(lambda: store.is_writeable)
-        assert not store.others_fill_disk and not store.why_full()
+        assert not store.cleaner.others_fill and not store.trouble()
         assert put(store, count)
         assert numbers(store) == list(range(count + 1))
 
@@ -145,7 +145,7 @@ async def test_a_store_that_fills_the_disk_lets_its_oldest_go(disk: SmallDisk, o
                 number += 1
                 taken += put(store, number)
                 await asyncio.sleep(0)
-        assert not store.others_fill_disk
+        assert not store.cleaner.others_fill
         await until(lambda: store.is_writeable)
         assert taken * len(BODY) > 0.85 * DISK_BYTES - others_bytes - (2 << 20), "it gave up before its room was used"
 
@@ -155,7 +155,7 @@ async def test_whoever_wants_rocketmqs_rule_has_it(disk: SmallDisk) -> None:
         await fill(store, 0, 16 << 20)
         disk.leave(1 << 20)
         await until(lambda: store.min_physical_offset > 8 * LOG_FILE_BYTES)
-        assert not store.others_fill_disk
+        assert not store.cleaner.others_fill
 
 
 async def test_a_restart_remembers_what_others_had(disk: SmallDisk) -> None:
@@ -170,7 +170,7 @@ async def test_a_restart_remembers_what_others_had(disk: SmallDisk) -> None:
         assert not again.is_writeable
         await counted_anew(again)
         assert numbers(again) == list(range(count))
-        use = again.disk_shares().by_folder[config.commit_log_folder]  # type: ignore[union-attr]
+        use = again.cleaner.shares.by_folder[config.commit_log_folder]  # type: ignore[union-attr]
         assert 10 << 20 <= use.others_floor < 11 << 20
 
 
@@ -195,7 +195,7 @@ async def test_of_two_disks_one_filled_by_others_is_no_reason(tmp_path: Path) ->
         async with running(config_at(second.path / "store", commit_log=Path(folders))) as store:
             count = await fill(store, 0, 16 << 20)
             first.leave(1 << 20)
-            await until(lambda: store._log.queue.full_folders == {first.path / "log"})
+            await until(lambda: store.parts.log.queue.full_folders == {first.path / "log"})
             second.leave(1 << 20)
             await until(lambda: not store.is_writeable)
             await counted_anew(store)

@@ -16,7 +16,7 @@ from store.upkeep import flush
 from tests.faults.kit.disk import Disk, settings_of
 from tests.faults.kit.ledger import Ledger
 from tests.faults.kit.traffic import Acknowledged, Traffic, crash_config
-from tests.store.conftest import crash, message
+from tests.store.conftest import message
 
 CUTS_PER_FOLDER = 6
 LIVES_MAX = 3
@@ -68,10 +68,8 @@ class Life:
         if self._chance.random() < 0.5:
             store.close()
             return
-        store._executor.shutdown()
-        store._log._allocator.close()
-        self._note_owed()
-        crash(store)
+        store.abandon()
+        self._note_owed()  # after the last sync under way has ended
 
     def _perhaps_cut(self, number: int) -> None:
         if number == self._cut_at:
@@ -153,11 +151,9 @@ def test_a_start_after_a_kill_calls_nothing_flushed_before_the_disk_has_it(
         for number in range(260):  # two files of the log and some of a third
             assert killed.put_message(message(bytes(1000), keys=str(number))).status is PutMessageStatus.PUT_OK
             if number == 130:
-                killed._log.sync()
-        killed._executor.shutdown()
-        killed._log._allocator.close()
+                killed.parts.log.sync()
         written = killed.max_physical_offset
-        crash(killed)
+        killed.abandon()
         started = MessageStore(crash_config(folder))
 
         def cut(number: int) -> None:

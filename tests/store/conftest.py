@@ -53,7 +53,7 @@ def small_config(root: Path, **settings: Any) -> MessageStoreConfig:
 
 @pytest.fixture
 def open_store(clock: FakeClock) -> Iterator[OpenStore]:
-    """Open stores on settings; all are closed at the end. `crash(store)` ends one as kill -9 would."""
+    """Open stores on settings; all are closed at the end, but for those that were abandoned."""
     opened: list[MessageStore] = []
 
     def open_(config: MessageStoreConfig) -> MessageStore:
@@ -66,15 +66,6 @@ def open_store(clock: FakeClock) -> Iterator[OpenStore]:
     yield open_
     for store in opened:
         store.close()
-
-
-def crash(store: MessageStore) -> None:
-    """Leave the folder as a killed process does: nothing more is written, the kernel frees the lock."""
-    store._log._allocator.close()
-    store._queues._descriptors.close()  # the kernel does it for a process that died
-    store._lock.release()
-    store._loaded = False
-    store._state.serve(False)
 
 
 def message(

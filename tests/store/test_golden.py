@@ -9,7 +9,7 @@ import pytest
 from gantrymq.message import properties as names
 from gantrymq.message import record
 from store import GetMessageStatus, TagFilter
-from tests.store.conftest import OpenStore, crash, message, read_all
+from tests.store.conftest import OpenStore, message, read_all
 from tests.store.golden import GOLDEN_STORES, commit_log_records, queue_units, unpack
 
 EXT_ADDRESS_MAX = -(1 << 31) - 1
@@ -57,7 +57,7 @@ def test_every_key_is_found_in_the_index(name: str, tmp_path: Path, open_store: 
     config = unpack(name, tmp_path)
     records = dict(commit_log_records(config.root))
     store = open_store(config)
-    first_indexed = min(file.begin_offset for file in store._index.files)
+    first_indexed = min(file.begin_offset for file in store.parts.index.files)
     asked = 0
     for offset, raw in records.items():
         fields = record.split_record(raw)
@@ -124,7 +124,7 @@ def test_an_apache_store_survives_our_crash(name: str, tmp_path: Path, open_stor
     config = unpack(name, tmp_path)
     store = open_store(config)
     expected = {(topic, q): read_all(store, topic, q) for topic in store.topics() for q in store.queue_ids(topic)}
-    crash(store)
+    store.abandon()
 
     again = open_store(config)
 

@@ -19,7 +19,7 @@ from gantrymq.message import record
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from store import MessageStore, MessageStoreConfig, PutMessageStatus, StoreBatch, StoreDamaged
-from tests.store.conftest import HOST, FakeClock, OpenStore, crash, message, read_all, small_config
+from tests.store.conftest import HOST, FakeClock, OpenStore, message, read_all, small_config
 from tests.store.golden import commit_log_records, queue_units
 
 OK = PutMessageStatus.PUT_OK
@@ -66,7 +66,7 @@ def test_behind_a_cut_there_is_nothing_left_to_come_back(small: MessageStoreConf
     """
     store = open_store(small)
     offsets = fill(store, 500)
-    crash(store)
+    store.abandon()
     whole = log_path(small, offsets[100]).read_bytes()
     overwrite(small, offsets[100] + 100, b"\xff")
     assert len(list(commit_log_records(small.root))) == 500  # sizes and magic are in order: they would join up
@@ -145,7 +145,7 @@ def test_a_file_that_belongs_elsewhere_is_not_part_of_the_log(
     fill(store, (LOG_FILE_BYTES - store.max_physical_offset - 8) // size, start=250)
     store.put_message(message(bytes(60000)))
     expected = bodies(store)[:-1]
-    store.close() if clean else crash(store)
+    store.close() if clean else store.abandon()
     shutil.copy(log_path(small), log_path(small, LOG_FILE_BYTES))
     assert len(list(commit_log_records(small.root))) == 2 * len(expected) > 2 * fits  # RocketMQ would take them all
 
@@ -167,7 +167,7 @@ def test_a_cut_that_costs_whole_files_is_an_error_with_its_place(
     """
     store = open_store(small)
     offsets = fill(store, 300, size=900)
-    crash(store)
+    store.abandon()
     in_second_file = next(offset for offset in offsets if offset >= LOG_FILE_BYTES)
     at = offsets[20] if damage.startswith("middle") else in_second_file
     overwrite(small, at, bytes(4096) if damage == "zeroed page" else b"\0\0\0\x01")
@@ -292,7 +292,7 @@ def test_a_batch_is_measured_with_its_joined_properties(
     put = store.put_batch(StoreBatch("T", 0, encode_batch([own]), common, 0, 0, 1, HOST, HOST))
     assert put.status is status
     store.put_message(message(b"behind"))
-    crash(store)
+    store.abandon()
     again = open_store(small)
     assert bodies(again) == ([b"long"] if status is OK else []) + [b"behind"]
 
@@ -305,7 +305,7 @@ def test_a_batch_record_rocketmq_should_have_refused_is_reported(
     offsets = fill(store, 3)
     put = store.put_message(message(b"", properties="A\x01" + "x" * 30000))
     store.put_message(message(b"behind"))
-    crash(store)
+    store.abandon()
     at = put.physical_offset + 88 + 1 + len("T")
     overwrite(small, at, struct.pack(">h", -1))
     again = open_store(small)
@@ -357,12 +357,12 @@ def test_what_fits_no_file_is_refused_and_leaves_no_trace(
     if over:
         assert put.status is PutMessageStatus.MESSAGE_ILLEGAL
         assert store.max_physical_offset == before
-        assert len(store._log.queue.files) == 1
+        assert len(store.parts.log.queue.files) == 1
     else:
         assert (put.status, put.physical_offset, put.size_bytes) == (OK, LOG_FILE_BYTES, room)
     store.put_message(message(b"next"))
     expected = bodies(store)
-    crash(store)
+    store.abandon()
     assert bodies(open_store(small)) == expected
 
 
@@ -385,20 +385,20 @@ def test_old_keys_are_found_after_every_crash(
             clock.now += 1
             store.put_message(message(bytes(1500), keys=f"k{stored}"))
             stored += 1
-        store._queue_flusher.finish()
-        store._log_flusher.finish()
-        store._checkpoint.index_ms = 0
-        store._checkpoint.save()
+        store.queue_flusher.finish()
+        store.log_flusher.finish()
+        store.checkpoint.index_ms = 0
+        store.checkpoint.save()
         clock.now += 10
         store.put_message(message(keys=f"last{stored}"))
-        crash(store)
+        store.abandon()
         store = open_store(config)
-        assert len(store._index.files) == 1
+        assert len(store.parts.index.files) == 1
         for number in range(0, stored, 7):
             (raw,) = store.query_message("T", f"k{number}", 9, 0, FOREVER).buffers
             assert record.decode_record(raw).keys == [f"k{number}"]
         assert len(store.query_message("T", f"last{stored}", 9, 0, FOREVER).buffers) == 1
-    assert len(store._log.queue.files) > 5
+    assert len(store.parts.log.queue.files) > 5
 
 
 def test_an_entry_half_made_when_the_power_went_is_made_again(small: MessageStoreConfig, open_store: OpenStore) -> None:
@@ -407,8 +407,8 @@ def test_an_entry_half_made_when_the_power_went_is_made_again(small: MessageStor
     """
     store = open_store(small)
     fill(store, 50)
-    store._queue_flusher.finish()
-    crash(store)
+    store.queue_flusher.finish()
+    store.abandon()
     (path,) = (small.root / "index").iterdir()
     data = bytearray(path.read_bytes())
     struct.pack_into(">i", data, 36, 31)  # the header has not heard of the last entries
@@ -466,7 +466,7 @@ def test_a_file_that_got_its_name_but_not_its_length_is_made_again(
     """A crash between making the next log file and giving it its length leaves an empty one: RocketMQ won't start."""
     store = open_store(small)
     fill(store, 5)
-    crash(store)
+    store.abandon()
     empty = log_path(small, LOG_FILE_BYTES)
     empty.touch()
     again = open_store(small)

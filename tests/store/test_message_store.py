@@ -318,10 +318,10 @@ def test_a_full_disk_is_a_refusal_and_writing_resumes(store: MessageStore, monke
     from store.base import file_bytes
 
     store.put_message(message(bytes(60000)))
-    store._log._allocator.close()
-    if store._log._next is not None:
-        store._log._next.delete()
-        store._log._next = None
+    store.parts.log._allocator.close()
+    if store.parts.log._next is not None:
+        store.parts.log._next.delete()
+        store.parts.log._next = None
 
     def no_space(fd: int, start: int, end: int) -> None:
         raise OSError(28, "No space left on device")
@@ -362,8 +362,8 @@ def test_offsets_by_time_among_equal_times_and_lost_messages(store: MessageStore
     ]
     for _ in range(100):
         store.put_message(message(bytes(1000)))
-    store._log.queue.files.pop(0).delete()
-    store._queues.queue("T", 0).correct_min(store.min_physical_offset)
+    store.parts.log.queue.files.pop(0).delete()
+    store.parts.queues.queue("T", 0).correct_min(store.min_physical_offset)
     assert store.offset_by_time("T", 0, start) == store.min_offset("T", 0) > 8
     assert store.earliest_store_timestamp() == store.earliest_store_timestamp("T", 0) == start + 300
     assert store.earliest_store_timestamp("Nobody", 0) == -1
@@ -382,4 +382,4 @@ def test_keys_are_found_by_javas_hash_whatever_was_hashed_before(
         found = [record.decode_record(raw) for raw in store.query_message(topic, key, 9, 0, 1 << 62).buffers]
         assert [each.properties["UNIQ_KEY"] for each in found] == [each for each in keys if each == key]
         wanted = abs(names.string_hash_code(f"{topic}#{key}"))
-        assert store._index.files[-1].find(wanted, 9, 0, 1 << 62)
+        assert store.parts.index.files[-1].find(wanted, 9, 0, 1 << 62)

@@ -28,7 +28,7 @@ from store.inspect.folder import StoreFolder
 from store.inspect.verify import verify_store
 from tests.any_disk import ANY_DISK
 from tests.bounded import bounded
-from tests.store.conftest import HOST, FakeClock, crash, message, read_all
+from tests.store.conftest import HOST, FakeClock, message, read_all
 
 LOG_FILE_BYTES = 8192
 TOPICS = ("T", "Uü")
@@ -115,8 +115,7 @@ class StoreAndLists(RuleBasedStateMachine):
     @rule()
     def flush(self) -> None:
         """The background's work: after it, units are in files, and the checkpoint has moved on."""
-        self.store._log_flusher.finish()
-        self.store._queue_flusher.finish()
+        self.store.flush()
 
     @rule(seconds=st.integers(0, 10))
     def wait(self, seconds: int) -> None:
@@ -210,13 +209,8 @@ class StoreAndLists(RuleBasedStateMachine):
         assert result.records == len(self.log)
 
     def _die(self) -> None:
-        """Killed: nothing more is written. Descriptors are given back, since this process lives on."""
         store, self.store = self.store, None
-        crash(store)
-        store._executor.shutdown()
-        for part in (store._log._next, store._log.queue, store._queues, store._index):
-            if part is not None:
-                part.close()
+        store.abandon()
 
     def _of(self, queue: tuple[str, int]) -> list[Stored]:
         return [each for each in self.log if each.queue == queue]

@@ -29,7 +29,7 @@ def filled(open_store: OpenStore, root: Path, count: int = 40, **settings: int) 
 
 
 def change_limits(store: MessageStore, **limits: int) -> None:
-    store._reader.limits = store._reader.limits._replace(**limits)
+    store.reader.limits = store.reader.limits._replace(**limits)
 
 
 @pytest.fixture(params=[ANYTHING, TAG_A], ids=["all", "tag"])
@@ -115,8 +115,8 @@ def test_the_last_reason_for_nothing_is_told(
     store = open_store(small_config(tmp_path))
     for number in range(4):
         store.put_message(message(bytes(30_000), tags="A" if number < 2 else tags))
-    for file in store._log.queue.files[:1] if tags == "B" else list(store._log.queue.files):
-        store._log.queue.files.remove(file)
+    for file in store.parts.log.queue.files[:1] if tags == "B" else list(store.parts.log.queue.files):
+        store.parts.log.queue.files.remove(file)
     result = store.get_message("g", "T", 0, 0, 32, TAG_A)
     assert (result.status, result.next_begin_offset) == (status, 4)
 
@@ -178,13 +178,13 @@ def test_properties_may_reach_the_limit(tmp_path: Path, open_store: OpenStore, o
 
 def test_a_get_that_took_long_is_told(tmp_path: Path, open_store: OpenStore, clock: FakeClock) -> None:
     store, _size = filled(open_store, tmp_path)
-    looked = store._reader.get_message
+    looked = store.reader.get_message
 
     def slowly(*question: object) -> object:
         clock.now += 0.25
         return looked(*question)  # type: ignore[arg-type]
 
-    store._reader.get_message = slowly  # type: ignore[assignment,method-assign]
+    store.reader.get_message = slowly  # type: ignore[assignment,method-assign]
     store.get_message("g", "T", 0, 0, 32)
     assert store.stats.runtime_info()["getMessageEntireTimeMax"] == "250"
 

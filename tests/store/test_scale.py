@@ -22,7 +22,7 @@ from store.queues.scan import scan_queue_file
 from store.startup import log_cut
 from store.startup.dispatch import Dispatcher
 from store.upkeep import flush
-from tests.store.conftest import OpenStore, crash, message, read_all, small_config
+from tests.store.conftest import OpenStore, message, read_all, small_config
 
 TOPICS = 250
 QUEUES = 8
@@ -65,7 +65,7 @@ def run_until_synced(store: MessageStore) -> None:
     async def work() -> None:
         running = asyncio.create_task(store.run())
         async with asyncio.timeout(10):
-            while store._checkpoint.synced.end_offset < store.max_physical_offset:
+            while store.checkpoint.synced.end_offset < store.max_physical_offset:
                 await asyncio.sleep(0.01)
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -102,14 +102,13 @@ def test_thousands_of_queues_need_few_descriptors_and_no_maps(
             for queue_id in range(QUEUES):
                 result = store.put_message(message(b"%d" % turn, topic=f"topic-{topic}", queue_id=queue_id))
                 assert result.queue_offset == turn
-        store._queue_flusher.finish()
+        store.queue_flusher.finish()
     for topic in range(TOPICS):
         assert len(read_all(store, f"topic-{topic}", topic % QUEUES)) == 2
     if clean:
         store.close()
     else:
-        crash(store)
-        store._queues.close()  # a killed process keeps no descriptors
+        store.abandon()
     again = open_store(config)
     assert len(again.topics()) == TOPICS
     for topic in range(TOPICS):
@@ -123,9 +122,9 @@ def test_many_queues_are_given_to_the_writer_in_turns(tmp_path: Path, open_store
     for queue_id in range(600):
         store.put_message(message(queue_id=queue_id))
     sizes = []
-    while jobs := store._queues.take_jobs(256):
+    while jobs := store.parts.queues.take_jobs(256):
         sizes.append(len(jobs))
-        store._queues.jobs_failed(jobs) if len(sizes) == 1 else None
+        store.parts.queues.jobs_failed(jobs) if len(sizes) == 1 else None
     assert sizes == [256, 256, 256, 88]
 
 
@@ -140,14 +139,14 @@ def test_after_a_crash_only_what_was_not_synced_is_read_again(
     run_until_synced(store)
     later = put(store, 70, start=900)
     expected = [read_all(store, "T", queue_id) for queue_id in range(3)]
-    crash(store)
+    store.abandon()
     again = open_store(quick)
     assert dispatched == later
     assert [read_all(again, "T", queue_id) for queue_id in range(3)] == expected
     for number in (0, 450, 899, 900, 969):
         assert again.query_message("T", f"k{number}", 32, 0, 1 << 62).buffers
-    assert again._index.files[0].count == 971
-    crash(again)
+    assert again.parts.index.files[0].count == 971
+    again.abandon()
     dispatched.clear()
     assert open_store(quick).max_offset("T", 0) == len(expected[0])
     assert dispatched == later  # nothing was synced meanwhile
@@ -161,7 +160,7 @@ def test_a_clean_stop_counts_as_synced_at_the_next_start(
     store.close()
     again = open_store(quick)
     later = put(again, 5, start=300)
-    crash(again)
+    again.abandon()
     last = open_store(quick)
     assert sum(len(read_all(last, "T", queue_id)) for queue_id in range(3)) == 305
     assert dispatched == later
@@ -175,7 +174,7 @@ def test_a_checkpoint_that_does_not_fit_is_not_believed(
     offsets = put(store, 300)
     run_until_synced(store)
     expected = [read_all(store, "T", queue_id) for queue_id in range(3)]
-    crash(store)
+    store.abandon()
     checkpoint = quick.root / "checkpoint"
     match doubt:
         case "rocketmq ran":
@@ -205,7 +204,7 @@ def test_a_log_cut_below_what_was_synced_takes_the_checkpoint_with_it(
     store = open_store(quick)
     offsets = put(store, 300)
     run_until_synced(store)
-    crash(store)
+    store.abandon()
     with (quick.commit_log_folder / f"{0:020d}").open("r+b") as file:
         file.seek(offsets[100] + 90)
         file.write(bytes((1 << 20) - offsets[100] - 90))
@@ -213,7 +212,7 @@ def test_a_log_cut_below_what_was_synced_takes_the_checkpoint_with_it(
     again = open_store(quick)
     assert again.max_physical_offset == offsets[100]
     put(again, 3, start=1000)
-    crash(again)
+    again.abandon()
     last = open_store(quick)
     assert sum(len(read_all(last, "T", queue_id)) for queue_id in range(3)) == 103
 
@@ -228,7 +227,7 @@ def test_recovery_tells_how_far_it_is(
     store = open_store(quick)
     put(store, 900)
     expected = [read_all(store, "T", queue_id) for queue_id in range(3)]
-    crash(store)
+    store.abandon()
     again = open_store(quick)
     assert [read_all(again, "T", queue_id) for queue_id in range(3)] == expected
     lines = [each.__dict__ for each in caplog.records if getattr(each, "event", "") == "store_recovering"]

@@ -97,27 +97,26 @@ def filled(open_store: OpenStore, root: Path) -> MessageStore:
     store = open_store(small_config(root))
     for _ in range(250):
         store.put_message(message(bytes(900), tags="A"))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
-    queue = store._queues.find("T", 0)
+    store.flush()
+    queue = store.parts.queues.find("T", 0)
     assert queue is not None
     queue.trim(0)
     return store
 
 
 def lose_queue_file(store: MessageStore) -> None:
-    queue = store._queues.find("T", 0)
+    queue = store.parts.queues.find("T", 0)
     assert queue is not None
     queue._descriptors.close()
     queue.path_of(0).unlink()
 
 
 def lose_log_file(store: MessageStore) -> None:
-    store._log.queue.files.pop(0).delete()
+    store.parts.log.queue.files.pop(0).delete()
 
 
 def lose_log(store: MessageStore) -> None:
-    while store._log.queue.files:
+    while store.parts.log.queue.files:
         lose_log_file(store)
 
 
@@ -165,7 +164,7 @@ def test_get_no_message_in_queue_is_said_of_an_unknown_queue_too(tmp_path: Path,
 @pytest.mark.parametrize(("hot_bytes", "count"), [(1 << 40, 32), (0, 8)])
 def test_cold_reads_are_smaller(tmp_path: Path, open_store: OpenStore, hot_bytes: int, count: int) -> None:
     store = filled(open_store, tmp_path)
-    store._reader.limits = store._reader.limits._replace(hot_bytes=hot_bytes)
+    store.reader.limits = store.reader.limits._replace(hot_bytes=hot_bytes)
     assert store.get_message("g", "T", 0, 0, 32).message_count == count
 
 
@@ -173,7 +172,7 @@ def test_a_cold_read_is_bounded_in_bytes(tmp_path: Path, open_store: OpenStore) 
     store = open_store(small_config(tmp_path, transfer_bytes_in_disk_max=2500))
     for _ in range(8):
         store.put_message(message(bytes(900)))
-    store._reader.limits = store._reader.limits._replace(hot_bytes=0)
+    store.reader.limits = store.reader.limits._replace(hot_bytes=0)
     assert store.get_message("g", "T", 0, 0, 32).message_count == 2
 
 

@@ -137,7 +137,7 @@ class StoreLoad:
             for put in puts[number * each : (number + 1) * each]:
                 _must_be_stored(put())
             returned.take()
-            store._dispatcher.put_pending()
+            store.parts.dispatcher.put_pending()
             dispatched.take()
             await asyncio.sleep(0.1)
         returned.tell(stage)

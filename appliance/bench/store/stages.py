@@ -59,7 +59,9 @@ class StoreStages:
         try:
             asyncio.run(self._all())
         finally:
-            store._log.position = max(store._log.position, max(queue.max_physical_offset for queue in store._queues))
+            store.parts.log.position = max(
+                store.parts.log.position, max(queue.max_physical_offset for queue in store.parts.queues)
+            )
             store.close()
         return self._stages
 
@@ -98,22 +100,22 @@ class StoreStages:
         store, count = self._store, self._count
         messages = iter([self._message() for _ in range(count * ROUNDS)])
         self._cost("append 1 KB, one key, fresh pages", lambda: store.put_message(next(messages)), count, note="goal 8")
-        log, message = store._log, self._message()
-        start, slot = log.position, store._queues.slots[TOPIC]
+        log, message = store.parts.log, self._message()
+        start, slot = log.position, store.parts.queues.slots[TOPIC]
 
         def again() -> None:
             log.position = start
             store.put_message(message)
 
         def index_only() -> None:
-            store._index.pending.append((slot.prefix_hash, message.properties, start, 1))
-            if len(store._index.pending) >= 256:
-                store._dispatcher.put_pending()
+            store.parts.index.pending.append((slot.prefix_hash, message.properties, start, 1))
+            if len(store.parts.index.pending) >= 256:
+                store.parts.dispatcher.put_pending()
 
         self._cost("append 1 KB, one key, warm pages", again, count)
         self._cost("  index", index_only, count)
         self._cost("  CRC of the body", lambda: zlib.crc32(self._body), count)
-        self._cost("  tags code", lambda: store._tags_codes.code(slot, message.properties, 1), count)
+        self._cost("  tags code", lambda: store.parts.tags_codes.code(slot, message.properties, 1), count)
         size = log.position - start
         record = bytes(log.queue.files[-1].view[start - log.base : start - log.base + size])
         target, at = memoryview(log.queue.files[-1].map), start - log.base
@@ -141,8 +143,8 @@ class StoreStages:
             "append in batches of 32, fresh pages", lambda: store.put_batch(next(batches)), count, messages=32,
             note="goal 2.5",
         )  # fmt: skip
-        log, batch = store._log, made()
-        start, slot = log.position, store._queues.slots[BATCH_TOPIC]
+        log, batch = store.parts.log, made()
+        start, slot = log.position, store.parts.queues.slots[BATCH_TOPIC]
 
         def again() -> None:
             log.position = start
@@ -150,14 +152,17 @@ class StoreStages:
 
         self._cost("append in batches of 32, warm pages", again, count, messages=32)
         self._cost(
-            "  records and units", lambda: build_batch(store._tags_codes, slot, batch, 0, start, 1), count, messages=32
+            "  records and units",
+            lambda: build_batch(store.parts.tags_codes, slot, batch, 0, start, 1),
+            count,
+            messages=32,
         )
 
     def _dispatch(self) -> None:
         """What recovery does with each record: read it, check it, feed queue and index."""
         store = self._store
-        file = store._log.queue.files[0]
-        end = min(store._log.position, file.end)
+        file = store.parts.log.queue.files[0]
+        end = min(store.parts.log.position, file.end)
         messages = 0
 
         def counting(_found: object, _position: int) -> None:
@@ -179,8 +184,8 @@ class StoreStages:
         empty = MessageStore(MessageStoreConfig(root=self._folder / "anew", **STORE_MARKS))
         empty.load()
         started = time.process_time()
-        scan_file(file, 0, check_crc=True, on_record=empty._dispatcher.redispatch)
-        empty._dispatcher.put_pending()
+        scan_file(file, 0, check_crc=True, on_record=empty.parts.dispatcher.redispatch)
+        empty.parts.dispatcher.put_pending()
         us = (time.process_time() - started) / messages * 1e6
         self._stages.append(Stage("dispatch: read records, CRC, queues and index", us))
         empty.close()
@@ -226,7 +231,7 @@ class StoreStages:
             if not await done:
                 raise TimeoutError("the disk did not take a group of messages in time")
             waits.append(time.perf_counter() - started)
-            file = store._log.queue.files[-1]
+            file = store.parts.log.queue.files[-1]
             started = time.perf_counter()
             for _ in range(GROUP):
                 store.put_message(self._message())

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from store.readable_store import ReadableStore
+    from store.message_store import MessageStore
 
 TIMES_KEPT = 65_536  # about 8 MiB
 
@@ -18,7 +18,7 @@ TIMES_KEPT = 65_536  # about 8 MiB
 class StoreTimes:
     """Store times of messages by their place in a queue; one consume-queue unit is read for each question."""
 
-    def __init__(self, store: ReadableStore, *, kept: int = TIMES_KEPT) -> None:
+    def __init__(self, store: MessageStore, *, kept: int = TIMES_KEPT) -> None:
         self._store = store
         self._kept = kept
         self._times: dict[int, int] = {}  # physical offset to ms; the oldest entry first

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
     from appliance.broker.groups.subscription_group import SubscriptionGroupManager
     from appliance.settings.roles import BrokerConfig
-    from store.readable_store import ReadableStore
+    from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class SlowConsumerGuard:
         config: BrokerConfig,
         groups: SubscriptionGroupManager,
         offsets: ConsumerOffsetManager,
-        store: ReadableStore,
+        store: MessageStore,
         times: StoreTimes,
     ) -> None:
         self._config = config

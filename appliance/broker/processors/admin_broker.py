@@ -116,7 +116,7 @@ async def clean_expired_queues(parts: Parts, connection: ServerConnection, reque
 
 def delete_expired_log(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """329: delete expired commit log files now, not at the hour of deleteWhen."""
-    parts.store.delete_expired_files_soon()
+    parts.store.cleaner.delete_soon()
     logger.info(
         "deletion of expired files by request",
         extra={"event": "admin_log_deletion", "peer": connection.remote_text},

@@ -187,8 +187,8 @@ def _disks(parts: Parts) -> dict[str, str]:
     store, config = parts.store, parts.store_config
     usage = shutil.disk_usage(config.root)  # the controller made it, for its tables
     root_ratio = disk_space(config.root).ratio
-    log_ratios = {folder: ratio if ratio >= 0 else root_ratio for folder, ratio in store.disk_ratios().items()}
-    queue_ratio = store.consume_queue_disk_ratio()
+    log_ratios = {folder: ratio if ratio >= 0 else root_ratio for folder, ratio in store.health.disk_ratios().items()}
+    queue_ratio = store.health.consume_queue_disk_ratio()
     return {
         "commitLogDiskRatio": str(min(log_ratios.values())),
         **{f"commitLogDiskRatio_{folder}": str(ratio) for folder, ratio in log_ratios.items()},
@@ -205,7 +205,7 @@ def _disks(parts: Parts) -> dict[str, str]:
 
 def _disk_forecast(parts: Parts) -> dict[str, str]:
     """Our own keys: how fast the disk fills up, and when it will be full. What is not known is left out."""
-    forecast = parts.store.disk_forecast()
+    forecast = parts.store.cleaner.forecast()
     values = {
         "diskGrowthBytesPerSecond": forecast.bytes_per_second,
         "diskNextMarkRatio": forecast.next_mark,
@@ -217,13 +217,13 @@ def _disk_forecast(parts: Parts) -> dict[str, str]:
 
 def _disk_shares(parts: Parts) -> dict[str, str]:
     """Our own keys: whose bytes the disks hold, and whether others' are why messages are refused (soon)."""
-    shares = parts.store.disk_shares()
+    shares = parts.store.cleaner.shares
     if shares is None:
         return {}
     return {
         "diskStoreBytes": str(shares.store_bytes),
         "diskOthersBytes": str(shares.others_bytes),
-        "diskFilledByOthers": str(parts.store.others_fill_disk).lower(),
+        "diskFilledByOthers": str(parts.store.cleaner.others_fill).lower(),
     }
 
 

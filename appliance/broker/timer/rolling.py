@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class Rolling:
-    """Answers MessageStore.ask_before_delete."""
+    """Answers Cleaner.ask_before_delete."""
 
     def __init__(self, store: MessageStore, timer: TimerService) -> None:
         self._store = store

@@ -13,8 +13,7 @@ from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig
 from store.index import rebuild as index_rebuild
 from store.index.file import ENTRY, HEADER_BYTES
-from store.queues.consume_queue_table import write_jobs
-from tests.store.conftest import crash, message, small_config
+from tests.store.conftest import message, small_config
 
 COUNT = 350
 ENTRIES = 50  # of a file
@@ -71,7 +70,7 @@ async def running(store: MessageStore) -> AsyncIterator[None]:
 
 async def rebuilt(store: MessageStore) -> None:
     async with asyncio.timeout(20):
-        while store._index.markers():
+        while store.parts.index.markers():
             await asyncio.sleep(0.01)
 
 
@@ -129,7 +128,7 @@ async def test_after_a_clean_stop_a_damaged_file_is_made_anew(tmp_path: Path, da
     if place >= 0:
         assert _entries(paths[place].read_bytes()) == _entries(before)
     again = opened(config)
-    assert found(again) == list(range(COUNT)) and not again._index.markers()
+    assert found(again) == list(range(COUNT)) and not again.parts.index.markers()
     again.close()
 
 
@@ -142,12 +141,11 @@ async def test_after_a_crash_a_damaged_file_is_made_anew(tmp_path: Path, damage:
     config = written(tmp_path / "store")
     store = opened(config)
     store.put_message(message(keys="late"))
-    store._log_flusher.finish()
-    jobs = store._queue_flusher._take_jobs()
-    store._queue_flusher._written(jobs, write_jobs(jobs))
-    store._dispatcher.put_pending()
-    store._queue_flusher._sync(1, store.max_physical_offset)
-    crash(store)
+    store.log_flusher.finish()
+    store.queue_flusher.write_out()
+    store.parts.dispatcher.put_pending()
+    store.queue_flusher.sync(1, store.max_physical_offset)
+    store.abandon()
     spoil(index_files(config)[2], damage)
     store = opened(config)
     async with running(store):
@@ -185,7 +183,7 @@ async def test_an_index_of_one_file_that_is_gone_is_made_anew(
     store.close()
     if after_crash:
         store = opened(config)
-        crash(store)
+        store.abandon()
     (path,) = index_files(config)
     if damage == "emptied":
         spoil(path, emptied)
@@ -206,10 +204,10 @@ async def test_a_stop_in_between_loses_nothing(tmp_path: Path, monkeypatch: pyte
     spoil(index_files(config)[3], zeroed_header)
     store = opened(config)
     async with running(store):
-        while not store._index_rebuilder.current:
+        while not store.index_rebuilder.current:
             await asyncio.sleep(0)
         await asyncio.sleep(0.005)
-    assert store._index.markers()
+    assert store.parts.index.markers()
     store.close()
     store = opened(config)
     async with running(store):
@@ -240,7 +238,7 @@ async def test_a_file_whose_messages_have_expired_is_forgotten(tmp_path: Path) -
     config = written(tmp_path / "store")
     spoil(index_files(config)[0], zeroed_header)
     store = opened(config)
-    store._log.queue.files.pop(0).delete()
+    store.parts.log.queue.files.pop(0).delete()
     async with running(store):
         await rebuilt(store)
     assert len(index_files(config)) >= 6

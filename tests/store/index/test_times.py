@@ -20,8 +20,8 @@ def store(tmp_path: Path, open_store: OpenStore, clock: FakeClock) -> MessageSto
     for number in range(COUNT):
         clock.now += STEP_S
         filled.put_message(message(bytes(100), keys=f"k{number} all"))
-    filled._dispatcher.put_pending()
-    assert len(filled._index.files) > 3
+    filled.parts.dispatcher.put_pending()
+    assert len(filled.parts.index.files) > 3
     return filled
 
 
@@ -56,20 +56,20 @@ def test_messages_of_a_stretch_of_time_are_found_in_all_files(store: MessageStor
 
 
 def test_index_files_go_with_their_last_message_and_the_newest_never(store: MessageStore) -> None:
-    files = list(store._index.files)
+    files = list(store.parts.index.files)
     first, second = files[0], files[1]
-    assert store._index.take_expired(first.end_offset) == []
-    assert store._index.take_expired(first.end_offset + 1) == [first]
-    assert store._index.take_expired(second.begin_offset + 1) == []
-    assert store._index.take_expired(1 << 60) == files[1:-1]
-    assert store._index.files == files[-1:]
+    assert store.parts.index.take_expired(first.end_offset) == []
+    assert store.parts.index.take_expired(first.end_offset + 1) == [first]
+    assert store.parts.index.take_expired(second.begin_offset + 1) == []
+    assert store.parts.index.take_expired(1 << 60) == files[1:-1]
+    assert store.parts.index.files == files[-1:]
     first.close()
     for file in files[1:-1]:
         file.close()
 
 
 def test_a_message_with_two_keys_has_both_when_a_file_ends_between_them(store: MessageStore) -> None:
-    for file in store._index.files[:-1]:
+    for file in store.parts.index.files[:-1]:
         number = next(n for n in range(COUNT) if store.consume_queue_units("T", 0, n, 1)[0][0] == file.end_offset)
         at = time_of(store, number)
         assert found(store, f"k{number}", at, at) == [number]
@@ -91,7 +91,7 @@ def test_a_query_returns_the_newest_and_no_more_than_asked_for_from_all_files_to
     monkeypatch.setattr(IndexFile, "find", noted)
     for last in (COUNT - 1, 203, 402):  # near files' ends and beginnings
         looked_at.clear()
-        offsets = store._index.find(store._queues.slots["T"], "all", limit, 0, time_of(store, last))
+        offsets = store.parts.index.find(store.parts.queues.slots["T"], "all", limit, 0, time_of(store, last))
         units = store.consume_queue_units("T", 0, 0, COUNT) or []
         places = {unit.physical_offset: number for number, unit in enumerate(units)}
         for start in range(len(units), COUNT, 100):

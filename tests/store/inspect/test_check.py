@@ -15,7 +15,7 @@ from store.inspect.findings import Finding, Level
 from store.inspect.folder import NoStoreFolder, StoreFolder
 from store.inspect.lock import lock_holder
 from store.startup.format_stamp import write_stamp
-from tests.store.conftest import FakeClock, OpenStore, crash
+from tests.store.conftest import FakeClock, OpenStore
 from tests.store.golden import GOLDEN_STORES, unpack
 from tests.store.inspect.conftest import MESSAGES, fill, log_file, overwrite, queue_file, snapshot
 
@@ -58,7 +58,7 @@ def test_the_format_is_told_and_a_newer_one_is_an_error(stopped: MessageStoreCon
 def test_after_a_crash_it_says_so(small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock) -> None:
     store = open_store(small)
     fill(store, clock, 20)
-    crash(store)
+    store.abandon()
     assert set(check(small.root).findings.counts) == {"abort_marker", "queues_behind"}
 
 

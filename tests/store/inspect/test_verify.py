@@ -18,7 +18,7 @@ from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.index_reader import IndexShape
 from store.inspect.log_reader import BreakKind
 from store.inspect.verify import VerifyResult, verify_store
-from tests.store.conftest import FakeClock, OpenStore, crash, message, small_config
+from tests.store.conftest import FakeClock, OpenStore, message, small_config
 from tests.store.golden import GOLDEN_STORES, commit_log_records, unpack
 from tests.store.inspect.conftest import MESSAGES, fill, log_file, overwrite, queue_file, snapshot
 
@@ -81,7 +81,7 @@ def test_what_a_crash_left_undone_is_a_warning(
 ) -> None:
     store = open_store(small)
     fill(store, clock)
-    crash(store)
+    store.abandon()
     result = verify(small.root)
     assert result.findings.worst is Level.WARNING
     assert result.findings.counts["queue_absent"] == 3  # no queue was written to its files yet

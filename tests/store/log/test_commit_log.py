@@ -25,11 +25,11 @@ def test_a_sync_takes_every_file_that_was_written_to(
     monkeypatch.setattr(os, "fdatasync", noting)
     for _ in range(5):
         store.put_message(message(bytes(30_000)))
-    assert store._log.sync() == store.flushed_offset == store.max_physical_offset
+    assert store.parts.log.sync() == store.flushed_offset == store.max_physical_offset
     assert synced == [f"{base:020d}" for base in (0, 65536, 131072)]
     synced.clear()
     store.put_message(message())
-    store._log.sync()
+    store.parts.log.sync()
     assert synced == [f"{131072:020d}"]
 
 
@@ -45,10 +45,10 @@ def test_what_comes_while_the_disk_works_waits_for_the_next_sync(
         store.put_message(message())
 
     monkeypatch.setattr(os, "fdatasync", slowly)
-    assert store._log.sync() == end
+    assert store.parts.log.sync() == end
     assert store.flushed_offset == end < store.max_physical_offset
     told: list[bool] = []
-    store._log_flusher.when_flushed(end, told.append)
+    store.log_flusher.when_flushed(end, told.append)
     assert told == [True]
 
 
@@ -59,7 +59,7 @@ def test_a_record_inside_of_a_body_is_none(tmp_path: Path, open_store: OpenStore
     (raw,) = read_all(store, "T")
     put = store.put_message(message(raw))
     inside = put.physical_offset + bytes(store.message_bytes(put.physical_offset) or b"").index(raw)
-    assert record.decode_record(bytes(store._log.read(inside, len(raw)) or b"")).body == b"first"
+    assert record.decode_record(bytes(store.parts.log.read(inside, len(raw)) or b"")).body == b"first"
     assert store.message_bytes(inside) is None
     assert store.look_message_by_offset(inside) is None
 

@@ -10,7 +10,7 @@ import pytest
 
 from gantrymq.message import ids, record
 from store import MessageStore, MessageStoreConfig, StoreMessage
-from tests.store.conftest import HOST, OpenStore, crash, message, read_all
+from tests.store.conftest import HOST, OpenStore, message, read_all
 
 V6 = ids.encode_host("2001:db8::1", 10911)
 LONG = "A\x01" + "x" * 3000
@@ -43,7 +43,7 @@ def nothing(data: bytearray, fields: record.RecordFields, start: int) -> None:
 def crashed_with(store: MessageStore, last: StoreMessage, spoil: Spoil, path: Path) -> None:
     store.put_message(message(b"whole"))
     put = store.put_message(last)
-    crash(store)
+    store.abandon()
     data = bytearray(path.read_bytes())
     spoil(data, record.split_record(memoryview(data), put.physical_offset), put.physical_offset)
     path.write_bytes(data)
@@ -69,7 +69,7 @@ def test_properties_too_long_for_their_length_end_the_log(small: MessageStoreCon
     """RocketMQ 4.9 stores a batch's message like this, with a negative length, and acknowledges it."""
     store = open_store(small)
     end = store.put_message(message(b"whole")).size_bytes
-    crash(store)
+    store.abandon()
     long = b"A\x01" + b"x" * 40_000
     size = 91 + len(b"T") + len(long)
     head = record.HEAD_V4.pack(size, record.MESSAGE_MAGIC, 0, 0, 0, 1, end, 0, 1, HOST, 1, HOST, 0, 0, 0)
@@ -85,7 +85,7 @@ def test_what_was_only_prepared_gets_no_place_by_a_crash(small: MessageStoreConf
     store = open_store(small)
     for sys_flag in (0, 4, 0, 12, 8):
         store.put_message(message(b"%d" % sys_flag, sys_flag=sys_flag, keys="k"))
-    crash(store)
+    store.abandon()
     again = open_store(small)
     found = [record.decode_record(raw) for raw in read_all(again, "T")]
     assert [(each.body, each.queue_offset) for each in found] == [(b"0", 0), (b"0", 1), (b"8", 2)]

@@ -15,7 +15,7 @@ from gantrymq.message.model import Message
 from store import GetMessageStatus, MessageStore, PutMessageStatus, StoreBatch
 from store.inspect.folder import StoreFolder
 from store.inspect.verify import verify_store
-from tests.store.conftest import HOST, OpenStore, crash, message, read_all, small_config
+from tests.store.conftest import HOST, OpenStore, message, read_all, small_config
 
 OK = PutMessageStatus.PUT_OK
 
@@ -52,7 +52,7 @@ def test_a_message_is_shown_when_it_is_committed(store: MessageStore) -> None:
     assert (got.status, got.next_begin_offset) == (GetMessageStatus.OFFSET_OVERFLOW_ONE, 0)
     assert store.look_message_by_offset(0) is None
     assert not store.query_message("T", "k1", 9, 0, 1 << 62).buffers
-    store._log.commit()
+    store.parts.log.commit()
     assert numbers(store) == [0, 1, 2]
     put(store, 3, 5)
     assert numbers(store) == [0, 1, 2]
@@ -79,7 +79,7 @@ def test_over_many_files_a_stop_leaves_what_a_store_without_pool_reads(tmp_path:
     for start in range(0, 1000, 50):
         put(store, start, start + 50)
         if start % 150 == 0:
-            store._log.commit()
+            store.parts.log.commit()
     store.close()
     with StoreFolder(tmp_path, index_slots=100, index_entries=400) as folder:
         assert not list(verify_store(folder).findings)
@@ -89,7 +89,7 @@ def test_over_many_files_a_stop_leaves_what_a_store_without_pool_reads(tmp_path:
     plain.close()
     again = open_store(small_config(tmp_path, transient_pool_enable=True))
     put(again, 1010, 1300)
-    again._log.commit()
+    again.parts.log.commit()
     assert numbers(again) == list(range(1300))
 
 
@@ -97,28 +97,28 @@ def test_a_killed_process_loses_only_what_was_not_committed(tmp_path: Path, open
     config = small_config(tmp_path, transient_pool_enable=True)
     store = open_store(config)
     put(store, 0, 400)
-    store._log.commit()
+    store.parts.log.commit()
     put(store, 400, 700)  # beyond the end of the file, too
     seen = numbers(store)
-    store._queue_flusher.finish()
-    crash(store)
+    store.queue_flusher.finish()
+    store.abandon()
     again = open_store(config)
     assert seen == numbers(again) == list(range(400))
     put(again, 400, 410)
-    again._log.commit()
+    again.parts.log.commit()
     assert numbers(again) == list(range(410))
 
 
 def test_when_much_waits_the_writer_commits_itself(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.log.commit_log.WAITING_BYTES_MAX", 100_000)
     put(store, 0, 2000)
-    assert store.max_physical_offset - store._log.readable_end <= 100_000 + 2 * store.config.commit_log_file_bytes
-    assert len(store._log._pool._buffers) < 5  # type: ignore[union-attr]
+    assert store.max_physical_offset - store.parts.log.readable_end <= 100_000 + 2 * store.config.commit_log_file_bytes
+    assert len(store.parts.log._pool._buffers) < 5  # type: ignore[union-attr]
 
 
 def test_what_is_synced_is_committed(store: MessageStore) -> None:
     put(store, 0, 300)
-    assert store._log.sync() == store.max_physical_offset == store.flushed_offset
+    assert store.parts.log.sync() == store.max_physical_offset == store.flushed_offset
     assert numbers(store) == list(range(300))
 
 
@@ -142,7 +142,7 @@ def test_memory_of_what_is_committed_is_given_back(tmp_path: Path) -> None:
     for _ in range(10):
         for _ in range(60):
             store.put_message(message(bytes(65_000)))
-        store._log.commit()
+        store.parts.log.commit()
     assert _anonymous_bytes() - before < 20 << 20  # of 39 MiB that were appended
     store.close()
 

@@ -17,8 +17,8 @@ def queue(tmp_path: Path, open_store: OpenStore) -> ConsumeQueue:
     for _ in range(250):
         store.put_message(message(bytes(100)))
         store.put_message(message(bytes(50), queue_id=1))
-    store._queue_flusher.finish()
-    found = store._queues.find("T", 0)
+    store.queue_flusher.finish()
+    found = store.parts.queues.find("T", 0)
     assert found is not None
     return found
 

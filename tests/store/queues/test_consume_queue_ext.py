@@ -14,7 +14,7 @@ from gantrymq.message.model import Message
 from store import ConsumeQueueUnit, MessageStore, MessageStoreConfig, StoreBatch, StoreDamaged, TagFilter
 from store.queues.consume_queue_ext import ADDRESS_BASE, ADDRESS_MAX, ConsumeQueueExt, ExtUnit
 from store.queues.descriptors import DescriptorCache
-from tests.store.conftest import HOST, FakeClock, OpenStore, crash, message, read_all, small_config
+from tests.store.conftest import HOST, FakeClock, OpenStore, message, read_all, small_config
 from tests.store.golden import unpack
 
 TAG_A = names.string_hash_code("A")
@@ -35,7 +35,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def ext_of(store: MessageStore, topic: str = "T", queue_id: int = 0) -> ConsumeQueueExt:
-    queue = store._queues.find(topic, queue_id)
+    queue = store.parts.queues.find(topic, queue_id)
     assert queue is not None and queue.ext is not None
     return queue.ext
 
@@ -92,7 +92,7 @@ def test_a_filter_looks_through_addresses(tmp_path: Path, open_store: OpenStore,
         store.put_message(message(b"%d" % number, tags="A" if number % 3 == 0 else "B"))
     store.put_batch(StoreBatch("T", 0, encode_batch([Message("T", b"x", tags="A")] * 3), b"", 0, 0, 1, HOST, HOST))
     if flushed:
-        store._queue_flusher.finish()
+        store.queue_flusher.finish()
     assert all(unit.tags_code <= ADDRESS_MAX for unit in store.consume_queue_units("T", 0, 0, 15))
     result = store.get_message("g", "T", 0, 0, 32, TagFilter(frozenset({TAG_A})))
     assert (result.message_count, result.next_begin_offset) == (7, 15)
@@ -103,13 +103,12 @@ def test_a_unit_whose_extension_is_lost_goes_to_the_client_who_can_tell(tmp_path
     store = open_store(with_ext(tmp_path))
     for number in range(6):
         store.put_message(message(b"%d" % number, tags="A" if number % 2 else "B"))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
+    store.flush()
     path = min((tmp_path / "consumequeue_ext/T/0").iterdir())
     with path.open("r+b") as file:
         file.seek(20)  # the second unit's
         file.write(bytes(20))
-    queue = store._queues.find("T", 0)
+    queue = store.parts.queues.find("T", 0)
     assert queue is not None
     queue.trim(0)
     codes = [unit.tags_code for unit in store.consume_queue_units("T", 0, 0, 6)]
@@ -131,7 +130,7 @@ def test_delayed_messages_are_due_when_apaches_extension_says(tmp_path: Path, op
     put = store.put_message(message(properties="DELAY\x013"))
     (unit,) = store.consume_queue_units("SCHEDULE_TOPIC_XXXX", 2, 0, 1)
     assert unit.tags_code == put.store_timestamp + 10_000
-    store._queue_flusher.finish()
+    store.queue_flusher.finish()
     ext_of(store, "SCHEDULE_TOPIC_XXXX", 2)._written_to -= 1  # the address is known, what it stands for is not
     ext_of(store, "SCHEDULE_TOPIC_XXXX", 2).close()
     next((tmp_path / "consumequeue_ext/SCHEDULE_TOPIC_XXXX/2").iterdir()).unlink()
@@ -144,16 +143,16 @@ def test_what_a_crash_left_unreferenced_is_erased(tmp_path: Path, open_store: Op
     store = open_store(config)
     for _ in range(10):
         store.put_message(message(tags="A"))
-    store._queue_flusher.finish()
+    store.queue_flusher.finish()
     ext = ext_of(store)
     for _ in range(7):
         ext.append(TAG_A, 1)
     ext.write_out()
-    crash(store)
+    store.abandon()
     again = open_store(config)
     assert ext_of(again).position == 10 // 4 * 100 + 2 * 20
     again.put_message(message(tags="A"))
-    again._queue_flusher.finish()
+    again.queue_flusher.finish()
     assert len(files_of(config.root / "consumequeue_ext/T/0")) == 3
     assert not any(files_of(config.root / "consumequeue_ext/T/0")[f"{200:020d}"][60:])
     assert codes_of(again) == [TAG_A] * 11
@@ -167,12 +166,11 @@ def test_units_whose_extension_is_lost_come_back_from_the_log(
     store = open_store(config)
     for number in range(10):
         store.put_message(message(b"%d" % number, tags="A"))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
+    store.flush()
     if clean:
         store.close()
     else:
-        crash(store)
+        store.abandon()
     (config.root / "consumequeue_ext/T/0" / f"{200:020d}").unlink()
     with (config.root / "consumequeue_ext/T/0" / f"{100:020d}").open("r+b") as file:
         file.seek(40)
@@ -236,9 +234,8 @@ async def test_the_extension_goes_with_its_messages_and_its_topic(
     store = open_store(config)
     for _ in range(200):
         store.put_message(message(bytes(1000), tags="A"))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
-    assert await store._cleaner.clean(clock.now, 1.0) == 3
+    store.flush()
+    assert await store.cleaner.clean(clock.now, 1.0) == 3
     first = store.min_offset("T", 0)
     names_left = sorted(path.name for path in (tmp_path / "consumequeue_ext/T/0").iterdir())
     assert names_left[0] == f"{first // 4 * 100:020d}"

@@ -13,9 +13,8 @@ from gantrymq.message import properties as names
 from gantrymq.message import record
 from store import GetMessageStatus, MessageStore, MessageStoreConfig, TagFilter
 from store.queues import repair
-from store.queues.consume_queue_table import write_jobs
 from store.queues.scan import UNIT
-from tests.store.conftest import OpenStore, crash, message, small_config
+from tests.store.conftest import OpenStore, message, small_config
 
 COUNT = 250
 FILE_UNITS = 100  # small_config's
@@ -105,11 +104,10 @@ def test_a_damaged_unit_at_the_place_where_a_start_looks_costs_no_other_unit(
     for number in range(1000):
         store.put_message(message(b"%06d" % number, tags="TagA"))
     if after_crash:
-        store._log_flusher.finish()
-        jobs = store._queue_flusher._take_jobs()
-        store._queue_flusher._written(jobs, write_jobs(jobs))
-        store._queue_flusher._sync(1, store.max_physical_offset)
-        crash(store)
+        store.log_flusher.finish()
+        store.queue_flusher.write_out()
+        store.queue_flusher.sync(1, store.max_physical_offset)
+        store.abandon()
     else:
         store.close()
     for index in (651, 855, 956):  # the first middle below the end, and some that it may look at next
@@ -151,7 +149,7 @@ def test_where_the_log_has_to_be_walked_far_a_thread_does_it_and_readers_wait(
     store = open_store(config)
     first = store.get_message("g", "T", 0, 150, 32)
     assert (first.status, first.next_begin_offset) == (GetMessageStatus.OFFSET_FOUND_NULL, 150)
-    store._executor.submit(int).result()
+    store.parts.executor.submit(int).result()
     while store.get_message("g", "T", 0, 150, 32).status is GetMessageStatus.OFFSET_FOUND_NULL:
         pass
     assert numbers(store) == list(range(COUNT))

@@ -60,10 +60,10 @@ def test_nonsense_reads_as_nothing(tmp_path: Path, data: bytes) -> None:
 def test_no_more_is_said_to_be_on_disk_than_the_log_was_flushed(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(small_config(tmp_path))
     first = store.put_message(message()).size_bytes
-    store._log.sync()
+    store.parts.log.sync()
     second = first + store.put_message(message()).size_bytes
-    store._queue_flusher._sync(store._log.store_timestamp, second)
-    assert store._checkpoint.synced.end_offset == first
-    store._log.sync()
-    store._queue_flusher._sync(store._log.store_timestamp, second)
-    assert store._checkpoint.synced.end_offset == second
+    store.queue_flusher.sync(store.parts.log.store_timestamp, second)
+    assert store.checkpoint.synced.end_offset == first
+    store.parts.log.sync()
+    store.queue_flusher.sync(store.parts.log.store_timestamp, second)
+    assert store.checkpoint.synced.end_offset == second

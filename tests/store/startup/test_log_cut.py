@@ -9,7 +9,7 @@ import pytest
 
 from store import MessageStoreConfig
 from store.base import file_bytes
-from tests.store.conftest import OpenStore, crash, message
+from tests.store.conftest import OpenStore, message
 
 FILE_BYTES = 65536
 
@@ -21,7 +21,7 @@ def test_no_file_is_missing_in_between_while_files_are_cut(
     store = open_store(small)
     while store.max_physical_offset < 3 * FILE_BYTES:
         store.put_message(message(b"x" * 1000))
-    crash(store)
+    store.abandon()
     folder = small.root / "commitlog"
     for made_in_advance in range(2):
         path = folder / f"{(len(list(folder.iterdir()))) * FILE_BYTES:020d}"

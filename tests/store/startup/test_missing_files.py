@@ -18,8 +18,7 @@ from store.inspect.findings import Level
 from store.inspect.folder import StoreFolder
 from store.inspect.repair import RepairRefused, RepairWish, plan_repair, repair_store
 from store.inspect.verify import verify_store
-from store.queues.consume_queue_table import write_jobs
-from tests.store.conftest import OpenStore, crash, message, read_all, small_config
+from tests.store.conftest import OpenStore, message, read_all, small_config
 from tests.store.golden import commit_log_records
 
 COUNT = 400
@@ -39,8 +38,7 @@ def numbers_of(store: MessageStore) -> list[int]:
 
 def fill(store: MessageStore) -> None:
     put(store, range(COUNT))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
+    store.flush()
 
 
 @pytest.fixture(params=["stopped", "killed"])
@@ -51,7 +49,7 @@ def filled(request: pytest.FixtureRequest, small: MessageStoreConfig, open_store
     if request.param == "stopped":
         store.close()
     else:
-        crash(store)
+        store.abandon()
     return small
 
 
@@ -110,12 +108,11 @@ def test_queue_files_that_are_gone_are_made_anew(
 
 def killed_after_sync(store: MessageStore, more: int = 0) -> None:
     """All is on disk and counted; what is put afterwards is in the log only."""
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
-    store._queue_flusher._sync(store._log.store_timestamp, store._log.position)
+    store.flush()
+    store.queue_flusher.sync(store.parts.log.store_timestamp, store.parts.log.position)
     put(store, range(COUNT, COUNT + more))
-    store._log_flusher.finish()
-    crash(store)
+    store.log_flusher.finish()
+    store.abandon()
 
 
 @pytest.mark.parametrize("more", [0, 1, 2])
@@ -172,26 +169,24 @@ def test_no_file_is_missed_that_expired_or_was_not_synced_or_went_with_its_topic
     for number in range(120):
         store.put_message(message(b"%06d" % number, topic="Other"))
     store.put_message(message(b"gone soon", topic="Gone"))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
+    store.flush()
     store.delete_topic("Gone")
-    synced = store._log.position
+    synced = store.parts.log.position
     for is_synced in (True, False):  # files more each time, those of the first for messages that are not synced
         for number in range(120):
             store.put_message(message(b"%06d" % number, topic="Other", queue_id=1 - is_synced))
-        jobs = store._queue_flusher._take_jobs()
-        store._queue_flusher._written(jobs, write_jobs(jobs))
+        store.queue_flusher.write_out()
         if is_synced:
-            store._queue_flusher._sync(store._log.store_timestamp, synced)
-    store._log_flusher.finish()
+            store.queue_flusher.sync(store.parts.log.store_timestamp, synced)
+    store.log_flusher.finish()
     for path in queue_file(small.root, 0, 0), queue_file(small.root, 1, 0):
         path.unlink()  # as retention does
-    crash(store)
+    store.abandon()
     shutil.rmtree(small.root / "consumequeue" / "Other" / "1")
     again = open_store(small)
     assert missed(caplog) == []
     assert (again.max_offset("Other", 0), again.max_offset("Other", 1)) == (240, 120)
-    crash(again)
+    again.abandon()
     assert open_store(small).max_offset("T", 0) == COUNT // 2
     assert missed(caplog) == []
 
@@ -203,11 +198,10 @@ def test_nothing_is_missed_after_the_newest_topic_was_deleted(
     put(store, range(COUNT))
     for _ in range(150):
         store.put_message(message(b"newest", topic="Gone"))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
-    store._queue_flusher._sync(store._log.store_timestamp, store._log.position)
+    store.flush()
+    store.queue_flusher.sync(store.parts.log.store_timestamp, store.parts.log.position)
     store.delete_topic("Gone")
-    assert store._queues.has_lost_queues  # the flusher's next round comes at once
+    assert store.parts.queues.has_lost_queues  # the flusher's next round comes at once
     killed_after_sync(store)
     assert numbers_of(open_store(small)) == list(range(COUNT))
     assert missed(caplog) == []
@@ -216,16 +210,16 @@ def test_nothing_is_missed_after_the_newest_topic_was_deleted(
 def test_files_are_counted_as_they_come_and_go(small: MessageStoreConfig, open_store: OpenStore) -> None:
     """The running count is what a look at all queues gives."""
     store = open_store(small)
-    table = store._queues
+    table = store.parts.queues
     for step in range(12):
         for number in range(step * 30):
             store.put_message(message(b"x", topic=f"T{number % (step + 1)}", queue_id=step % 3))
         if step % 4 == 3:
             store.delete_topic(f"T{step - 1}")
-        store._queue_flusher.finish()
-        counted = table.files_below(store._log.position)
+        store.queue_flusher.finish()
+        counted = table.files_below(store.parts.log.position)
         table.count_files()
-        assert counted == table.files_below(store._log.position) > 0 or step == 0
+        assert counted == table.files_below(store.parts.log.position) > 0 or step == 0
 
 
 @pytest.mark.parametrize("name", ["checkpoint", "abort", "lock"])
@@ -276,7 +270,7 @@ def test_a_queue_file_missing_in_the_middle_is_made_anew(small: MessageStoreConf
 
 def test_what_a_start_made_anew_is_there_after_a_kill(stopped: MessageStoreConfig, open_store: OpenStore) -> None:
     without_one_queue(stopped.root)
-    crash(open_store(stopped))
+    open_store(stopped).abandon()
     assert numbers_of(open_store(stopped)) == list(range(COUNT))
 
 
@@ -284,11 +278,10 @@ def test_what_a_queue_gets_again_is_not_indexed_again(small: MessageStoreConfig,
     """Entries of older messages behind newer ones: the next crash would find the index file damaged."""
     store = open_store(small)
     put(store, range(50))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
-    store._queue_flusher._sync(store._log.store_timestamp, store._log.position)
+    store.flush()
+    store.queue_flusher.sync(store.parts.log.store_timestamp, store.parts.log.position)
     put(store, range(50, 80))
-    crash(store)
+    store.abandon()
     without_one_queue(small.root)
     again = open_store(small)
     assert numbers_of(again) == list(range(80))
@@ -413,7 +406,7 @@ def test_a_log_without_one_of_its_files_is_refused_until_it_is_told_to_go_on(
     if COUNT - 1 in lost:
         expected -= sum(number % 2 == 0 for number in lost)
     assert store.put_message(message(b"next")).queue_offset == expected
-    crash(store)
+    store.abandon()
     after = open_store(stopped)
     assert after.max_offset("T", 0) == expected + 1
 
@@ -421,8 +414,8 @@ def test_a_log_without_one_of_its_files_is_refused_until_it_is_told_to_go_on(
 def test_a_log_file_lost_after_a_kill_is_refused_too(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
     fill(store)
-    store._queue_flusher._sync(store._log.store_timestamp, store._log.position)
-    crash(store)
+    store.queue_flusher.sync(store.parts.log.store_timestamp, store.parts.log.position)
+    store.abandon()
     last = log_file(small.root, 6)
     kept = last.read_bytes()
     for path in (small.root / "commitlog").iterdir():

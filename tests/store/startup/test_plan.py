@@ -26,7 +26,7 @@ from store.startup.recovery import (
     look_after_clean_stop,
     look_after_crash,
 )
-from tests.store.conftest import OpenStore, crash, message
+from tests.store.conftest import OpenStore, message
 
 COUNT = 6
 NOTHING_KNOWN = Before(synced_end=0, is_short=False, torn={})
@@ -122,7 +122,7 @@ def test_after_a_crash_the_log_ends_before_the_first_record_that_is_not_valid(
 ) -> None:
     store = open_store(small)
     starts = filled(store)
-    crash(store)
+    store.abandon()
     if torn_at < COUNT:
         damage(small, starts[torn_at])
     before = log_bytes(small)

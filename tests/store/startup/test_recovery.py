@@ -13,7 +13,7 @@ from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig, RunningFlags, StoreDamaged, StoreLocked
 from store.startup.format_stamp import STAMP_NAME
 from store.startup.log_cut import ends_with_blank
-from tests.store.conftest import FakeClock, OpenStore, crash, message, read_all, small_config
+from tests.store.conftest import FakeClock, OpenStore, message, read_all, small_config
 
 
 def bodies(store: MessageStore, topic: str = "T", queue_id: int = 0) -> list[bytes]:
@@ -50,7 +50,7 @@ def test_everything_is_there_after_a_restart(small: MessageStoreConfig, open_sto
     store = open_store(small)
     fill(store, 1500)
     expected = bodies(store)
-    store.close() if clean else crash(store)
+    store.close() if clean else store.abandon()
     again = open_store(small)
     assert bodies(again) == expected
     assert again.max_offset("T", 0) == 1500
@@ -65,7 +65,7 @@ def test_a_damaged_tail_is_cut_where_it_begins(
     store = open_store(small)
     offsets = fill(store, 20)
     expected = bodies(store)
-    crash(store)
+    store.abandon()
     last = offsets[-1]
     match damage:
         case "torn":
@@ -91,7 +91,7 @@ def test_damage_with_whole_records_behind_it_is_reported_loudly(
 ) -> None:
     store = open_store(small)
     offsets = fill(store, 20)
-    crash(store)
+    store.abandon()
     overwrite(small, offsets[10] + 100, b"\xff")
     again = open_store(small)
     assert len(bodies(again)) == 10
@@ -106,7 +106,7 @@ def test_what_was_cut_does_not_come_back(small: MessageStoreConfig, open_store: 
     """The stale-tail hazard: RocketMQ brings records 11 … 19 back to life here, or units into the middle of others."""
     store = open_store(small)
     offsets = fill(store, 20)
-    crash(store)
+    store.abandon()
     overwrite(small, offsets[10] + 100, b"\xff")
     second = open_store(small)
     fill(second, 1, size=size, start=500)
@@ -115,7 +115,7 @@ def test_what_was_cut_does_not_come_back(small: MessageStoreConfig, open_store: 
     third = open_store(small)
     assert len(expected) == 11
     assert bodies(third) == expected
-    crash(third)
+    third.abandon()
     assert bodies(open_store(small)) == expected
 
 
@@ -179,12 +179,12 @@ def test_the_index_survives_a_crash(small: MessageStoreConfig, open_store: OpenS
     for number in range(900):
         clock.now += 1
         store.put_message(message(bytes(400), keys=f"k{number}"))
-    store._queue_flusher.finish()
-    store._log_flusher.finish()
-    store._queue_flusher._checkpoint.save()
-    crash(store)
+    store.queue_flusher.finish()
+    store.log_flusher.finish()
+    store.checkpoint.save()
+    store.abandon()
     again = open_store(small)
-    assert again._index.files[0].path.name < "20240101"  # made before the crash, kept
+    assert again.parts.index.files[0].path.name < "20240101"  # made before the crash, kept
     for number in (0, 5, 450, 899):
         raws = again.query_message("T", f"k{number}", 64, 0, 1 << 62).buffers
         assert f"k{number}" in [record.decode_record(raw).keys[0] for raw in raws]
@@ -197,9 +197,9 @@ def test_a_damaged_index_is_dropped_not_believed(
     for number in range(900):
         clock.now += 1
         store.put_message(message(bytes(400), keys=f"k{number}"))
-    store._queue_flusher.finish()
-    store._log_flusher.finish()
-    crash(store)
+    store.queue_flusher.finish()
+    store.log_flusher.finish()
+    store.abandon()
     first = min((small.root / "index").iterdir())
     data = bytearray(first.read_bytes())
     data[440 + 20 * 50 : 440 + 20 * 60] = bytes(200)
@@ -275,7 +275,7 @@ def test_a_second_opener_is_refused(small: MessageStoreConfig, open_store: OpenS
 def test_a_file_made_in_advance_is_gone_after_a_clean_stop(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
     fill(store, 3)
-    store._log.prepare()
+    store.parts.log.prepare()
     assert len(list(small.commit_log_folder.iterdir())) == 2
     store.close()
     assert [path.name for path in small.commit_log_folder.iterdir()] == [f"{0:020d}"]
@@ -284,8 +284,8 @@ def test_a_file_made_in_advance_is_gone_after_a_clean_stop(small: MessageStoreCo
 def test_a_file_made_in_advance_does_no_harm_after_a_crash(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
     fill(store, 3)
-    store._log.prepare()
-    crash(store)
+    store.parts.log.prepare()
+    store.abandon()
     again = open_store(small)
     assert len(bodies(again)) == 3
     fill(again, 300, size=900)
@@ -327,7 +327,7 @@ def test_a_stop_is_clean_unless_something_failed(
 def test_a_store_that_was_loaded_and_never_started_leaves_the_mark_of_a_crash(
     small: MessageStoreConfig, open_store: OpenStore
 ) -> None:
-    crash(open_store(small))
+    open_store(small).abandon()
     looked_at = MessageStore(small)
     looked_at.load()
     looked_at.close()
@@ -340,9 +340,9 @@ def test_a_file_ends_with_a_blank_record_up_to_its_very_end(
 ) -> None:
     """One of another length is none: what follows was not written behind it."""
     store = open_store(small)
-    while store._log.position < small.commit_log_file_bytes:
+    while store.parts.log.position < small.commit_log_file_bytes:
         store.put_message(message(bytes(1000)))
-    first = store._log.queue.files[0]
+    first = store.parts.log.queue.files[0]
     last = max(unit.physical_offset + unit.size_bytes for unit in store.consume_queue_units("T", 0, 0, 70)
                if unit.physical_offset < first.end)  # fmt: skip
     size, magic = record.BLANK.unpack_from(first.view, last)

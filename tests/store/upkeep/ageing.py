@@ -23,8 +23,8 @@ def fill(store: MessageStore) -> None:
     for number in range(300):
         store.put_message(message(bytes(1000), keys=f"k{number}"))
     store.put_message(message(topic="Quiet"))
-    store._log_flusher.finish()
-    store._queue_flusher.finish()
+    store.log_flusher.finish()
+    store.queue_flusher.finish()
 
 
 def age(config: MessageStoreConfig, now: float, hours: float) -> None:

@@ -13,7 +13,7 @@ import pytest
 from store import MessageStore, PutMessageStatus, RunningFlags
 from store.index.file import IndexFile
 from store.upkeep import flush
-from tests.store.conftest import FakeClock, OpenStore, crash, message, small_config
+from tests.store.conftest import FakeClock, OpenStore, message, small_config
 from tests.waiting import until
 
 
@@ -40,14 +40,14 @@ async def test_many_who_wait_are_served_by_few_syncs(
 ) -> None:
     store = open_store(small_config(tmp_path, flush_disk_type="SYNC_FLUSH"))
     syncs = 0
-    sync = store._log.sync
+    sync = store.parts.log.sync
 
     def counted() -> int:
         nonlocal syncs
         syncs += 1
         return sync()
 
-    monkeypatch.setattr(store._log, "sync", counted)
+    monkeypatch.setattr(store.parts.log, "sync", counted)
     async with running(store):
         ends = [put.physical_offset + put.size_bytes for put in (store.put_message(message()) for _ in range(100))]
         assert all(await asyncio.gather(*(flushed(store, end) for end in ends)))
@@ -77,7 +77,7 @@ async def test_a_disk_that_fails_ends_writing(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store._log, "sync", fail)
+        patch.setattr(store.parts.log, "sync", fail)
         async with running(store):
             put = store.put_message(message())
             assert not await flushed(store, put.physical_offset + put.size_bytes)
@@ -99,11 +99,11 @@ async def test_queues_reach_their_files_by_themselves(tmp_path: Path, open_store
             store.put_message(message())
             await asyncio.sleep(0.02)
     first = store.consume_queue_units("T", 0, 0, 200)
-    store._queues.find("T", 0).trim(0)  # type: ignore[union-attr]
+    store.parts.queues.find("T", 0).trim(0)  # type: ignore[union-attr]
     assert len(first) == 155
     assert store.consume_queue_units("T", 0, 0, 200) == first[:100]  # one file
     assert store.get_message("g", "T", 0, 95, 32).message_count == 5
-    crash(store)
+    store.abandon()
 
 
 async def test_async_flush_follows_by_itself(tmp_path: Path, open_store: OpenStore) -> None:
@@ -138,7 +138,7 @@ async def test_units_of_many_queues_wait_until_there_are_many_units_or_bytes(
 
 def lacking(store: MessageStore) -> int:
     """Units that no file has yet."""
-    return sum(queue.next_index - queue.written_index for queue in store._queues)
+    return sum(queue.next_index - queue.written_index for queue in store.parts.queues)
 
 
 async def test_nobody_is_told_before_the_disk_has_it(tmp_path: Path, open_store: OpenStore) -> None:
@@ -146,14 +146,14 @@ async def test_nobody_is_told_before_the_disk_has_it(tmp_path: Path, open_store:
     store = open_store(small_config(tmp_path, flush_disk_type="SYNC_FLUSH"))
     told: list[tuple[str, bool]] = []
     first = store.put_message(message()).size_bytes
-    store._log.sync()
+    store.parts.log.sync()
     second = first + store.put_message(message()).size_bytes
     store.when_flushed(second, lambda flushed: told.append(("second", flushed)))
     store.when_flushed(first, lambda flushed: told.append(("first", flushed)))
-    store._log_flusher._complete()
+    store.log_flusher._complete()
     assert told == [("first", True)]
-    store._log.sync()
-    store._log_flusher._complete()
+    store.parts.log.sync()
+    store.log_flusher._complete()
     assert told == [("first", True), ("second", True)]
 
 
@@ -164,7 +164,7 @@ async def test_who_waits_for_the_disk_longest_is_told_first_and_the_others_when_
     now = [1000.0]
     monkeypatch.setattr(flush, "time", SimpleNamespace(monotonic=lambda: now[0]))
     store = open_store(small_config(tmp_path, sync_flush_timeout_ms=5000))
-    flusher = store._log_flusher
+    flusher = store.log_flusher
     end = store.put_message(message()).size_bytes
     told: list[tuple[str, bool]] = []
     for name, waits_from in (("first", 1000.0), ("second", 1000.0), ("third", 1002.0)):
@@ -194,7 +194,7 @@ async def test_the_disk_having_all_up_to_a_messages_end_is_enough(tmp_path: Path
     told: list[tuple[int, bool]] = []
     for offset in (end, end + 1):
         store.when_flushed(offset, lambda done, offset=offset: told.append((offset, done)))  # type: ignore[misc]
-    store._log_flusher.finish()
+    store.log_flusher.finish()
     assert told == [(end, True)]
 
 
@@ -203,18 +203,18 @@ def test_the_index_is_said_to_be_on_disk_up_to_what_it_had_before_it_was_synced(
 ) -> None:
     store = open_store(small_config(tmp_path))
     first = store.put_message(message(keys="a"))
-    store._dispatcher.put_pending()
+    store.parts.dispatcher.put_pending()
     sync = IndexFile.sync
 
     def sync_while_one_comes(file: IndexFile) -> None:
         sync(file)
         clock.now += 10
         store.put_message(message(keys="b"))
-        store._dispatcher.put_pending()
+        store.parts.dispatcher.put_pending()
 
     monkeypatch.setattr(IndexFile, "sync", sync_while_one_comes)
-    store._queue_flusher._sync(first.store_timestamp, store._log.position)
+    store.queue_flusher.sync(first.store_timestamp, store.parts.log.position)
     monkeypatch.undo()
-    assert store._index.last_update[0] == first.store_timestamp + 10_000
-    assert store._checkpoint.index_ms == first.store_timestamp
-    assert store._checkpoint.synced.index_end == first.physical_offset
+    assert store.parts.index.last_update[0] == first.store_timestamp + 10_000
+    assert store.checkpoint.index_ms == first.store_timestamp
+    assert store.checkpoint.synced.index_end == first.physical_offset

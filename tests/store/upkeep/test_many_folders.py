@@ -35,17 +35,17 @@ def test_new_files_go_to_the_folders_in_turn_sorted_by_name(tmp_path: Path, open
     again = open_store(config)
     bodies = [record.decode_record(raw).body for raw in read_all(again, "T")]
     assert bodies == [b"%d" % number + bytes(30_000) for number in range(10)]
-    assert again.disk_ratios().keys() == {tmp_path / "a", tmp_path / "b"}
+    assert again.health.disk_ratios().keys() == {tmp_path / "a", tmp_path / "b"}
 
 
 def test_a_nearly_full_folder_is_passed_over_until_all_are(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(config_of(tmp_path))
-    store._log._allocator.close()
-    store._log.request_prepare = lambda: None  # type: ignore[method-assign]  # files are made when needed, not before
-    store._log.queue.full_folders = {tmp_path / "a"}
+    store.parts.log._allocator.close()
+    store.parts.log.request_prepare = lambda: None  # type: ignore[method-assign]  # files are made when needed, not before
+    store.parts.log.queue.full_folders = {tmp_path / "a"}
     put(store, 4)
     assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")) == ([], [0, 1])
-    store._log.queue.full_folders = {tmp_path / "a", tmp_path / "b"}
+    store.parts.log.queue.full_folders = {tmp_path / "a", tmp_path / "b"}
     put(store, 4)
     assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")) == ([2], [0, 1, 3])
 
@@ -115,9 +115,9 @@ def test_a_log_whose_folder_is_missing_does_not_cost_the_queues(tmp_path: Path, 
 def test_the_next_file_is_warmed_whole_before_its_turn(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(small_config(tmp_path, warm_files_enable=True, commit_log_file_bytes=1 << 20))
     put(store, 1)
-    store._log._allocator.close()  # waits for it
-    following = store._log._next
-    assert following is not None and following.allocated_end == following.size == store._log._warm_next_to
+    store.parts.log._allocator.close()  # waits for it
+    following = store.parts.log._next
+    assert following is not None and following.allocated_end == following.size == store.parts.log._warm_next_to
     put(store, 40)
     store.close()
     assert files_in(tmp_path / "commitlog") == [0, 16]

@@ -28,9 +28,9 @@ async def test_old_files_go_at_the_set_hour_and_queues_follow(tmp_path: Path, op
     config = small_config(tmp_path, delete_when=hour_of(NOON))
     store = open_store(config)
     fill(store)
-    files = len(store._log.queue.files)
+    files = len(store.parts.log.queue.files)
     age(config, NOON, 73)
-    assert await store._cleaner.clean(NOON, 0.1) == files - 1
+    assert await store.cleaner.clean(NOON, 0.1) == files - 1
     assert store.min_physical_offset == (files - 1) * 65536
     first = store.min_offset("T", 0)
     assert first > 200
@@ -62,7 +62,7 @@ async def test_age_hour_and_disk_decide(
     store = open_store(config)
     fill(store)
     age(config, NOON, hours)
-    assert (await store._cleaner.clean(NOON, ratio) > 0) == gone
+    assert (await store.cleaner.clean(NOON, ratio) > 0) == gone
 
 
 async def test_an_operator_need_not_wait_for_the_hour(tmp_path: Path, open_store: OpenStore) -> None:
@@ -70,8 +70,8 @@ async def test_an_operator_need_not_wait_for_the_hour(tmp_path: Path, open_store
     store = open_store(config)
     fill(store)
     age(config, NOON, 73)
-    store.delete_expired_files_soon()
-    assert await store._cleaner.clean(NOON, 0.1) > 0
+    store.cleaner.delete_soon()
+    assert await store.cleaner.clean(NOON, 0.1) > 0
 
 
 async def test_readers_keep_what_they_hold(tmp_path: Path, open_store: OpenStore) -> None:
@@ -81,7 +81,7 @@ async def test_readers_keep_what_they_hold(tmp_path: Path, open_store: OpenStore
     held = store.get_message("g", "T", 0, 0, 1).buffers[0]
     before = bytes(held)
     age(config, NOON, 100)
-    assert await store._cleaner.clean(NOON, 0.99) > 0
+    assert await store.cleaner.clean(NOON, 0.99) > 0
     assert bytes(held) == before
     assert store.message_bytes(0) is None
 
@@ -91,10 +91,10 @@ async def test_the_disk_full_flag_comes_and_goes(
 ) -> None:
     store = open_store(small_config(tmp_path))
     monkeypatch.setattr(retention, "disk_ratio", lambda path: 0.91)
-    store._cleaner.check_space()
+    store.cleaner.check_space()
     assert store.flags & RunningFlags.DISK_FULL and not store.is_writeable
     monkeypatch.setattr(retention, "disk_ratio", lambda path: 0.89)
-    store._cleaner.check_space()
+    store.cleaner.check_space()
     assert store.is_writeable
 
 
@@ -104,7 +104,7 @@ async def test_queues_whose_messages_all_expired_are_removed_on_demand(tmp_path:
     store.put_message(message(topic="Old"))
     fill(store)
     age(config, NOON, 100)
-    await store._cleaner.clean(NOON, 0.99)
+    await store.cleaner.clean(NOON, 0.99)
     assert await store.clean_expired_queues() == 1
     assert store.topics() == {"T", "Quiet"}
     assert not (tmp_path / "consumequeue" / "Old" / "0").exists()
@@ -117,19 +117,19 @@ def test_a_folder_to_come_counts_as_its_parent(tmp_path: Path) -> None:
 async def test_the_log_is_kept_below_a_size_whatever_the_hour_and_age(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(small_config(tmp_path, delete_when=other_hour(NOON), store_bytes_max=150_000))
     fill(store)
-    assert await store._cleaner.clean(NOON, 0.1) == 3
+    assert await store.cleaner.clean(NOON, 0.1) == 3
     assert store.max_physical_offset - store.min_physical_offset <= 150_000
-    assert await store._cleaner.clean(NOON, 0.1) == 0
+    assert await store.cleaner.clean(NOON, 0.1) == 0
 
 
 async def test_the_file_being_written_and_files_not_on_disk_always_stay(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(small_config(tmp_path, store_bytes_max=1))
     for _ in range(300):
         store.put_message(message(bytes(1000)))
-    assert await store._cleaner.clean(NOON, 0.99) == 0
-    store._log_flusher.finish()
-    assert await store._cleaner.clean(NOON, 0.99) == 4
-    assert len(store._log.queue.files) == 1
+    assert await store.cleaner.clean(NOON, 0.99) == 0
+    store.log_flusher.finish()
+    assert await store.cleaner.clean(NOON, 0.99) == 4
+    assert len(store.parts.log.queue.files) == 1
     assert store.put_message(message()).queue_offset == 300
 
 
@@ -137,8 +137,8 @@ async def test_at_most_ten_files_go_in_a_round(tmp_path: Path, open_store: OpenS
     store = open_store(small_config(tmp_path, delete_log_files_pause_ms=0))
     for _ in range(24):
         store.put_message(message(bytes(40_000)))
-    store._log_flusher.finish()
-    assert [await store._cleaner.clean(NOON, 0.99) for _ in range(4)] == [10, 10, 3, 0]
+    store.log_flusher.finish()
+    assert [await store.cleaner.clean(NOON, 0.99) for _ in range(4)] == [10, 10, 3, 0]
 
 
 async def test_without_permission_to_force_young_files_stay_on_a_full_disk(
@@ -148,7 +148,7 @@ async def test_without_permission_to_force_young_files_stay_on_a_full_disk(
     store = open_store(config)
     fill(store)
     age(config, NOON, 1)
-    assert await store._cleaner.clean(NOON, 0.99) == 0
+    assert await store.cleaner.clean(NOON, 0.99) == 0
 
 
 async def test_a_file_that_resists_ends_the_round_and_stays_readable(
@@ -161,10 +161,10 @@ async def test_a_file_that_resists_ends_the_round_and_stays_readable(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(MappedFile, "delete", denied)
-    assert await store._cleaner.clean(NOON, 0.99) == 0
+    assert await store.cleaner.clean(NOON, 0.99) == 0
     assert store.get_message("g", "T", 0, 0, 1).message_count == 1
     monkeypatch.undo()
-    assert await store._cleaner.clean(NOON, 0.99) == 5
+    assert await store.cleaner.clean(NOON, 0.99) == 5
 
 
 async def test_a_file_somebody_else_deleted_is_let_go(tmp_path: Path, open_store: OpenStore) -> None:
@@ -172,7 +172,7 @@ async def test_a_file_somebody_else_deleted_is_let_go(tmp_path: Path, open_store
     store = open_store(config)
     fill(store)
     (config.commit_log_folder / f"{0:020d}").unlink()
-    assert await store._cleaner.clean(NOON, 0.1) == 1
+    assert await store.cleaner.clean(NOON, 0.1) == 1
     assert store.min_physical_offset == 65536
 
 
@@ -184,11 +184,11 @@ async def test_a_disk_that_does_not_answer_changes_no_flag_and_comes_back(
     fill(store)
     age(config, NOON, 73)
     monkeypatch.setattr(retention, "disk_ratio", lambda path: -1.0)
-    assert store._cleaner.check_space() == -1.0
+    assert store.cleaner.check_space() == -1.0
     assert store.is_writeable
-    assert await store._cleaner.clean(NOON, -1.0) == 5  # as RocketMQ: what has expired goes then too
+    assert await store.cleaner.clean(NOON, -1.0) == 5  # as RocketMQ: what has expired goes then too
     monkeypatch.undo()
-    assert store._cleaner.check_space() >= 0
+    assert store.cleaner.check_space() >= 0
 
 
 async def test_full_queues_alone_make_a_store_full(
@@ -196,7 +196,7 @@ async def test_full_queues_alone_make_a_store_full(
 ) -> None:
     store = open_store(small_config(tmp_path))
     monkeypatch.setattr(retention, "disk_ratio", lambda path: 0.95 if path.name == "consumequeue" else 0.1)
-    store._cleaner.check_space()
+    store.cleaner.check_space()
     assert not store.is_writeable
 
 
@@ -206,9 +206,9 @@ async def test_of_several_folders_the_roomiest_decides(
     folders = f"{tmp_path / 'a'},{tmp_path / 'b'}"
     store = open_store(small_config(tmp_path / "store", commit_log=Path(folders)))
     monkeypatch.setattr(retention, "disk_ratio", lambda path: 0.95 if path.name == "a" else 0.5)
-    assert store._cleaner.check_space() == 0.5
+    assert store.cleaner.check_space() == 0.5
     assert store.is_writeable
-    assert store._log.queue.full_folders == {tmp_path / "a"}
+    assert store.parts.log.queue.full_folders == {tmp_path / "a"}
 
 
 async def test_a_running_store_obeys_an_operator_at_once(tmp_path: Path, open_store: OpenStore) -> None:
@@ -216,20 +216,20 @@ async def test_a_running_store_obeys_an_operator_at_once(tmp_path: Path, open_st
     store = open_store(config)  # its first round by itself is after a minute
     fill(store)
     age(config, time.time(), 73)
-    cleaning = asyncio.create_task(store._cleaner.run())
+    cleaning = asyncio.create_task(store.cleaner.run())
     await asyncio.sleep(0.05)  # nothing may go before the operator asks
     assert store.min_physical_offset == 0
-    store.delete_expired_files_soon()
+    store.cleaner.delete_soon()
     async with asyncio.timeout(30):
-        while len(store._log.queue.files) > 1:
+        while len(store.parts.log.queue.files) > 1:
             await asyncio.sleep(0.01)
     cleaning.cancel()
-    forecast_before = store.disk_forecast().next_mark
+    forecast_before = store.cleaner.forecast().next_mark
     object.__setattr__(config, "disk_max_used_percent", 12)  # as request 25 does it
     object.__setattr__(config, "forcibly_ratio", 0.995)
     object.__setattr__(config, "warning_ratio", 0.995)
     assert forecast_before in (0.75, 0.85, 0.9, None)
-    assert store.disk_forecast().next_mark in (0.12, 0.995, None), "the forecast goes by the marks in force"
+    assert store.cleaner.forecast().next_mark in (0.12, 0.995, None), "the forecast goes by the marks in force"
 
 
 async def test_a_deleted_topics_files_are_gone_at_once_and_it_may_come_back(
@@ -260,8 +260,8 @@ async def test_a_queue_goes_when_its_last_message_ends_where_the_log_begins_now(
     store = open_store(small_config(tmp_path))
     for topic in ("Old", "Older", SCHEDULE_TOPIC):
         store.put_message(message(topic=topic))
-    store._queues.queue("Empty", 0)
-    slot = {topic: store._queues.find(topic, 0) for topic in ("Old", "Older", "Empty", SCHEDULE_TOPIC)}
+    store.parts.queues.queue("Empty", 0)
+    slot = {topic: store.parts.queues.find(topic, 0) for topic in ("Old", "Older", "Empty", SCHEDULE_TOPIC)}
     end = slot["Old"].max_physical_offset  # type: ignore[union-attr]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CommitLog, "min_offset", end - 1)
@@ -269,6 +269,8 @@ async def test_a_queue_goes_when_its_last_message_ends_where_the_log_begins_now(
         patch.setattr(CommitLog, "min_offset", end)
         assert await store.clean_expired_queues() == 1
         assert store.topics() >= {"Older", SCHEDULE_TOPIC} and "Old" not in store.topics()
-        patch.setattr(CommitLog, "min_offset", store._log.position)
+        patch.setattr(CommitLog, "min_offset", store.parts.log.position)
         assert await store.clean_expired_queues() == 1
-        assert store._queues.find("Empty", 0) is not None and store._queues.find(SCHEDULE_TOPIC, 0) is not None
+        assert (
+            store.parts.queues.find("Empty", 0) is not None and store.parts.queues.find(SCHEDULE_TOPIC, 0) is not None
+        )

@@ -267,7 +267,7 @@ async def test_the_logs_retention_deletes_files_but_no_message_that_waits(tmp_pa
     hours = ";".join(f"{hour:02d}" for hour in range(24))
     broker = Broker(tmp_path / "store", clock, commit_log_file_bytes=64 * 1024, delete_when=hours)
     rolling = Rolling(broker.store, broker.timer)
-    broker.store.ask_before_delete(rolling.may_delete)
+    broker.store.cleaner.ask_before_delete = rolling.may_delete
     names = [f"waits-{number}" for number in range(50)]
     for number, name in enumerate(names):
         broker.send_in(DAY_S + number * 600, name)
@@ -280,7 +280,7 @@ async def test_the_logs_retention_deletes_files_but_no_message_that_waits(tmp_pa
             broker.send(f"fill-{number}" + "x" * 2000, {}, topic="other")
         async with running(broker.store):
             await broker.timer.is_flushed()
-            deleted += await broker.store._cleaner.clean(clock.now, 0.1)
+            deleted += await broker.store.cleaner.clean(clock.now, 0.1)
         await broker.settle()
         assert broker.timer.pending == len(names)
     assert broker.store.min_physical_offset >= 8 * 64 * 1024

@@ -15,7 +15,6 @@ from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 from tests.harness import SMALL_STORE
-from tests.store.conftest import crash
 
 HOST = encode_host("127.0.0.1", 10911)
 TIMER = "rmq_sys_wheel_timer"
@@ -56,7 +55,7 @@ class Broker:
         self.store.close()
 
     def kill(self) -> None:
-        crash(self.store)
+        self.store.abandon()
 
     def send(self, body: str, properties: dict[str, str], topic: str = "orders") -> PutMessageResult:
         text = encode_properties({"KEYS": "k", "TAGS": "t", "UNIQ_KEY": body, **properties})

@@ -118,7 +118,7 @@ async def test_cleaning_the_log_does_not_bring_them_back(kept: Kept) -> None:
     kept.topic("orders", retention_messages="4")
     kept.send("orders", 10)
     await kept.retention.apply()
-    queue = kept.store._queues.find("orders", 0)
+    queue = kept.store.parts.queues.find("orders", 0)
     assert queue is not None
     for min_physical_offset in (0, 1, 500):
         queue.correct_min(min_physical_offset)
