@@ -1,1 +1,1 @@
-"""The commands of `gantry`, a module each: `add_arguments(parser)` and `run(arguments) -> exit code`."""
+"""The commands of `gantry`, one module each: `add_arguments(parser)` and `run(arguments) -> exit code`."""

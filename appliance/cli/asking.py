@@ -1,4 +1,4 @@
-"""Asking a person at the terminal from within a running event loop."""
+"""Questions at the terminal from within a running event loop."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def asking() -> Iterator[None]:
-    """Have Ctrl-C end a question at once: asyncio's own handler would wait for the answer first."""
+    """Let Ctrl-C end a question at once: asyncio's own handler would wait for the answer first."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are not ours
+        yield  # only the main thread may set signal handlers
         return
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -1,4 +1,4 @@
-"""What `gantry up` prints once everything serves: readable at a glance by a person, one line for scripts."""
+"""The text that `gantry up` prints once everything serves: a table for people, one line for scripts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from appliance.settings.tls import PERMISSIVE
 REPORTS = {
     "ready": "ready",
     "installing": "Spark is being installed in the background; everything else is ready",
-    "absent": "not installed; `gantry install-reports` does it",
-    "failed": "the installation failed; `gantry install-reports` tries again and says why",
+    "absent": "not installed; run `gantry install-reports`",
+    "failed": "the installation failed; run `gantry install-reports` to try again and see why",
 }
 
 
 def banner(config: ApplianceConfig, *, version: str, token: str | None, reports: str, started_s: float) -> str:
-    """The whole text. `reports` is the state of the report stack, `started_s` how long the start took."""
+    """Return the whole text. `reports` is the state of the report stack, `started_s` the duration of the start."""
     url = f"{config.http_scheme}://{config.http_address}/"
     rows = [("Dashboard", url)]
     if token is not None:
         rows += [
             ("First visit", f"{url}first-run?token={token}"),
-            ("", "(sets the password; works once, for 30 minutes)"),
+            ("", "(set your password there; the link works once, for 30 minutes)"),
         ]
     rows += [("Name server", f"{config.namesrv_address}   (what clients call NAMESRV_ADDR)")]
     rows += [
@@ -33,7 +33,7 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
         rows += [("TLS", f"{config.tls_mode or PERMISSIVE}   (clients trust {config.tls_trust or config.tls_cert})")]
     rows += [("Data", f"{config.data}   (logs: {config.logs_folder.name}/)")]
     rows += [("Reports", REPORTS.get(reports, reports))]
-    lines = [f"GantryMQ {version} serves after {started_s:.1f} s. Ctrl-C stops it.", ""]
+    lines = [f"GantryMQ {version} serves after {started_s:.1f} s. Press Ctrl-C to stop it.", ""]
     lines += [f"{label:<13}{text}" for label, text in rows]
     lines += ["", "Send a message from Python:", ""]
     lines += [f"    {line}" for line in snippet(config).splitlines()]
@@ -41,12 +41,12 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
 
 
 def snippet(config: ApplianceConfig) -> str:
-    """A program that sends a message here as it is printed: over TLS and with an account where it takes that."""
+    """A program that sends a message to this appliance, with TLS and an account if it needs them."""
     names, arguments, comment = ["Message", "SyncProducer"], [f'"{config.namesrv_address}"'], ""
     if config.accounts:
         names.append("Credentials")
         arguments.append(f'credentials=Credentials.from_file("{config.own_account_file}")')
-        comment = "# the appliance's own account will do for a first try; make one for each application\n"
+        comment = "# the appliance's own account is fine for a first try; create one for each application\n"
     if config.client_tls is not None:
         names.append("TlsConfig")
         files = {"trust_cert": config.tls_trust or config.tls_cert}
@@ -64,7 +64,7 @@ from gantrymq import {", ".join(sorted(names))}
 
 
 def ready_line(config: ApplianceConfig) -> str:
-    """The line that scripts wait for. With several brokers it names the first; with TLS it says https= for http=."""
+    """The line that scripts wait for. With several brokers it has the first one; with TLS https= instead of http=."""
     return (
         f"GANTRY READY {config.http_scheme}={config.http_address} namesrv={config.namesrv_address} "
         f"broker={config.broker_address_of(0)} data={config.data}"

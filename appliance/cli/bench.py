@@ -1,14 +1,14 @@
-"""Measure this broker, and Apache RocketMQ beside it: the same load, the same settings, alternating in one run.
+"""Measure this broker and Apache RocketMQ: the same load and settings, alternating in one run.
 
-`gantry bench store` measures the store alone: each stage of a message, stalls of the loop, the same load on our store
-and on Apache's without brokers, starts after kill -9. Without a JDK and Maven it measures ours only, and says so.
+`gantry bench store` measures the store without a broker: each stage of a message, stalls of the loop, the same load on
+GantryMQ's and Apache's store, starts after kill -9. Without a JDK and Maven it measures GantryMQ only, and prints why.
 
-Apache RocketMQ is fetched by Maven at the first run. The full run takes about six minutes; --quick one and a half.
+Maven downloads Apache RocketMQ at the first run. The full run takes about six minutes; --quick one and a half.
 
-  gantry bench --quick --peer ours                      ours alone, a short round of each load
+  gantry bench --quick --peer ours                      GantryMQ alone, a short round of each load
   gantry bench --scenario send-16x8 --scenario pull-8   two loads, both brokers
 
-Exit codes: 0 done, 1 a run lost messages or had errors (its metrics are wrong, and say so), 2 the command was wrong.
+Exit codes: 0 done, 1 a run lost messages or had errors (a warning names the wrong numbers), 2 the command was wrong.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what", nargs="?", choices=("broker", "store"), default="broker", help="what to measure (default: %(default)s)"
     )
     parser.add_argument("--quick", action="store_true", help="one short round of each load")
-    parser.add_argument("--peer", choices=("ours", "apache", "both"), default="both", help="whom to measure")
+    parser.add_argument(
+        "--peer", choices=("ours", "apache", "both"), default="both", help="measure GantryMQ, Apache RocketMQ, or both"
+    )
     parser.add_argument("--scenario", action="append", metavar="NAME", help=f"only this one; repeatable: {names}")
     parser.add_argument("--rounds", type=int, metavar="N", help="runs of each load and peer; the median counts")
     parser.add_argument("--seconds", type=float, metavar="S", help="measured seconds of each run")
@@ -60,13 +62,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="repeat runs that other work disturbed, up to N times each",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep everything, single runs too, in FILE")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="where the stores are made, and removed afterwards")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to FILE, with every single run")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="folder for the stores, which are removed afterwards")
     parser.add_argument(
         "--heap", default="2g", metavar="SIZE", help="heap of Apache's broker under load (default: %(default)s)"
     )
     parser.add_argument(
-        "--profile", type=Path, metavar="FILE", help="instead of comparing, run our broker under cProfile into FILE"
+        "--profile", type=Path, metavar="FILE", help="don't compare: run this broker under cProfile, write it to FILE"
     )
 
 
@@ -77,12 +79,12 @@ def _not_negative(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exit code 1 when a figure carries a warning that makes it wrong: errors, or messages that are missing."""
+    """Returns 1 when results are wrong: responses with errors, or missing messages."""
     if arguments.what == "store":
         return _run_store(arguments)
     settings = _settings(arguments)
     scenarios = _scenarios(arguments.scenario or (PROFILED if arguments.profile else None))
-    signal.signal(signal.SIGTERM, _leave)  # the stores are large: they go whatever ends the run
+    signal.signal(signal.SIGTERM, _leave)  # an exception, so that the large stores are removed in any case
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
         results = Bench(_makers(arguments), Path(work), settings, _say).run(scenarios)
     print(render(results), flush=True)
@@ -98,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_store(arguments: argparse.Namespace) -> int:
     for name in ("scenario", "profile", "rounds", "seconds", "patience"):
         if getattr(arguments, name):
-            raise ConfigError(f"bench store takes no --{name}: only --quick, --peer, --json, --work and --heap")
+            raise ConfigError(f"bench store has no --{name}: use --quick, --peer, --json, --work and --heap")
     signal.signal(signal.SIGTERM, _leave)
     size = STORE_QUICK if arguments.quick else STORE_FULL
     peers, stores = _stores(arguments)
@@ -112,7 +114,7 @@ def _run_store(arguments: argparse.Namespace) -> int:
 
 
 def _stores(arguments: argparse.Namespace) -> tuple[dict[str, Callable[[Path], Peer]], dict[str, MakeCommand]]:
-    """Brokers and stores to measure. Raises ToolError when Apache's alone is asked for and can't be had."""
+    """Brokers and stores to measure. Raises ToolError when only Apache's is requested and its tools are missing."""
     peers: dict[str, Callable[[Path], Peer]] = {}
     stores: dict[str, MakeCommand] = {}
     if arguments.peer != "apache":
@@ -125,7 +127,7 @@ def _stores(arguments: argparse.Namespace) -> tuple[dict[str, Callable[[Path], P
         except maven.ToolError as exc:
             if arguments.peer == "apache":
                 raise
-            _say(f"ours alone: {exc}")
+            _say(f"GantryMQ only: {exc}")
         else:
             peers["apache"] = lambda home: ApachePeer(home, heap=arguments.heap)
             stores["apache"] = lambda work: apache_command(work, arguments.heap)
@@ -136,11 +138,11 @@ def _settings(arguments: argparse.Namespace) -> RunSettings:
     settings = QUICK if arguments.quick else FULL
     if arguments.rounds is not None:
         if arguments.rounds < 1:
-            raise ConfigError(f"--rounds {arguments.rounds}: take 1 or more, such as 3")
+            raise ConfigError(f"--rounds {arguments.rounds}: use 1 or more, such as 3")
         settings = replace(settings, rounds=arguments.rounds, start_rounds=arguments.rounds)
     if arguments.seconds is not None:
         if arguments.seconds <= 0:
-            raise ConfigError(f"--seconds {arguments.seconds:g}: take more than 0, such as 2.5")
+            raise ConfigError(f"--seconds {arguments.seconds:g}: use more than 0, such as 2.5")
         settings = replace(settings, measure_s=arguments.seconds, latency_s=arguments.seconds)
     return replace(settings, patience=arguments.patience)
 
@@ -155,7 +157,7 @@ def _scenarios(names: list[str] | tuple[str, ...] | None) -> list[Scenario]:
 
 
 def _makers(arguments: argparse.Namespace) -> dict[str, MakePeer]:
-    def ours(home: Path, idle: bool) -> Peer:
+    def gantry(home: Path, idle: bool) -> Peer:
         return GantryPeer(home, profile=None if idle else arguments.profile)
 
     def apache(home: Path, idle: bool) -> Peer:
@@ -163,14 +165,14 @@ def _makers(arguments: argparse.Namespace) -> dict[str, MakePeer]:
 
     makers: dict[str, Callable[[Path, bool], Peer]] = {}
     if arguments.peer != "apache" or arguments.profile:
-        makers["gantry"] = ours
+        makers["gantry"] = gantry
     if arguments.peer != "ours" and not arguments.profile:
         makers["apache"] = apache
     return makers
 
 
 def _leave(number: int, frame: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the tidying up
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
     sys.exit(128 + number)
 
 

@@ -1,4 +1,4 @@
-"""Run one broker. FILE is RocketMQ's broker.conf (a properties file); without it the defaults hold."""
+"""Run one broker. FILE is RocketMQ's broker.conf (a properties file); without it the defaults apply."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from appliance.settings.loader import load_broker_config
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="RocketMQ properties file")
     parser.add_argument("-n", "--namesrv", metavar="ADDRESSES", help="host:port;host:port of the name servers")
-    parser.add_argument("-p", "--print-config", action="store_true", help="print the effective settings and end")
+    parser.add_argument("-p", "--print-config", action="store_true", help="print the effective settings and exit")
     parser.add_argument("--log-level", default="INFO", help="DEBUG, INFO, WARNING or ERROR (default: INFO)")
 
 

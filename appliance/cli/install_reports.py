@@ -1,7 +1,7 @@
 """Install the report stack (PySpark, Arrow, a Java) into this Python, package by package, from the lock file.
 
-`gantry up` runs this in the background when something is missing; the dashboard reads how far it is from the state
-file. Packages that are there already are left alone, so an installation that was cut short goes on where it stopped.
+`gantry up` runs this in the background when a package is missing; the dashboard reads the progress from the state file.
+Installed packages are skipped, so an interrupted installation continues where it stopped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXIT_STOPPED = 143  # as a shell says of SIGTERM
 
 @dataclass
 class InstallState:
-    """What the state file says; times are seconds since the epoch."""
+    """The content of the state file; times are seconds since the epoch."""
 
     state: str = "absent"  # absent, installing, ready, failed
     step: str = ""
@@ -45,11 +45,13 @@ class InstallState:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, metavar="DIR", help="data folder whose state file tells the progress")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="data folder whose state file gets the progress")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_STOPPED))  # an exception ends the installer below us too
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(EXIT_STOPPED)
+    )  # an exception also ends the installer that this process has started
     config = ApplianceConfig.load({"data": arguments.data})
     progress = Progress(config.reports_folder / STATE_FILE)
     wanted = missing_packages()
@@ -65,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def record_absence_or_readiness(path: Path) -> InstallState:
-    """Write to the state file whether the stack is there, as found now; for the start of the appliance."""
+    """Write to the state file whether the stack is installed now; for the start of the appliance."""
     progress = Progress(path)
     progress.state.state = "absent" if missing_packages() else "ready"
     progress.write()
@@ -137,7 +139,7 @@ def _is_installed(requirement: str) -> bool:
 
 
 def _install(block: str) -> str | None:
-    """Install one block; a bad network gets further chances. Returns the error's last lines, None when it worked."""
+    """Install one block, with retries for network errors. Returns the error's last lines, None after success."""
     with tempfile.TemporaryDirectory(prefix="gantry-install-") as folder:
         requirements = Path(folder) / "requirements.txt"
         requirements.write_text(block, encoding="utf-8")
@@ -157,7 +159,7 @@ def _install(block: str) -> str | None:
 
 
 def _installer() -> list[str]:
-    """uv when it is on the path, else pip, which leaves no 450 MB copy of Spark in its cache."""
+    """uv if it is on the path, else pip without its cache, which would keep 450 MB of Spark."""
     uv = shutil.which("uv")
     if uv and subprocess.run([uv, "--version"], capture_output=True, check=False).returncode == 0:
         return [uv, "pip", "install", "--python", sys.executable]

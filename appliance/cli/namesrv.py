@@ -1,4 +1,4 @@
-"""Run one name server. FILE is RocketMQ's namesrv.conf (a properties file); without it the defaults hold."""
+"""Run one name server. FILE is RocketMQ's namesrv.conf (a properties file); without it the defaults apply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from appliance.settings.loader import load_namesrv_config
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="RocketMQ properties file")
-    parser.add_argument("-p", "--print-config", action="store_true", help="print the effective settings and end")
+    parser.add_argument("-p", "--print-config", action="store_true", help="print the effective settings and exit")
     parser.add_argument("--log-level", default="INFO", help="DEBUG, INFO, WARNING or ERROR (default: INFO)")
 
 

@@ -1,7 +1,7 @@
-"""The argparse of every `gantry` command: a wrong word is answered with what was probably meant, and exit code 2.
+"""The argument parser of every `gantry` command: errors suggest a correction, with exit code 2.
 
-What differs from argparse: a command that is given without any word explains itself; a word that is not known comes
-with the nearest one that is; options that stand before the verb they belong to are told where to go.
+Differences from argparse: a command without arguments prints its help; the error for an unknown word suggests the
+nearest known one; the error for an option before its verb says where it belongs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EXIT_USAGE = 2
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An ArgumentParser for people. chooses: what comes first is a word that decides what may follow."""
+    """An ArgumentParser with helpful errors. chooses: the first argument is a word that decides what may follow."""
 
     def __init__(self, *arguments: Any, chooses: bool = False, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -26,7 +26,7 @@ class CommandParser(argparse.ArgumentParser):
         return super().add_subparsers(**{"parser_class": CommandParser, **settings})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's, but words that nobody knows are an error here, where their neighbours are known."""
+        """As argparse's, but unknown words are errors here, where the similar known ones are available."""
         words = list(sys.argv[1:] if args is None else args)
         if self._chooses:
             if not words:
@@ -49,7 +49,9 @@ class CommandParser(argparse.ArgumentParser):
             if name.startswith("--"):
                 found = found or [option for option in self._option_string_actions if option.startswith(name)]
             if not found:
-                self.error(f"{name} can't stand here: options of a verb come after the verb; see `{self.prog} --help`")
+                self.error(
+                    f"{name} can't be used here: options of a verb come after the verb; see `{self.prog} --help`"
+                )
             takes_value = self._option_string_actions[found[0]].nargs != 0
             at += 1 if separator or not takes_value else 2
 
@@ -83,8 +85,8 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """The known word that is nearest, as a question; nothing when none is near."""
-    import difflib  # only who mistyped waits for it
+    """The nearest known word as a question; empty when none is near."""
+    import difflib  # only errors need it
 
     close = difflib.get_close_matches(word, known, 1)
     return f" (did you mean {close[0]}?)" if close else ""

@@ -1,6 +1,6 @@
-"""What has to be true before the appliance starts: each check that fails says so in one sentence, with the exact fix.
+"""Checks before the appliance starts; each problem is one sentence with the exact fix.
 
-A `Finding` that is fatal stops the start; the others are told and the appliance starts all the same.
+A fatal `Finding` prevents the start; the others are printed and the appliance starts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gantrymq.errors import ConfigError
 from store.base.config import MessageStoreConfig
 from store.upkeep.disk_space import disk_space
 
-FREE_BYTES_BESIDE_LOG = 1 << 30  # database, index and queues want room beside the commit log's first file
+FREE_BYTES_BESIDE_LOG = 1 << 30  # room for database, index and queues in addition to the first commit-log file
 FREE_BYTES_COMFORTABLE = 10 << 30
 OPEN_FILES_WANTED = 65_536
 MAP_COUNT_WANTED = 65_530  # Linux's default; a consume queue is a mapping, so are commit-log and index files
@@ -37,9 +37,9 @@ class Finding:
 
 
 def check_all(config: ApplianceConfig) -> list[Finding]:
-    """Everything found, in the order in which a person would fix it."""
+    """All findings, in the order in which a person would fix them."""
     in_use = list(check_lock(config))
-    if in_use:  # the ports are taken by the same appliance: one sentence is enough
+    if in_use:  # that appliance has the ports, too: one finding is enough
         return in_use
     newer = list(check_formats(config))
     if any(finding.is_fatal for finding in newer):  # a newer version's settings may mean something else as well
@@ -58,7 +58,7 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
 
 
 def check_formats(config: ApplianceConfig) -> Iterator[Finding]:
-    """Folders that a newer version wrote: without its reports the appliance can do, without its stores it can't."""
+    """Folders of a newer version. The appliance can start without its reports, but not without its stores."""
     stores = [(config.brokers_folder / name / "store", formats.STORE) for name in config.broker_names]
     for folder, known in [(config.data, formats.DATA), *stores, (config.reports_folder, formats.REPORTS)]:
         if why := formats.why_refused(folder, known):
@@ -71,34 +71,34 @@ def check_bind(config: ApplianceConfig) -> Iterator[Finding]:
     if config.accounts:
         if not config.tls_cert:
             yield Finding(
-                f"Brokers at {config.bind} ask for accounts, but what clients, browsers and the appliance say to each "
-                "other can be read on the way: give a certificate with --tls-cert.",
+                f"Brokers at {config.bind} require accounts, but the traffic of clients and browsers is not encrypted: "
+                "give a certificate with --tls-cert.",
                 is_fatal=False,
             )
         return
     if not config.allow_open_network:
         yield Finding(
-            f"Binding to {config.bind} would let everyone who reaches this machine read and write all messages: say "
-            "--accounts to have brokers ask for accounts, use --bind 127.0.0.1, or say --allow-open-network on a "
+            f"Binding to {config.bind} would let every program that reaches this machine read and write all messages: "
+            "use --accounts so that brokers require accounts, or --bind 127.0.0.1, or --allow-open-network on a "
             "network you trust."
         )
         return
     yield Finding(
-        f"Everyone who reaches {config.bind} can read and write all messages: brokers ask nobody for an account "
-        "(--allow-open-network without --accounts). The dashboard asks for its password all the same"
-        f"{'' if config.http_tls else ', but speaks plain HTTP'}.",
+        f"Every program that can reach {config.bind} can read and write all messages: brokers require no account "
+        "(--allow-open-network without --accounts). The dashboard still requires its password"
+        f"{'' if config.http_tls else ', but over plain HTTP'}.",
         is_fatal=False,
     )
 
 
 def check_tls(config: ApplianceConfig) -> Iterator[Finding]:
-    """Certificates that brokers would refuse one after the other are told here once."""
+    """Check the certificates once, before every broker refuses them."""
     if (tls := config.client_tls) is None:
         return
     try:
         tls.context()
     except ConfigError as exc:
-        yield Finding(f"TLS can't be switched on: {exc}.")
+        yield Finding(f"TLS can't be used: {exc}.")
 
 
 def check_lock(config: ApplianceConfig) -> Iterator[Finding]:
@@ -110,7 +110,7 @@ def check_lock(config: ApplianceConfig) -> Iterator[Finding]:
     except DataFolderInUse as exc:
         yield Finding(f"{exc}.")
     except OSError:
-        return  # check_folder says it better
+        return  # check_folder reports it with a fix
     else:
         lock.release()
 
@@ -128,9 +128,9 @@ def check_folder(folder: Path) -> Iterator[Finding]:
 
 
 def store_settings(config: ApplianceConfig) -> list[MessageStoreConfig]:
-    """What each broker's file says about its store, RocketMQ's defaults before there is one.
+    """The store settings of each broker; the defaults before its first start.
 
-    A file that can't be read is the broker's to complain about: it names line and reason.
+    For an unreadable file too: the broker itself reports that, with line and reason.
     """
     settings = []
     for name in config.broker_names:
@@ -143,14 +143,14 @@ def store_settings(config: ApplianceConfig) -> list[MessageStoreConfig]:
 
 
 def check_space(folder: Path, stores: Sequence[MessageStoreConfig]) -> Iterator[Finding]:
-    """Whether brokers with these settings can begin, and go on, on the disk of `folder`; they count as brokers do."""
+    """Check that brokers with these settings have enough space on the disk of `folder`, by the brokers' own rules."""
     space = disk_space(folder)
     free = space.total_bytes - space.used_bytes
     needed = FREE_BYTES_BESIDE_LOG + max(store.commit_log_file_bytes for store in stores)
     forced, refused = min(store.forcibly_ratio for store in stores), min(store.warning_ratio for store in stores)
     if free < needed:
         yield Finding(
-            f"Only {_gib(free)} are free at {folder}, and {_gib(needed)} are needed to start: "
+            f"Only {_gib(free)} are free at {folder}, but the start needs {_gib(needed)}: "
             "free some space, or name a folder on another disk with --data."
         )
     elif space.ratio > forced:
@@ -161,7 +161,9 @@ def check_space(folder: Path, stores: Sequence[MessageStoreConfig]) -> Iterator[
             is_fatal=False,
         )
     elif free < FREE_BYTES_COMFORTABLE:
-        yield Finding(f"Only {_gib(free)} are free at {folder}: watch the disk bar.", is_fatal=False)
+        yield Finding(
+            f"Only {_gib(free)} are free at {folder}: watch the disk on the dashboard's Overview.", is_fatal=False
+        )
 
 
 def check_ports(config: ApplianceConfig) -> Iterator[Finding]:
@@ -204,7 +206,7 @@ def check_open_files() -> Iterator[Finding]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
     if reachable < OPEN_FILES_WANTED:
         yield Finding(
-            f"A process may open only {reachable} files and connections here: for more, say `ulimit -n "
+            f"A process may open only {reachable} files and connections here: for more, run `ulimit -n "
             f"{OPEN_FILES_WANTED}` before the start (systemd: LimitNOFILE={OPEN_FILES_WANTED}).",
             is_fatal=False,
         )
@@ -226,13 +228,13 @@ def check_map_count(path: Path = Path("/proc/sys/vm/max_map_count")) -> Iterator
 def check_user(config: ApplianceConfig) -> Iterator[Finding]:
     if os.geteuid() == 0 and not config.allow_root:
         yield Finding(
-            "Running as root, which nothing here needs, would make a flaw here one of the whole machine: start as "
-            "another account, name one with --user NAME, or say --allow-root where there is nobody else."
+            "GantryMQ does not need root, and as root a flaw in it would endanger the whole machine: start it as "
+            "another account, name one with --user NAME, or use --allow-root if there is no other account."
         )
 
 
 def check_java(config: ApplianceConfig) -> Iterator[Finding]:
-    """Reports need a Java. The report stack brings one, so this speaks up only where it will not."""
+    """Reports need a Java. The report stack brings one, so this warns only if that one will not be installed."""
     try:
         find_java(config.reports_folder / "jre", setting=config.java_home or None)
     except JavaNotFound as exc:
@@ -241,7 +243,7 @@ def check_java(config: ApplianceConfig) -> Iterator[Finding]:
 
 
 def _owner_of(port: int) -> str:
-    """ " by process 123 (java)", or nothing where the system does not tell."""
+    """ " by process 123 (java)", or " by another program" when the system does not tell."""
     import psutil  # only a start that fails needs it
 
     try:

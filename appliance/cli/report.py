@@ -1,11 +1,10 @@
-"""Compute a historical report: copy what is new in the brokers' logs into the lake, count over it, write the result.
+"""Compute a historical report: copy new messages from the brokers' logs to the lake, count them, write the result.
 
   gantry report traffic --data DIR --days 7           messages and bytes per topic and hour
   gantry report ingest --data DIR                     only bring the lake up to date
 
-The result lies in DATA/reports/runs/RUN as traffic.json, traffic.csv and traffic.parquet. One run is one process; it
-ends when the run has ended, with exit code 0 when it succeeded, 1 when it failed, 124 when it took too long, 130 when
-it was stopped.
+The result is in DATA/reports/runs/RUN as traffic.json, traffic.csv and traffic.parquet. The command ends with the run.
+Exit codes: 0 succeeded, 1 failed, 124 took too long, 130 stopped.
 
 The lake is plain Parquet, so other tools read it too, without Spark:
 
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="data folder of the appliance (default: the one of `gantry up`)")
     parser.add_argument("--days", type=float, default=7, metavar="N", help="how far back, up to now (default 7)")
     parser.add_argument(
-        "--from", dest="begin", type=_time, metavar="TIME", help="begin, ISO 8601, UTC when it names no zone"
+        "--from", dest="begin", type=_time, metavar="TIME", help="begin, ISO 8601, UTC without a time zone"
     )
     parser.add_argument("--to", dest="end", type=_time, metavar="TIME", help="end (exclusive)")
     parser.add_argument(
@@ -93,7 +92,7 @@ def _spec(arguments: argparse.Namespace, config: ApplianceConfig) -> RunSpec:
 
 
 def summary(folder: RunFolder, spec: RunSpec, status: RunStatus) -> str:
-    """What a person wants to read in the terminal."""
+    """The text for the terminal."""
     lines = [f"read {status.ingested_rows:,} new messages; took {status.duration_s:.1f} s"]
     page = folder.page() if spec.report == "traffic" else None
     if page is not None:
@@ -113,5 +112,5 @@ def _time(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 2026-11-21T08:00") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; use ISO 8601, such as 2026-11-21T08:00") from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

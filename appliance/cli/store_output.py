@@ -1,4 +1,4 @@
-"""What `gantry store` prints for people: tables, findings, rows, and the config files as they are on disk."""
+"""The output of `gantry store` for people: tables, findings, rows, and the config files as they are on disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from store.inspect.verify import VerifyResult
 
 VERDICTS = {
     Level.NOTE: "sound",
-    Level.WARNING: "usable: the warnings tell what the next start puts right, or a person should look at",
+    Level.WARNING: "usable: see the warnings for what the next start repairs, or a person should look at",
     Level.ERROR: "DAMAGED",
 }
 
@@ -35,7 +35,7 @@ def print_check(result: CheckResult) -> None:
 
 
 def print_verify(result: VerifyResult) -> None:
-    """The findings themselves were printed as they came."""
+    """Print the result; the findings themselves have been printed already."""
     print(
         f"{result.records:,} records, {result.units:,} queue units, {result.index_entries:,} index entries; "
         f"the log ends at {result.log_end:,}"
@@ -55,7 +55,7 @@ def print_repair(plan: RepairPlan, kept: CutFolder, result: VerifyResult) -> Non
 
 
 def print_rows(rows: Iterable[dict[str, Any]], *, as_json: bool, limit: int | None) -> None:
-    """A JSON line a row, or `name=value` pairs with times readable."""
+    """Print each row as a line of JSON, or as `name=value` pairs with readable times."""
     for row in itertools.islice(rows, limit):
         if as_json:
             sys.stdout.write(orjson.dumps(row).decode() + "\n")

@@ -1,8 +1,8 @@
-"""What commands print holds texts of strangers: names, bodies, remarks of a server. On a terminal some would act.
+"""Protects the terminal from untrusted text in the output: names, bodies, remarks of a server.
 
-Escape sequences move the cursor, rewrite the title or colour over what stands there; marks of direction show a line in
-another order than it has. All commands print through one gate that shows such characters as JSON writes them (\\u001b),
-so that --json stays what it is.
+Escape sequences could move the cursor, change the title or overwrite text; direction marks could change the order of a
+line. All commands print through TerminalText, which writes such characters as JSON escapes (\\u001b), so the output of
+--json keeps its meaning.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 
 def shown(text: str) -> str:
-    """The text with what would act on a terminal written out."""
+    """The text with control characters replaced by escapes."""
     return ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class TerminalText:
-    """A stream that writes texts so. Everything else is the stream's own."""
+    """A stream whose `write` replaces control characters. Everything else is delegated to the stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

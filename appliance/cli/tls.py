@@ -1,11 +1,11 @@
-"""Make certificates for TLS between one's own machines: an authority, a server's and a client's, as PEM files.
+"""Create certificates for TLS between your own machines: an authority, a server's and a client's, as PEM files.
 
   gantry tls create certificates --host broker.example.org
   gantry up --tls-cert certificates/server.pem --tls-key certificates/server.key --tls-trust certificates/ca.pem
   gantry admin --tls-trust certificates/ca.pem cluster
 
-Keys are readable by their owner only, and nothing is overwritten. The authority lasts 10 years, the others 825 days.
-Clients that are asked for a certificate show client.pem with client.key.
+Keys are readable by their owner only, and no file is overwritten. The authority is valid for 10 years, the others for
+825 days. Clients that need a certificate use client.pem with client.key.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ HOST_CHARS_MAX = 253
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    summary = "make ca, server and client certificates in FOLDER"
-    create = verbs.add_parser("create", help=summary, description=f"M{summary[1:]}.")
-    create.add_argument("folder", type=Path, metavar="FOLDER", help="where the files go; none of them may exist")
+    summary = "create ca, server and client certificates in FOLDER"
+    create = verbs.add_parser("create", help=summary, description=f"C{summary[1:]}.")
+    create.add_argument("folder", type=Path, metavar="FOLDER", help="folder for the files; none of them may exist")
     create.add_argument(
         "--host",
         action="append",
         default=[],
         type=host_name,
         metavar="NAME",
-        help="name or address that clients use for the server, as often as needed (always there: localhost, "
+        help="name or address that clients use for the server; may be repeated (always included: localhost, "
         "loopback, this machine's name and address)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from appliance import certificates  # says what is missing when it can't work
+    from appliance import certificates  # raises ConfigError when cryptography is missing
 
     usual = ("localhost", "127.0.0.1", "::1", socket.gethostname(), outward_address())
     try:
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def host_name(text: str) -> str:
-    """A name or an IP address. ArgumentTypeError for what no certificate can bear."""
+    """A name or an IP address. Raises ArgumentTypeError for anything that a certificate can't contain."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:

@@ -1,7 +1,7 @@
 """Start the whole appliance: name server, brokers, dashboard, reports.
 
-Every option can also stand in gantry.toml (http_port = 8081) or in the environment (GANTRY_HTTP_PORT=8081);
-an option given here wins over the environment, the environment over the file.
+Every option can also be set in gantry.toml (http_port = 8081) or in the environment (GANTRY_HTTP_PORT=8081). Options
+take precedence over the environment, and the environment over the file.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ SWITCHES = ("accounts", "allow_open_network", "allow_root")
 
 
 class NotReady(GantryError):
-    """The machine is not ready for the appliance; what is wrong has been said already."""
+    """The machine is not ready for the appliance; the problems have been printed already."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (default: gantry.toml, if there)")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings file (default: gantry.toml, if it exists)"
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help=describe("data"))
     for name, metavar in TEXT_OPTIONS.items():
         parser.add_argument(_option(name), metavar=metavar, help=_help(name))
@@ -62,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check, prepare, then become the guardian. Comes back only when something is wrong."""
+    """Check, prepare, then become the guardian. Returns only after an error."""
     given = {name: value for name, value in vars(arguments).items() if name != "config"}
     config = ApplianceConfig.load(given, config_file=arguments.config)
     drop_privileges(config)
@@ -72,13 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
     if config.accounts:
         ensure_own_account(config.accounts_folder)
     environment = {**os.environ, **config.to_environment(), **gantry_environment()}
-    environment.pop(CONFIG_VARIABLE, None)  # what it said is in the variables now
+    environment.pop(CONFIG_VARIABLE, None)  # its settings are in the variables now
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-P", "-m", "appliance.supervisor.guardian"], environment)
 
 
 def with_real_ports(config: ApplianceConfig) -> ApplianceConfig:
-    """The same settings with a free port wherever 0 stood."""
+    """The same settings with a free port instead of each 0."""
     taken: set[int] = set()
     ports: dict[str, Any] = {}
     if config.broker_port == 0:
@@ -118,7 +120,7 @@ def _tell(findings: Iterable[preflight.Finding]) -> None:
         fatal += finding.is_fatal
         print(f"{'✗' if finding.is_fatal else '!'} {finding.sentence}", file=sys.stderr)
     if fatal:
-        raise NotReady("not started: 1 thing to fix" if fatal == 1 else f"not started: {fatal} things to fix")
+        raise NotReady("not started: fix 1 problem first" if fatal == 1 else f"not started: fix {fatal} problems first")
 
 
 def _option(name: str) -> str:

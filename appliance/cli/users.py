@@ -1,15 +1,15 @@
-"""People who may log in to the dashboard, from a shell on its machine: at once, whether the appliance runs or not.
+"""Manage the users of the dashboard, from a shell on its machine; the appliance need not run.
 
   gantry users list
-  gantry users add ada --role operator            # asks for the password; with --password-stdin it is read there
+  gantry users add ada --role operator            # asks for the password; --password-stdin reads it from a pipe
   gantry users roles                              # what each role may do
   gantry users roles ada reader
   gantry users reset-password ada                 # ends the account's sessions
-  gantry users unlock ada                         # forget wrong tries
+  gantry users unlock ada                         # forget wrong passwords
   gantry users sessions                           # who is logged in, from where
   gantry users sessions --end 3f9a2c41d7          # or ada --end-all
 
-Run it as the user who owns the data folder. No password is ever taken from the command line: others see that.
+Run it as the user who owns the data folder. A password can't be given on the command line, where others could see it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DATABASE = "db.sqlite3"
 
 
 class NoDatabase(GantryError):
-    """There are no accounts to be looked at here, or not by this user."""
+    """There is no database of accounts, or this user may not open it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         return made
 
     _json(verb("list", "accounts: role, last log-in, sessions, API tokens, and where they are locked"))
-    add = verb("add", "make an account")
+    add = verb("add", "create an account")
     add.add_argument("name", metavar="NAME", help="letters, digits and . @ + - _")
     add.add_argument("--role", default="reader", metavar="ROLE", help="reader, operator or admin (default: reader)")
     _password(add)
@@ -49,24 +49,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     roles.add_argument("name", nargs="?", metavar="NAME", help="the account that gets another role")
     roles.add_argument("role", nargs="?", metavar="ROLE", help="reader, operator or admin")
     _json(roles)
-    reset = verb("reset-password", "set an account's password, end its sessions, forget its wrong tries")
+    reset = verb("reset-password", "set an account's password, end its sessions, forget its wrong passwords")
     reset.add_argument("name", metavar="NAME")
     reset.add_argument("--revoke-tokens", action="store_true", help="end its API tokens too")
     _password(reset)
-    unlock = verb("unlock", "forget wrong tries")
+    unlock = verb("unlock", "forget wrong passwords, which unlocks")
     which = unlock.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", metavar="NAME", help="those at this account")
     which.add_argument("--address", metavar="ADDRESS", help="those from this address")
     which.add_argument("--all", action="store_true", help="all of them")
     sessions = verb("sessions", "who is logged in; end sessions")
     sessions.add_argument("name", nargs="?", metavar="NAME", help="only those of this account")
-    sessions.add_argument("--end", action="append", metavar="ID", help="end this session, as often as needed")
+    sessions.add_argument("--end", action="append", metavar="ID", help="end this session; may be repeated")
     sessions.add_argument("--end-all", action="store_true", help="end all of them, or all of NAME")
     _json(sessions)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Become `manage.py users`, which knows the accounts. Comes back only when something is wrong."""
+    """Become `manage.py users`, which has access to the accounts. Returns only after an error."""
     options = dict(vars(arguments))
     config = ApplianceConfig.load({"data": options.pop("data")}, config_file=options.pop("config"))
     check_database(config.dashboard_folder / DATABASE)
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_database(path: Path) -> None:
-    """Only its owner opens it: files that somebody else made beside it would stop the appliance."""
+    """Refuse other users than the owner: SQLite would create files beside it that the appliance can't open."""
     try:
         owner = path.stat().st_uid
     except FileNotFoundError:

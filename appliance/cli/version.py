@@ -1,4 +1,4 @@
-"""Print the version of this checkout, and the Python it runs on."""
+"""Print the version of this checkout, and of its Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from appliance.process.version import VERSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments: the version is the version."""
+    """The command has no arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:

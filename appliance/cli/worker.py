@@ -1,4 +1,4 @@
-"""What the worker commands share: an event loop, signals, the log, and the READY line that the supervisor waits for."""
+"""The part that all worker commands share: event loop, signals, log, and the READY line for the supervisor."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from appliance.settings.properties_file import PropertiesFile
 
 logger = logging.getLogger(__name__)
 
-IO_THREADS = 4  # for files that are written and names that are looked up
+IO_THREADS = 4  # for writing files and looking up names
 
 
 class Controller(AbstractAsyncContextManager[Any], Protocol):
-    """A role: serves while its block runs; `port` is the one that it listens on."""
+    """A role; it serves while its block runs. `port`: where it listens."""
 
     @property
     def port(self) -> int: ...
@@ -50,7 +50,8 @@ async def _serve(controller: Controller, role: str, host: str, facts: Mapping[st
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.set_default_executor(ThreadPoolExecutor(IO_THREADS, thread_name_prefix="io"))
-    all_there = threading.Barrier(IO_THREADS)  # a thread that the loop starts later keeps it until the kernel ran it
+    # Start all threads now: starting one later blocks the loop until the kernel has run the new thread.
+    all_there = threading.Barrier(IO_THREADS)
     await asyncio.gather(*(asyncio.to_thread(all_there.wait) for _ in range(IO_THREADS)))
     async with controller:
         _announce({"role": role, "listen": f"{host}:{controller.port}", "pid": os.getpid(), **facts})
@@ -61,18 +62,18 @@ async def _serve(controller: Controller, role: str, host: str, facts: Mapping[st
 
 
 def _announce(facts: Mapping[str, Any]) -> None:
-    """One line for whoever started us. A reader that went away is no reason to stop serving."""
+    """Print the READY line. If the reader is gone, serve all the same."""
     with contextlib.suppress(BrokenPipeError):
         print("READY " + json.dumps(facts), flush=True)
 
 
 def open_log(level: str, ignored: list[str]) -> None:
-    """Start logging, and say which settings of a RocketMQ file have no meaning here, and why."""
+    """Start logging, and log which settings of the file have no effect here, and why."""
     logs.configure(level.upper())
     if ignored:
         logger.warning("settings ignored", extra={"event": "settings_ignored", "keys": explain_ignored(ignored)})
 
 
 def settings_file(path: Path | None) -> PropertiesFile | None:
-    """The file that requests which change settings are written to. It keeps its place when the folder changes."""
+    """The file to which requests write changed settings; absolute, because the working folder may change."""
     return PropertiesFile(path.absolute()) if path is not None else None

@@ -69,6 +69,6 @@ def test_without_a_jdk_ours_is_measured_alone(
     bench.add_arguments(parser)
     peers, stores = bench._stores(parser.parse_args(["store"]))
     assert list(peers) == list(stores) == ["gantry"]
-    assert "ours alone: java is missing" in capsys.readouterr().err
+    assert "GantryMQ only: java is missing" in capsys.readouterr().err
     with pytest.raises(ToolError):
         bench._stores(parser.parse_args(["store", "--peer", "apache"]))

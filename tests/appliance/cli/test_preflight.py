@@ -86,7 +86,7 @@ def test_the_brokers_own_marks_and_files_decide_about_the_disk(tmp_path: Path, m
     for name in config.broker_names:
         (config.brokers_folder / name / "broker.properties").write_text(marks)
     (told,) = preflight.check_space(tmp_path, preflight.store_settings(config))
-    assert "watch the disk bar" in told.sentence
+    assert "watch the disk" in told.sentence
 
 
 def test_an_open_bind_needs_to_be_said_twice() -> None:

@@ -62,8 +62,8 @@ def test_who_it_is_already_need_not_become_it(tmp_path: Path, monkeypatch: pytes
     ("user", "words"),
     [
         ("no-such-account-here", "there is no such account"),
-        ("0", "is root again"),
-        (OTHER, "belongs to another account; give it away with `chown -R nobody: "),
+        ("0", "is root: name"),
+        (OTHER, "belongs to another account; change that with `chown -R nobody: "),
     ],
 )
 def test_what_can_not_be_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str, words: str) -> None:
