@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Django's command-line door. `manage.py up` is `gantry up`; started by its guardian, it is the web process.
+"""Django's command line. `manage.py up` is `gantry up`; started by its guardian, it is the web process.
 `manage.py users` is `gantry users`, which understands the words first."""
 
 from __future__ import annotations

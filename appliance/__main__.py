@@ -25,15 +25,15 @@ COMMANDS = {
     "broker": "run one broker",
     "report": "compute a historical report with Spark",
     "admin": "look at a running cluster and change it: topics, groups, messages, settings, accounts",
-    "users": "people who may log in to the dashboard: accounts, roles, passwords, locks, sessions",
+    "users": "manage the users of the dashboard: accounts, roles, passwords, locks, sessions",
     "store": "look into a store folder, verify it, repair it",
-    "bench": "measure this broker, and Apache RocketMQ beside it",
-    "tls": "make certificates for TLS between one's own machines",
+    "bench": "measure this broker and Apache RocketMQ",
+    "tls": "create certificates for TLS between your own machines",
     "install-reports": "install the report stack (Spark, and a Java)",
     "version": "print the version",
 }
 ROOMS = {"admin": "appliance.cli.admin.main"}  # commands that are more than a module
-PRIVATE_UMASK = 0o077  # what a process makes is its owner's alone, also where a copy of the data folder lies
+PRIVATE_UMASK = 0o077  # files are readable by their owner only, also in copies of the data folder
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
@@ -75,10 +75,10 @@ def _top_parser() -> argparse.ArgumentParser:
         chooses=True,
         usage="gantry COMMAND …",
         description="GantryMQ: a message broker that speaks Apache RocketMQ 4.9.",
-        epilog=f"commands:\n{lines}\n\n`gantry COMMAND --help` tells the options of one.",
+        epilog=f"commands:\n{lines}\n\n`gantry COMMAND --help` shows the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and end")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)  # see the epilog
     return parser
 

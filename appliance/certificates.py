@@ -1,8 +1,8 @@
-"""A small certificate authority for one's own machines, and the certificates it signs.
+"""A small certificate authority for the user's own machines, and the certificates that it signs.
 
-    FOLDER/ca.pem  ca.key            the authority: ca.pem is what clients trust; ca.key stays away from everybody
-    FOLDER/server.pem  server.key    what brokers and name servers show
-    FOLDER/client.pem  client.key    what a client shows where certificates are asked for
+    FOLDER/ca.pem  ca.key            the authority: clients trust ca.pem; ca.key must stay secret
+    FOLDER/server.pem  server.key    the certificate of brokers and name servers
+    FOLDER/client.pem  client.key    the certificate of clients that need one
 
 Keys are P-256 in PKCS#8, unencrypted, readable by their owner only. Needs the package `cryptography`.
 """
@@ -23,7 +23,7 @@ try:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError as exc:  # it comes with the appliance, not with the bare SDK
-    raise ConfigError("making certificates needs the package cryptography: pip install cryptography") from exc
+    raise ConfigError("creating certificates needs the package cryptography: pip install cryptography") from exc
 
 AUTHORITY_DAYS = 3650
 LEAF_DAYS = 825  # the longest that all platforms accept for a private authority's certificate
@@ -31,14 +31,14 @@ CLOCK_SKEW = datetime.timedelta(minutes=5)
 
 
 def create(folder: Path, hosts: Sequence[str]) -> list[Path]:
-    """Make an authority with a server's and a client's certificate in `folder`; returns the files.
+    """Create an authority with a server's and a client's certificate in `folder`; returns the files.
 
     hosts: names and addresses that clients use for the server. Raises ConfigError when a file is there already.
     """
     paths = [folder / f"{name}.{kind}" for name in ("ca", "server", "client") for kind in ("pem", "key")]
     for path in paths:
         if path.exists():
-            raise ConfigError(f"{path} is there already: name another folder, or move it away")
+            raise ConfigError(f"{path} exists already: name another folder, or move the file away")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     ca_key = ec.generate_private_key(ec.SECP256R1())
     ca = _authority(ca_key)

@@ -1,7 +1,7 @@
 """What the appliance's processes raise; the root is gantrymq.errors.GantryError.
 
 GantryError
-├─ BrokerError        a request that can't be served: carries the ResponseCode the client is told
+├─ BrokerError        a request that can't be served, with the ResponseCode for the client
 └─ StartError         a process can't start; the text is one sentence with the fix
 """
 

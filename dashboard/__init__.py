@@ -1,1 +1,1 @@
-"""The dashboard: pages, REST and live sockets over one cluster. The one door to the brokers is `gateway`."""
+"""The dashboard: pages, REST and live sockets for one cluster. Only `gateway` connects to the brokers."""

@@ -20,7 +20,7 @@ APPLIANCE = ApplianceConfig.from_environment()
 DEBUG = False
 SECRET_KEY = ensure_secret(APPLIANCE.dashboard_folder / "secret_key")
 
-# A name that is not ours is refused: it would be another site's page talking to us (DNS rebinding).
+# Other host names are refused: with DNS rebinding a page of another site could send requests to this dashboard.
 ALLOWED_HOSTS = [
     "localhost",
     "127.0.0.1",
@@ -130,7 +130,7 @@ STORAGES = {
 }
 
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"  # async views have no blocking session
-# The web door has bounded every body by then: all of it fits into memory, and nothing goes into temporary files.
+# dashboard/web has limited every body before: all of it fits into memory, and nothing goes into temporary files.
 DATA_UPLOAD_MAX_MEMORY_SIZE = APPLIANCE.http_body_bytes_max
 FILE_UPLOAD_MAX_MEMORY_SIZE = APPLIANCE.http_body_bytes_max
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
@@ -141,5 +141,5 @@ USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
 
-# The process that runs us configures logging; Django must not bring its own handlers.
+# The command `up` configures logging; Django must not add its own handlers.
 LOGGING_CONFIG = None

@@ -1,12 +1,12 @@
-"""Looks up the locked versions among known vulnerabilities (pip-audit), and fails for one that nobody has answered for.
+"""Compares the locked versions with known vulnerabilities (pip-audit); fails for each one without an exception.
 
-    deploy/audit                 look up; exit code 1 for a vulnerability that is no written exception
-    deploy/audit --record        the same, and write today's versions into locks/audit.json
-    deploy/audit -- OPTIONS      further options of pip-audit, for another database say
+    deploy/audit                 compare; exit code 1 for a vulnerability without a recorded exception
+    deploy/audit --record        the same, and write today's versions to locks/audit.json
+    deploy/audit -- OPTIONS      further options of pip-audit, such as another database
 
-Where no database is reached nothing is known, and that is what it says; it ends well then, for a check that fails
-without a network is soon switched off. `locks/audit.json` has the versions as they were when somebody last looked, the
-date, whether a database answered, and the exceptions: which vulnerability, why it does not matter here, and until when.
+If no database can be reached, it says so and succeeds: a check that fails without a network would soon be switched off.
+`locks/audit.json` has the versions and the date of the last comparison, whether a database answered, and the
+exceptions: which vulnerability, why it does not matter here, and until when.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Judgement:
     looked_up: int = 0  # versions that the database knows
     unknown: list[str] = field(default_factory=list)  # that it did not answer for
     excused: list[str] = field(default_factory=list)
-    open: list[str] = field(default_factory=list)  # vulnerabilities that somebody has to look at
+    open: list[str] = field(default_factory=list)  # vulnerabilities without an exception
 
 
 def judge(report: dict[str, Any], exceptions: Sequence[dict[str, str]], today: date) -> Judgement:

@@ -1,6 +1,6 @@
-"""The benchmark room: our broker and Apache RocketMQ under one load, in one run.
+"""The benchmark: GantryMQ's broker and Apache RocketMQ under the same load, in one run.
 
-`peer.py` starts a namesrv and a broker of either kind with the same properties; `load.py` is the load, a process of its
-own; `scenarios.py` says which loads there are; `run.py` alternates the peers, takes medians and checks that what was
-acknowledged is stored; `report.py` prints. Nothing else of the project is needed here but the wire format.
+`peer.py` starts a name server and a broker of either make with the same properties; `load.py` is the load generator, a
+process of its own; `scenarios.py` lists the loads; `run.py` alternates the peers, takes medians and checks that
+acknowledged messages are stored; `report.py` prints the results. It uses only the wire format of the project.
 """

@@ -11,7 +11,7 @@ from appliance.bench.peer import Peer
 
 POM = Path(__file__).with_name("apache.pom.xml")
 
-# 4.9 was written for Java 8: under 17 it needs these doors opened.
+# 4.9 was written for Java 8: under 17 it needs access to these packages.
 JAVA_17_FLAGS = (
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
@@ -59,7 +59,7 @@ class ApachePeer(Peer):
 
     @property
     def version(self) -> str:
-        """Read from the jar that runs, so that a table can't claim another version than was measured."""
+        """Read from the jar that runs, so that it is the measured version."""
         (jar,) = self._jars.glob("rocketmq-broker-*.jar")
         return f"Apache RocketMQ {jar.stem.removeprefix('rocketmq-broker-')}"
 

@@ -1,4 +1,4 @@
-"""Marks that no disk reaches: what is measured or tried must not depend on how full the machine's disk is."""
+"""Disk watermarks that are hardly ever reached, so that results don't depend on how full the machine's disk is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The load's frames, encoded once: while it runs only an opaque and the UNIQ_KEYs are patched, in place.
+"""The frames of the load, encoded in advance: while it runs, only the opaque and the UNIQ_KEYs are patched in place.
 
-A ring holds as many frames as may be in flight and some more, one after the other in one buffer, all of one size.
-Because answers are counted, not paired, the next n frames of a ring go out in one send, in two where the ring turns.
+A ring buffer contains more frames than may be in flight, all of the same size. Responses are counted, not matched, so
+the next n frames of a ring are sent with one call, or two where the ring wraps around.
 """
 
 from __future__ import annotations

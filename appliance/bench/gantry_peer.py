@@ -1,4 +1,4 @@
-"""GantryPeer: this checkout's own worker processes, as the supervisor starts them."""
+"""GantryPeer: the worker processes of this checkout."""
 
 from __future__ import annotations
 

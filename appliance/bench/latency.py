@@ -1,7 +1,7 @@
-"""The latency load: a steady rate, whatever the broker does, and a consumer that waits in long polling.
+"""The latency load: an open loop with a constant rate, and a consumer with long polling.
 
-Messages leave on time even when answers are late, so a stall of the broker is seen by every message it delays. Two
-times are taken: until the producer's answer, paired by opaque, and end to end, by the time that the message carries.
+Messages are sent on time even if responses are late, so a stall of the broker counts for every message that it delays.
+Two times are measured: to the producer's response, matched by opaque, and end to end, from the time in the message.
 """
 
 from __future__ import annotations

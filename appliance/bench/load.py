@@ -1,9 +1,9 @@
 """The load, a process of its own: `python -m appliance.bench.load SPEC`, a LoadSpec as JSON, prints a LoadResult.
 
-One thread, blocking sockets, epoll only where there is more than one connection, frames encoded beforehand. Answers are
-counted by their length words; each one's code is looked at where it always stands, and an answer that does not start
-like a success is decoded in full. Times are first in, first out: exact for a broker that answers in order, and for the
-distribution of times a good account of one that does not.
+One thread, blocking sockets, epoll only with more than one connection, frames encoded in advance. Responses are counted
+by their length words; the code of each is checked at its usual position, and a response that does not begin as a
+success is decoded in full. Times are assigned first in, first out: exact for a broker that answers in order, and a good
+approximation of the distribution for others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Stream:
 
     def __init__(self, address: str, errors: Counter[str], *, keep_header: bool = False) -> None:
         self.socket = rpc.connect(address)
-        self.socket.settimeout(None)  # whoever started this process kills it when it hangs
+        self.socket.settimeout(None)  # run.py kills this process when it hangs
         self.sent: deque[tuple[int, int]] = deque()  # (when in ns, how many frames) still unanswered
         self._errors = errors
         self._buffer = bytearray(_BUFFER_BYTES)
@@ -80,7 +80,7 @@ class Stream:
     def _look_closer(self, frame: bytes) -> None:
         command = RemotingCommand.decode(frame)
         if not command.is_response:
-            raise ConnectionError(f"the broker asked something: {command!r}")
+            raise ConnectionError(f"the broker sent a request: {command!r}")
         if command.code != 0:
             self.refused += 1
             self._errors[f"{command.code} {(command.remark or '')[:80]}"] += 1
@@ -122,7 +122,7 @@ class Meter:
             return False
         if self._from is None and now_ns >= self._warm_ns:
             self._from = (now_ns, self.messages, time.process_time())
-            self._end_ns = now_ns + self._measure_ns  # a busy machine may have slept through all that was planned
+            self._end_ns = now_ns + self._measure_ns  # from now on: on a busy machine the warm-up may end late
         if now_ns < self._end_ns and self.messages < self._messages_max:
             return True
         self._to = (now_ns, self.messages, time.process_time())

@@ -1,4 +1,4 @@
-"""What a load is told and what it reports: the JSON between the benchmark and its load process."""
+"""The specification of a load and its result: the JSON between the benchmark and its load process."""
 
 from __future__ import annotations
 

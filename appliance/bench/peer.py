@@ -1,6 +1,6 @@
-"""Peer: a name server and a broker of some make, on free loopback ports, with a home folder of their own.
+"""Peer: a name server and a broker of one make, on free loopback ports, with a home folder of their own.
 
-The same properties go to both makes; only what a make can't live without is added by its subclass.
+Both makes get the same properties; a subclass adds only those that its make requires.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CLUSTER_NAME = "BenchCluster"
 
 
 class PeerError(GantryError):
-    """A peer did not start, or went away; the text ends with the last of its output."""
+    """A peer did not start, or has ended; the text ends with the end of its output."""
 
 
 class Peer(abc.ABC):
@@ -40,7 +40,7 @@ class Peer(abc.ABC):
         self._namesrv_port = 0
         self._broker_port = 0
 
-    # -- what a make has to say ---------------------------------------------------------------------------------------
+    # -- for subclasses -----------------------------------------------------------------------------------------------
 
     @property
     @abc.abstractmethod
@@ -160,7 +160,7 @@ class Peer(abc.ABC):
         return {"listenPort": str(self._namesrv_port), "kvConfigPath": str(self.home / "kvConfig.json")}
 
     def broker_properties(self) -> dict[str, str]:
-        """What both makes are told, RocketMQ's own keys; the rest is each make's default."""
+        """The properties of both makes, with RocketMQ's keys; for all others each make has its default."""
         return {
             "brokerClusterName": CLUSTER_NAME,
             "brokerName": self.broker_name,

@@ -1,4 +1,4 @@
-"""A child process of the benchmark: started, watched for what it costs, stopped."""
+"""A child process of the benchmark: started, measured, stopped."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def free_ports(*deltas: int) -> int:
 
 
 class Process:
-    """One child whose output goes to a file. It ends with this process, whatever ends this process."""
+    """One child whose output goes to a file. It ends when this process ends, for any reason."""
 
     def __init__(
         self, name: str, command: Sequence[str | Path], log: Path, *, env: Mapping[str, str] | None = None

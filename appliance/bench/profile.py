@@ -1,6 +1,7 @@
-"""Where the broker's time goes: a cProfile file, summed by stage of a message's way.
+"""Where the broker's time goes: a cProfile file, summed up by stage of processing.
 
-cProfile makes small functions look dearer than they are; the shares show where to look, the plain runs what it costs.
+cProfile exaggerates the cost of small functions: use the shares to find expensive stages, and plain runs for absolute
+times.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-# The first prefix that a module's path has names the stage; what C functions cost counts for their callers.
+# The first matching prefix of a module's path decides its stage; the time of C functions counts for their callers.
 STAGES = (
     ("gantrymq/remoting/", "header: decode, encode"),
     ("appliance/remoting/", "connection: read, lanes, write"),
@@ -33,7 +34,7 @@ _FunctionKey = tuple[str, int, str]
 
 
 def render_profile(path: Path) -> str:
-    """The split by stage, then the dearest functions."""
+    """The time by stage, then the most expensive functions."""
     stats = pstats.Stats(str(path))
     table: dict[_FunctionKey, Any] = stats.stats  # type: ignore[attr-defined]
     stages = split_by_stage(table)
@@ -49,7 +50,7 @@ def render_profile(path: Path) -> str:
 
 
 def split_by_stage(table: dict[_FunctionKey, Any]) -> Counter[str]:
-    """Own time of every function, by stage; that of C functions goes to the stage of whoever called them."""
+    """Own time of every function, by stage; the time of C functions goes to the stages of their callers."""
     stages: Counter[str] = Counter()
     for function, (_, _, own_s, _, callers) in table.items():
         if function[0] != "~":

@@ -1,4 +1,4 @@
-"""The benchmark's tables, as a person reads them."""
+"""Prints the benchmark's tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MIB = 1 << 20
 
 
 def render(results: BenchResults) -> str:
-    """Everything that was found, as text."""
+    """All results as text."""
     parts = [" against ".join(results.peers.values()) + ": the same load, the same settings, one run."]
     throughput = [metrics for metrics in results.scenarios if metrics.loads and metrics.kind != "latency"]
     if throughput:
@@ -32,7 +32,7 @@ def _throughput(scenarios: Sequence[ScenarioMetrics]) -> str:
             rows.append((metrics.title if index == 0 else "", label, *_load_cells(metrics, label, load)))
     text = _table(rows)
     return text + (
-        "\nratio: ours / Apache's, more is better. ceiling: the same load against a server that does nothing;"
+        "\nratio: GantryMQ / Apache RocketMQ, higher is better. ceiling: the same load on a server that does nothing;"
         "\nload CPU: share of one core that the load generator used while measuring."
     )
 
@@ -58,7 +58,7 @@ def _latency(metrics: ScenarioMetrics) -> str:
             ratio = "" if peer is None else _ratio(getattr(load, p99), getattr(peer, p99))
             rows.append((title, label, f"{getattr(load, p50):.2f}", f"{getattr(load, p99):.2f}", ratio))
             title = ""
-    return _table(rows) + "\nratio: ours / Apache's, less is better."
+    return _table(rows) + "\nratio: GantryMQ / Apache RocketMQ, lower is better."
 
 
 def _starts(metrics: ScenarioMetrics) -> str:
@@ -73,7 +73,7 @@ def _starts(metrics: ScenarioMetrics) -> str:
         values = {label: getattr(start, name) / scale for label, start in metrics.starts.items()}
         ratio = _ratio(values["gantry"], values["apache"]) if {"gantry", "apache"} <= values.keys() else ""
         rows.append((title, *(f"{value:,.2f} {unit}" for value in values.values()), ratio))
-    return _table(rows) + "\nratio: ours / Apache's, less is better. Memory is without the mapped files of the store."
+    return _table(rows) + "\nratio: GantryMQ / Apache RocketMQ, lower is better. Memory excludes mapped store files."
 
 
 def _memory_after_load(results: BenchResults) -> str:
@@ -86,8 +86,8 @@ def _memory_after_load(results: BenchResults) -> str:
     return _table(rows)
 
 
-def _ratio(ours: float, theirs: float) -> str:
-    return f"{ours / theirs:.2f}" if theirs else ""
+def _ratio(gantry: float, apache: float) -> str:
+    return f"{gantry / apache:.2f}" if apache else ""
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""What a benchmark run found: medians a scenario and peer, with every single run kept beside them."""
+"""The results of a benchmark: medians for each scenario and peer, and all single runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from appliance.bench.load_spec import LoadResult
 # Above these the load itself may be what limits a figure.
 CEILING_NEAR = 0.7
 CPU_SHARE_NEAR = 0.9
-# Cores that neither the broker nor its load used; above it the run says little, and the more threads the luckier.
+# Cores used by other processes than broker and load; above it a run says little, and favours brokers with threads.
 OTHER_CPU_MUCH = 0.3
 
 
@@ -53,13 +53,13 @@ class ScenarioMetrics:
     starts: dict[str, StartMetrics] = field(default_factory=dict)
 
     def ratio(self) -> float | None:
-        """Ours against Apache's rate; None unless both ran."""
+        """GantryMQ's rate divided by Apache's; None unless both ran."""
         if {"gantry", "apache"} <= self.loads.keys() and self.loads["apache"].rate:
             return self.loads["gantry"].rate / self.loads["apache"].rate
         return None
 
     def warnings(self) -> list[str]:
-        """Where the load may have been the limit, or an answer was not a success."""
+        """Cases where the load may have been the limit, or where responses had errors."""
         texts = []
         for label, metrics in self.loads.items():
             if self.ceiling and self.kind != "latency" and metrics.rate > CEILING_NEAR * self.ceiling:

@@ -1,4 +1,4 @@
-"""Blocking calls to a broker or name server: what the benchmark asks before and after a load, one at a time."""
+"""Blocking requests to a broker or name server, one at a time, before and after a load."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def connect(address: str, *, timeout_s: float = CALL_TIMEOUT_S) -> socket.socket
 
 
 def call(connection: socket.socket, request: RemotingCommand) -> RemotingCommand:
-    """Send a request and wait for its answer, whatever its code. Requests of the other side are read over."""
+    """Send a request and return the response, whatever its code. Requests of the peer are ignored."""
     return call_frame(connection, request.encode())
 
 

@@ -118,7 +118,7 @@ class Bench:
                 results.memory_after_load[peer.label] = memory
 
     def _warm_up(self, peer: Peer, scenarios: Sequence[Scenario]) -> None:
-        """Every path of the peer's code that will be measured, hot: a JVM needs that, and ours gets the same."""
+        """Run all measured code paths before measuring: a JVM needs that, and GantryMQ gets the same."""
         settings = self._settings
         kinds = {scenario.kind for scenario in scenarios}
         loads = []
@@ -175,7 +175,7 @@ class Bench:
         return min(runs, key=lambda run: run.other_cpu)
 
     def _ceiling(self, scenario: Scenario, metrics: ScenarioMetrics) -> None:
-        """What the load can do when nobody holds it up: the best of the runs counts, they can only be disturbed."""
+        """Measure the load generator's own limit; the best run counts, because disturbances can only lower it."""
         settings = self._settings
         with null_server() as address:
             spec = self._spec(scenario, address, PULLED, min(settings.warm_s, 0.3), settings.ceiling_s)

@@ -1,4 +1,4 @@
-"""Which brokers a data folder holds, and where each one's commit log is: read from their properties files."""
+"""The brokers of a data folder with their commit-log folders, read from their properties files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def brokers_in(data: Path) -> list[BrokerFolder]:
 
 def _broker_of(path: Path) -> BrokerFolder:
     properties = read_properties(path.read_text(encoding="utf-8"))
-    folder = path.parent  # names that are not absolute count from here
+    folder = path.parent  # relative paths are relative to this folder
     commit_log = properties.get("storePathCommitLog")
     store = MessageStoreConfig(
         root=folder / Path(properties.get("storePathRootDir", "store")).expanduser(),

@@ -1,10 +1,10 @@
-"""Where a store's commit log begins and ends, found from its files alone, while the broker may be writing to them.
+"""Finds the begin and the end of a store's commit log from its files, while the broker may be writing to them.
 
-The broker has no way to tell us its flushed position without being asked, and a report must also work on the folder
-of a stopped or foreign broker. So the end is found from the bytes: files whose successor has begun are complete, and
-the last one is followed from a known boundary to the first bytes that are no record. Files are preallocated and
-sparse (1 GiB, mostly a hole); reading stops within one small block of the end. The newest few MiB are checked by
-their body CRC too, because a record that is being copied into place right now may already have its head.
+A report must also work on the folder of a stopped broker, or of another make, so it can't ask the broker for its
+position. The end is found from the bytes: a file is complete when the next one has begun, and the last file is scanned
+from a known record boundary to the first bytes that are no record. Files are preallocated and sparse (1 GiB, mostly a
+hole); the scan reads at most one small block beyond the end. The newest few MiB are also checked by their body CRC,
+because a record that the broker is just writing may already have a valid header.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from appliance.reports.errors import BrokenRecordChain, StoreUnreadable
 from appliance.reports.record_blocks import BLOCK_BYTES, LogFile, RecordBlock, RecordScan, ScanEnd
 
 TAIL_BYTES_CHECKED = 4 << 20  # no write is larger than one batch, and a batch is at most 4 MiB
-TAIL_BLOCK_BYTES = 1 << 20  # how far a search for the end may read into the hole behind it
+TAIL_BLOCK_BYTES = 1 << 20  # the most that a search for the end reads of the hole after it
 
 _FILE_NAME = re.compile(r"\d{20}")
 
 
 class RecordMark(NamedTuple):
-    """Enough of one record to see later whether it is still the same."""
+    """Identifies a record, to check later whether it is still the same."""
 
     physical_offset: int
     store_timestamp: int
@@ -44,7 +44,7 @@ class CommitLogFiles:
     def files(self) -> list[LogFile]:
         """All files in order. Raises StoreUnreadable when all folders, or a file in the middle, are missing.
 
-        A broker makes a folder with the first file that goes there, so one of several may be still to come.
+        A broker creates a folder with its first file, so some of several folders may not exist yet.
         """
         folders = [folder for folder in self.folders if folder.is_dir()]
         if not folders:
@@ -61,14 +61,13 @@ class CommitLogFiles:
         """The files that hold records: those before the first one without a valid record at its start."""
         files = self.files()
         while files and not _has_begun(files[-1]):
-            files.pop()  # the broker prepares the next file, or two, ahead of time
+            files.pop()  # the broker creates the next one or two files in advance
         return files
 
     def valid_end(self, known_boundary: int = 0) -> int:
-        """Physical offset behind the last valid record; the next file's start when a blank closes the last file.
+        """Physical offset after the last valid record; the next file's start when a blank record ends the last file.
 
-        `known_boundary` is a record boundary from an earlier call: the search starts there when it lies in the last
-        file.
+        `known_boundary` is a record boundary from an earlier call: the scan starts there if it is in the last file.
         """
         files = self.begun_files()
         if not files:
@@ -76,6 +75,7 @@ class CommitLogFiles:
             return every[0].start if every else 0
         last = files[-1]
         scan = RecordScan(last, max(last.start, min(known_boundary, last.end)), block_bytes=TAIL_BLOCK_BYTES)
+        # Only the last blocks are kept for the CRC check: an older record has been complete for long.
         recent: deque[RecordBlock] = deque()
         for block in scan:
             recent.append(block)
@@ -87,7 +87,7 @@ class CommitLogFiles:
         return last.end if scan.ended is ScanEnd.BLANK else scan.position
 
     def mark_at(self, physical_offset: int) -> RecordMark | None:
-        """The record at this offset; None when the file is gone (expired) or no valid record stands there."""
+        """The record at this offset; None when its file has expired, or when there is no valid record."""
         for file in self.files():
             if file.start <= physical_offset < file.end:
                 for block in RecordScan(file, physical_offset, block_bytes=1 << 16):
@@ -96,7 +96,7 @@ class CommitLogFiles:
 
 
 def read_range(file: LogFile, begin: int, end: int, *, block_bytes: int = BLOCK_BYTES) -> Iterator[RecordBlock]:
-    """Yield the records of a range that was found valid before. Raises BrokenRecordChain when it is not so any more."""
+    """Yield the records of a range that was valid before. Raises BrokenRecordChain when it no longer is."""
     scan = RecordScan(file, begin, end, block_bytes=block_bytes)
     yield from scan
     closed_by_blank = scan.ended is ScanEnd.BLANK and end == file.end
@@ -112,13 +112,13 @@ def _files_of(folder: Path) -> Iterator[LogFile]:
 
 
 def _has_begun(file: LogFile) -> bool:
-    """Whether a record, or the blank that a too large one left, stands at the file's start."""
+    """Whether the file begins with a record, or with a blank (the first record was too large for the file)."""
     scan = RecordScan(file, file.start, block_bytes=1 << 16)
     return any(len(block) for block in scan) or scan.ended is ScanEnd.BLANK
 
 
 def _first_torn(blocks: Iterable[RecordBlock]) -> int | None:
-    """Physical offset of the first record whose body does not fit its CRC, among the newest ones."""
+    """Physical offset of the first of these records with a wrong body CRC; None when all are right."""
     for block in blocks:
         data = block.buffer.data
         for at, size, crc, offset in zip(

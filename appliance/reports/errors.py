@@ -1,11 +1,11 @@
-"""What can go wrong in a report, each with the fix in its text.
+"""Errors of reports; the text of each has the fix.
 
-ReportError                    the report can't be made; the text says why and what to do
+ReportError                    the report can't be computed; the text says why and what to do
 ├─ JavaNotFound                no usable Java for Spark
 ├─ LakeBusy                    another run is writing this lake
-├─ LogTruncated                the commit log no longer holds what was read from it: history and broker disagree
+├─ LogTruncated                the commit log no longer contains what was read from it before
 ├─ BrokenRecordChain           bytes in the middle of a commit log are not a chain of records
-└─ StoreUnreadable             the store folder is missing, empty of a commit log, or has a hole
+└─ StoreUnreadable             the store folder is missing, has no commit log, or a file is missing
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from gantrymq.errors import GantryError
 
 
 class ReportError(GantryError):
-    """The report can't be made; the text says why and what to do."""
+    """The report can't be computed; the text says why and what to do."""
 
 
 class JavaNotFound(ReportError):
-    """No Java that Spark can run on was found; the text lists what was tried."""
+    """No Java for Spark was found; the text lists what was tried."""
 
 
 class LakeBusy(ReportError):
@@ -26,11 +26,11 @@ class LakeBusy(ReportError):
 
 
 class LogTruncated(ReportError):
-    """The commit log ends before the checkpoint, or its last record read is another one now."""
+    """The commit log ends before the checkpoint, or the last record that was read has been replaced."""
 
 
 class BrokenRecordChain(ReportError):
-    """Records before the log's valid end can't be followed. `physical_offset` is where the chain breaks."""
+    """A record before the log's valid end is invalid. `physical_offset` is where it starts."""
 
     def __init__(self, path: str, physical_offset: int) -> None:
         # Both go to Exception too: Spark pickles what a worker raises and rebuilds it from `args`.
@@ -46,4 +46,4 @@ class BrokenRecordChain(ReportError):
 
 
 class StoreUnreadable(ReportError):
-    """The store folder is missing, holds no commit log, or lacks a file in the middle."""
+    """The store folder is missing, has no commit log, or a file in the middle of the log is missing."""

@@ -1,12 +1,11 @@
-"""Copies what is new in a broker's commit log into its lake, exactly once, with Spark's Structured Streaming.
+"""Copies new messages of a broker's commit log into its lake, exactly once, with Spark's Structured Streaming.
 
-One run takes everything that is there (`availableNow`) in one or more batches and ends. The manifest is the only
-checkpoint: Spark's own checkpoint folder lives in the run's temporary folder and is thrown away, so that the two
-can't disagree. What makes a batch count is described in manifest.py.
+One run copies everything that is in the log (`availableNow`) in one or more batches and ends. The manifest is the only
+checkpoint: Spark's own checkpoint is in the run's temporary folder and is deleted afterwards, so the two can't differ.
+manifest.py describes how a batch is committed.
 
-Before it reads, a run looks at the last record of the run before. If that record is another one now, the broker has
-truncated its log and written different messages in its place, and neither history nor offsets can be trusted: the run
-stops.
+Before it reads, a run checks the last record of the previous run. If another record is there now, the broker has
+truncated its log and written other messages in its place, so neither history nor offsets can be trusted: the run stops.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ Progress = Callable[[int], None]  # rows of this run so far
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What one run added: the log range, rows, files, batches, and how long it took."""
+    """What one run added: the range of the log, rows, files, batches, and the duration."""
 
     broker_name: str
     begin: int
@@ -60,11 +59,13 @@ def ingest(
     max_bytes_per_batch: int = MAX_BYTES_PER_BATCH,
     progress: Progress | None = None,
 ) -> IngestResult:
-    """Bring the lake up to the log's end. `work_folder` takes Spark's throw-away checkpoint."""
+    """Copy the log up to its current end. `work_folder`: for Spark's temporary checkpoint. Raises ReportError."""
     began = time.monotonic()
     log = CommitLogFiles(commit_log_folders)
     with lake.writing():
-        shutil.rmtree(lake.path / "_staging", ignore_errors=True)  # left by a killed run
+        # A killed run may have left files that no manifest entry lists. They must go before new ones get the same
+        # names, and nothing else may be removed: the lock of `writing` makes sure that they belong to no other run.
+        shutil.rmtree(lake.path / "_staging", ignore_errors=True)
         lake.remove_unlisted()
         begin, gap_bytes = starting_point(log, lake)
         checkpoint_folder = work_folder / f"checkpoint-{time.monotonic_ns()}"
@@ -80,7 +81,7 @@ def ingest(
 
 
 def starting_point(log: CommitLogFiles, lake: Lake) -> tuple[int, int]:
-    """Where to go on, and how many bytes of the log were deleted unread. Raises LogTruncated."""
+    """Where to continue, and how many bytes of the log were deleted before they were read. Raises LogTruncated."""
     files = log.files()
     checkpoint = lake.checkpoint()
     if checkpoint is None:
@@ -88,6 +89,8 @@ def starting_point(log: CommitLogFiles, lake: Lake) -> tuple[int, int]:
     if not files:
         raise LogTruncated(_truncated(lake, f"the commit log is empty, but {checkpoint} bytes of it were read before"))
     if files[0].start > checkpoint:
+        # The broker has deleted files that no run has read. The gap is committed, so that reports can mention it, and
+        # so that the next range begins where the last entry ends.
         lake.commit_gap(checkpoint, files[0].start)
         logger.warning(
             "commit log expired unread",
@@ -95,7 +98,7 @@ def starting_point(log: CommitLogFiles, lake: Lake) -> tuple[int, int]:
         )
         return files[0].start, files[0].start - checkpoint
     mark = lake.last_mark()
-    if mark is not None and mark[0] >= files[0].start:
+    if mark is not None and mark[0] >= files[0].start:  # otherwise its file has expired, and can't be compared
         found = log.mark_at(mark[0])
         if found != mark:
             raise LogTruncated(_truncated(lake, f"the record at physical offset {mark[0]} is not the one read before"))
@@ -131,7 +134,7 @@ def _run_stream(
         query.awaitTermination()
     except StreamingQueryException as failure:
         cause = writer.failure or failure
-        if isinstance(cause, PySparkException):  # raised in a worker or the JVM: only its text has come over
+        if isinstance(cause, PySparkException):  # raised in a worker or the JVM: only its text is available here
             raise ReportError(f"copying the commit log failed: {_last_cause(str(cause))}") from cause
         raise cause from failure
     finally:
@@ -140,7 +143,7 @@ def _run_stream(
 
 
 class _BatchWriter:
-    """The sink: moves a batch's Parquet files in place, then commits its range to the manifest."""
+    """The sink: moves a batch's Parquet files to their place, then commits its range to the manifest."""
 
     def __init__(
         self, log: CommitLogFiles, lake: Lake, begin: int, checkpoint_folder: Path, progress: Progress | None
@@ -148,7 +151,7 @@ class _BatchWriter:
         self.end = begin
         self.rows = self.files = self.batches = 0
         self.checkpoint_folder = checkpoint_folder
-        self.failure: Exception | None = None  # Spark hands on an exception's text only; this keeps the exception
+        self.failure: Exception | None = None  # Spark only passes on an exception's text
         self._log = log
         self._lake = lake
         self._progress = progress
@@ -162,7 +165,7 @@ class _BatchWriter:
             raise
 
     def _end_of(self, batch_id: int) -> int:
-        """The batch's end offset, from the plan that Spark wrote down before it began the batch."""
+        """The batch's end offset, from the plan that Spark wrote before the batch (a batch does not contain it)."""
         plan = (self.checkpoint_folder / "offsets" / str(batch_id)).read_text().splitlines()
         return int(json.loads(plan[-1])["physical_offset"])
 
@@ -174,8 +177,9 @@ class _BatchWriter:
             .write.mode("overwrite")
             .option("compression", "zstd")
             .partitionBy("date")
-            .parquet(f"file://{staging.absolute()}")  # as it is: Hadoop takes %20 for part of the name
+            .parquet(f"file://{staging.absolute()}")  # not percent-encoded: Hadoop takes %20 for a part of the name
         )
+        # The order makes it exactly-once: files in place and synced, then the manifest entry, then this object's state.
         added, last_offset = move_in_place(staging, self._lake.path, begin, end)
         mark = self._lake.last_mark() if last_offset is None else self._log.mark_at(last_offset)
         self._lake.commit(begin, end, added, mark)
@@ -190,7 +194,8 @@ class _BatchWriter:
 def move_in_place(staging: Path, lake: Path, begin: int, end: int) -> tuple[list[LakeFile], int | None]:
     """Give Spark's files their final names, synced; return them and the largest physical offset in them.
 
-    Spark's names carry a random id but also the partition's number, and partitions are a function of the range.
+    The new name is made of the range and the partition's number, not of Spark's random id: so a range that is written
+    again after a crash gets the same names, and replaces its files.
     """
     added, last_offset = [], None
     for source in sorted(staging.glob("date=*/part-*.parquet")):
@@ -214,21 +219,21 @@ def move_in_place(staging: Path, lake: Path, begin: int, end: int) -> tuple[list
                 max_store_timestamp=stored_max,
             )
         )
-    shutil.rmtree(staging, ignore_errors=True)  # an empty batch wrote nothing
+    shutil.rmtree(staging, ignore_errors=True)  # missing after an empty batch
     if added:
         sync_folder(lake / "data")
     return added, last_offset
 
 
 def _range_of(metadata: pq.FileMetaData, column: str) -> tuple[int, int]:
-    """Least and greatest value of a column, from the row groups' statistics."""
+    """Smallest and largest value of a column, from the statistics of the row groups."""
     index = metadata.schema.names.index(column)
     statistics = [metadata.row_group(group).column(index).statistics for group in range(metadata.num_row_groups)]
     return min(part.min for part in statistics), max(part.max for part in statistics)
 
 
 def _last_cause(text: str) -> str:
-    """The line of a Spark failure that says what happened, without the Java frames."""
+    """The line of a Spark error that has the cause, without the Java frames."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if "appliance.reports.errors." in line or line.startswith(("OSError", "File"))]
     return (named or lines)[-1 if named else 0].removeprefix("appliance.reports.errors.")

@@ -1,4 +1,4 @@
-"""Is the report stack there? It may still be installing while everything else is already usable. Imports none of it."""
+"""Whether the report stack is installed; that may still be going on. This module imports no part of the stack."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ PACKAGES = ("pyspark", "pyarrow", "numpy")
 
 @dataclass(frozen=True, slots=True)
 class InstallState:
-    """`state` is ready, installing, absent or failed; `step` (n of total): what is going on; `error`: what went
-    wrong."""
+    """`state`: ready, installing, absent or failed; `step`, `done` of `total`: the progress; `error`: if it failed."""
 
     state: str
     step: str = ""
@@ -29,7 +28,7 @@ class InstallState:
 
 
 def install_state(data: Path) -> InstallState:
-    """What DATA/reports/install.json says; without that file, whether the packages can be found."""
+    """The state in DATA/reports/install.json; without that file, whether the packages can be found."""
     written: dict[str, Any] = {}
     with contextlib.suppress(FileNotFoundError, ValueError):
         written = json.loads((data / "reports" / "install.json").read_bytes())

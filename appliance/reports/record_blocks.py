@@ -1,12 +1,12 @@
-"""Commit-log bytes to checked records, a block at a time: the inside of the data source, with no Spark in sight.
+"""Decodes commit-log bytes to checked records, a block at a time; the part of the data source without Spark.
 
-Strategy: a plain loop follows the chain of record sizes (that is sequential by nature), then numpy gathers the header
-fields of all records of the block at once and checks them. Both IP widths and both magics occur in one log, so
-everything behind the born host is found by computed positions instead of one fixed header.
+A plain loop follows the chain of record sizes, which is sequential; then numpy reads the header fields of all records
+of the block at once and checks them. One log may have both IP widths and both magics, so the positions of all fields
+after the born host are computed, instead of one fixed header.
 
-A record counts as valid when its magic is known, its own physical offset is where it stands, and its total size is
-the sum of its parts. The first one that is not ends the scan: nothing behind it is looked at. What that end means
-(the log's tail, or damage) is for the caller to say. Format: the store package's docstring, RocketMQ's CommitLog.java.
+A record is valid if its magic is known, its physical offset is its position, and its total size is the sum of its
+parts. The scan ends at the first invalid one. The caller knows whether that is the end of the log or damage. Format:
+the store package's docstring, RocketMQ's CommitLog.java.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RECORD_BYTES_MIN = 91 + 1  # the fields of an IPv4 record and a topic of one cha
 BORN_HOST_V6 = 1 << 4  # sys flag: the born host is 16 + 4 bytes
 STORE_HOST_V6 = 1 << 5
 
-BLOCK_BYTES = 8 << 20  # one read: big enough for vector speed, small enough that a worker stays near 100 MB
+BLOCK_BYTES = 8 << 20  # one read: large enough for fast vector operations, and a worker needs about 100 MB
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -58,7 +58,7 @@ class LogFile:
 
 @dataclass(slots=True)
 class RecordBlock:
-    """Valid records that follow each other. All arrays have one entry a record; `*_at` are positions in `buffer`."""
+    """Consecutive valid records. All arrays have one entry for each record; `*_at` are positions in `buffer`."""
 
     buffer: Bytes
     positions: Ints
@@ -89,17 +89,17 @@ class RecordBlock:
 class ScanEnd(enum.Enum):
     """Why a scan stopped."""
 
-    LIMIT = "limit"  # everything that was asked for has been read
+    LIMIT = "limit"  # the requested range has been read
     BLANK = "blank"  # the file's closing blank record: the log goes on in the next file
     INVALID = "invalid"  # no valid record here: the log's end, or damage
 
 
 class RecordScan:
-    """Iterate once over one file's records from `begin` up to `end`; `position` and `ended` say how far it came."""
+    """Iterates once over one file's records from `begin` up to `end`; afterwards see `position` and `ended`."""
 
     def __init__(self, file: LogFile, begin: int, end: int | None = None, *, block_bytes: int = BLOCK_BYTES) -> None:
         self.file = file
-        self.position = begin  # physical offset behind the last valid record
+        self.position = begin  # physical offset after the last valid record
         self.ended = ScanEnd.LIMIT
         self._end = file.end if end is None else min(end, file.end)
         self._block_bytes = block_bytes
@@ -133,9 +133,9 @@ class RecordScan:
 
 
 def follow_chain(buffer: Bytes, bytes_until_limit: int) -> tuple[Ints, int, ScanEnd]:
-    """Positions of the whole records in the buffer, the bytes the next one needs, and what ended the chain.
+    """Return the positions of the complete records, the size of an incomplete next one, and what ended the chain.
 
-    LIMIT means that the chain goes on behind this buffer. A record that reaches over the limit is not valid.
+    LIMIT means that the chain continues after this buffer. A record that extends beyond the limit is invalid.
     """
     positions: list[int] = []
     position, length, view = 0, len(buffer), buffer.data
@@ -160,7 +160,7 @@ def follow_chain(buffer: Bytes, bytes_until_limit: int) -> tuple[Ints, int, Scan
 
 
 def decode_block(buffer: Bytes, positions: Ints, base: int) -> RecordBlock:
-    """The records at `positions`, cut before the first one that is not valid. `base`: physical offset of buffer[0]."""
+    """Decode the records at `positions`, up to the first invalid one. `base`: physical offset of buffer[0]."""
     head = _gather(buffer, positions, _HEAD)
     size_bytes = head["size"].astype(np.int64)
     sys_flag = head["sys_flag"].astype(np.int64)
@@ -180,6 +180,7 @@ def decode_block(buffer: Bytes, positions: Ints, base: int) -> RecordBlock:
     topic_at = topic_length_at + 1 + is_v2
     properties_bytes = _gather(buffer, topic_at + topic_bytes, np.dtype(">i2")).astype(np.int64)
 
+    # Lengths of damaged records are arbitrary, so the parts must add up to the total size exactly.
     fixed_bytes = 75 + born_bytes + store_bytes + is_v2
     valid = (
         (head["physical_offset"] == positions + base)
@@ -211,7 +212,7 @@ def decode_block(buffer: Bytes, positions: Ints, base: int) -> RecordBlock:
 
 
 def _gather(buffer: Bytes, positions: Ints, dtype: np.dtype) -> np.ndarray:
-    """One `dtype` from each position. Positions led outside by damaged lengths are clamped; the checks refuse them."""
+    """Read one `dtype` at each position. Positions outside the buffer (damaged lengths) are clamped; checks follow."""
     if not len(positions):
         return np.empty(0, dtype=dtype)
     last = len(buffer) - dtype.itemsize

@@ -1,8 +1,8 @@
-"""Record blocks to Arrow record batches: the columns of the lake, built without a Python object per record.
+"""Converts record blocks to Arrow record batches, the columns of the lake, without a Python object for each record.
 
-Texts of varying length are gathered with one index array (`_flat`) and handed to Arrow as offsets plus bytes. Bytes
-that are not UTF-8 can't go through Arrow unseen (it would not notice), so a column that fails validation is decoded
-again, slowly, with replacement characters. Bodies never enter the lake.
+Texts are gathered with one index array (`_flat`) and passed to Arrow as offsets and bytes. Arrow does not check that
+they are UTF-8, so each column is validated, and an invalid one is decoded again, slowly, with replacement characters.
+Message bodies are not copied to the lake.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from appliance.reports.record_blocks import BORN_HOST_V6, Bytes, Ints, RecordBlock
 
-# Spark's spelling of the same columns; a test compares the two.
+# The same columns for Spark; a test compares the two.
 SCHEMA_DDL = (
     "physical_offset BIGINT, size_bytes INT, topic STRING, queue_id INT, queue_offset BIGINT, sys_flag INT, "
     "born_timestamp BIGINT, born_host STRING, store_timestamp BIGINT, reconsume_times INT, body_bytes INT, tags STRING"
@@ -74,7 +74,7 @@ def _int32(values: Ints) -> pa.Array:
 
 
 def _flat(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Bytes, Ints]:
-    """The pieces one behind the other, and where each begins there (one entry more than pieces)."""
+    """Concatenate the pieces; return the bytes and the offsets of the pieces (one more than pieces)."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     index = np.arange(offsets[-1], dtype=np.int64)
@@ -98,7 +98,7 @@ def _texts(buffer: Bytes, starts: Ints, lengths: Ints, present: NDArray[np.bool_
 
 
 def _born_hosts(buffer: Bytes, positions: Ints, sys_flag: Ints) -> pa.Array:
-    """Address texts. There are few different ones, so each is formatted once."""
+    """The producers' addresses as texts. There are few different ones, so each is formatted once."""
     is_v6 = (sys_flag & BORN_HOST_V6) != 0
     codes = np.zeros(len(positions), dtype=np.int32)
     names: list[str] = []
@@ -114,7 +114,7 @@ def _born_hosts(buffer: Bytes, positions: Ints, sys_flag: Ints) -> pa.Array:
 
 
 def _tags(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
-    """The value of the TAGS property, null without one; of several the last wins, as in RocketMQ."""
+    """The value of the TAGS property, null without one; of several the last one, as in RocketMQ."""
     flat, offsets = _flat(buffer, starts, lengths)
     value_at = np.zeros(len(starts), dtype=np.int64)
     value_bytes = np.zeros(len(starts), dtype=np.int64)
@@ -123,6 +123,7 @@ def _tags(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
     key_ends = key_ends[(flat[key_ends[:, None] + np.arange(-4, 0)] == _TAGS).all(axis=1)]
     if len(key_ends):
         record = np.searchsorted(offsets, key_ends, side="right") - 1
+        # "TAGS" may also be the end of another key or of a value: a key starts the properties or follows a pair.
         key_at = key_ends - len(_TAGS)
         whole_key = (key_at == offsets[record]) | ((key_at > offsets[record]) & (flat[key_at - 1] == _PAIR_END))
         key_ends, record = key_ends[whole_key], record[whole_key]

@@ -1,7 +1,6 @@
-"""A report's table as files: JSON, CSV and Parquet for people and programs, and a bounded page for the dashboard.
+"""Writes a report's table as JSON, CSV and Parquet, and a summary of limited size for the dashboard.
 
-CSV cells that a spreadsheet would run as a formula are made text by a leading apostrophe: topic names come from
-strangers.
+CSV cells that a spreadsheet would execute as a formula get a leading apostrophe, because clients choose topic names.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from appliance.reports.runs import RunFolder, write_json, write_whole
 
 PAGE_TOPICS = 100  # rows of the page's table of topics
 PAGE_ROWS = 1000  # newest rows of the page's table of hours
-CHART_TOPICS = 8  # more colours than that nobody tells apart; the rest is one series
+CHART_TOPICS = 8  # more colours can't be distinguished; all other topics are one series
 FORMULA = r"^[=+\-@\t\r]"
 _HOUR_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -58,7 +57,7 @@ def _quoted(values: pa.Array) -> pa.Array:
 
 
 def page_of(rows: list[dict[str, Any]], *, begin_ms: int, end_ms: int, notes: list[str]) -> dict[str, Any]:
-    """What the dashboard shows of any number of rows, in bounded size."""
+    """The summary for the dashboard; its size does not depend on the number of rows."""
     topics: dict[str, dict[str, Any]] = {}
     for row in rows:
         total = topics.setdefault(
@@ -97,7 +96,7 @@ def _busiest_hour(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _chart_of(rows: list[dict[str, Any]], ranked: list[str]) -> dict[str, Any]:
-    """Messages an hour: a series for each of the busiest topics, and one for all others."""
+    """Messages for each hour: a series for each of the busiest topics, and one for all others."""
     hours = sorted({row["hour"] for row in rows})
     index = {hour: at for at, hour in enumerate(hours)}
     named = set(ranked[:CHART_TOPICS])

@@ -1,14 +1,14 @@
-"""A report run as files: what was asked, how far it is, what came out. Standard library only: the dashboard reads them.
+"""The files of a report run: specification, progress, result. Standard library only, because the dashboard reads them.
 
-    <reports>/runs/<run id>/spec.json       RunSpec: what was asked, from a fixed set of fields
+    <reports>/runs/<run id>/spec.json       RunSpec: the request, from a fixed set of fields
                             progress.json   {"phase", "detail", "rows", "at"}: while it runs
-                            status.json     RunStatus: how it ended; its presence means that it has ended
+                            status.json     RunStatus: how it ended; it exists when the run has ended
                             run.log         everything the process wrote to stderr
                             page.json       the result as a page shows it, bounded in size
                             traffic.json, traffic.csv, traffic.parquet    the whole result
                             work/           temporary files of the run; removed when it ends
 
-Every file appears whole or not at all (written aside, then renamed).
+Every file is written atomically (to a temporary name, then renamed).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 from appliance.reports.errors import ReportError
 
-REPORTS = ("traffic", "ingest")  # ingest alone brings the lakes up to date and reports nothing
+REPORTS = ("traffic", "ingest")  # ingest only updates the lakes
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 RESULT_SUFFIXES = ("csv", "json", "parquet")
 HOUR_MS = 3_600_000
@@ -86,7 +86,7 @@ class RunFolder:
 
     @classmethod
     def in_data(cls, data: Path, run_id: str) -> RunFolder:
-        """The folder of a run. Raises ReportError for an id that can't be one: ids come from URLs too."""
+        """The folder of a run. Raises ReportError for an invalid id: ids come from URLs, and become paths."""
         if not RUN_ID.fullmatch(run_id):
             raise ReportError(f"{run_id!r} is not a run id")
         return cls(data / "reports" / "runs" / run_id)
@@ -127,7 +127,7 @@ class RunFolder:
 
 
 def new_run_id() -> str:
-    """A name that sorts by time and nobody else has."""
+    """A unique name that sorts by time."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(3)
 
 
@@ -136,7 +136,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write so that readers see the old file or the whole new one."""
+    """Write the file atomically: readers see the old content or the complete new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.write_bytes(data)
     temporary.replace(path)

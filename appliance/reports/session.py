@@ -1,4 +1,4 @@
-"""One Spark session as this project wants it. What must stand before its JVM starts is in launcher.environment."""
+"""The Spark session of a run. launcher.environment has the variables that must be set before its JVM starts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def create_session(work_folder: Path, *, master: str, driver_memory: str, conf: 
         "spark.driver.memory": driver_memory,
         "spark.local.dir": str(work_folder),
         "spark.sql.warehouse.dir": str(work_folder / "warehouse"),
-        "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop sets modes by itself, whatever the process's umask
-        # Our file lists are explicit; above this number Spark would start a job with a task for each path.
+        "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop ignores the process's umask
+        # The file lists are explicit; above this number Spark would start a job with a task for each path.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        # The newest batches are the point of a run: one that adds nothing is not needed.
+        # No empty batch at the end: it would only cost time.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        # A run is mostly start-up: with the first compiler alone a small one costs 21 s of CPU time instead of 32, and
-        # one of two million messages 42 instead of 46.
+        # A run is mostly start-up: with the C1 compiler only, a small run takes 21 s of CPU time instead of 32, and one
+        # with two million messages 42 instead of 46.
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={work_folder} -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     if master.startswith("local"):

@@ -4,10 +4,10 @@
     spark.readStream.format("rocketmq_store").option("path", …).option("startOffset", n)
         .option("maxBytesPerBatch", n).load()
 
-`commitLog` names the commit-log folders, comma-separated, when they are not `<path>/commitlog`; where names have commas
-of their own, a JSON list. A stream offset is one number, the physical offset behind the last record: commit logs only
-grow, so it says everything. A partition is one commit-log file or the asked part of it, because only file starts are
-record boundaries that need no walk. For the same reason a batch is cut behind whole files; only the last batch of a run
+`commitLog` has the commit-log folders if they are not `<path>/commitlog`: separated by commas, or as a JSON list when
+names contain commas. A stream offset is one number, the physical offset after the last record; that is enough, because
+commit logs only grow. A partition is one commit-log file or a part of it, because file starts are the only record
+boundaries that are known without a scan. For the same reason batches end at file ends; only the last batch of a run
 ends where the log ends.
 
 This module runs in Spark's Python workers too: the checkout must be on their PYTHONPATH, with numpy and pyarrow
@@ -36,7 +36,7 @@ from appliance.reports.record_blocks import LogFile
 from appliance.reports.record_columns import SCHEMA_DDL, record_batches
 
 FORMAT = "rocketmq_store"
-MAX_BYTES_PER_BATCH = 2 << 30  # two files of the default size: both cores work, and a killed run loses a few seconds
+MAX_BYTES_PER_BATCH = 2 << 30  # two files of the default size: work for two cores; a killed run loses little
 
 
 class LogPartition(InputPartition):
@@ -72,9 +72,9 @@ class StoreDataSource(DataSource):
 
 
 def commit_log_of(options: MutableMapping[str, str]) -> CommitLogFiles:
-    """The commit log that the options name."""
+    """The commit log named by the options."""
     if "namesrv" in options:
-        raise ReportError("reading through the pull protocol (option `namesrv`) is not built yet; give `path`")
+        raise ReportError("reading with the pull protocol (option `namesrv`) is not implemented; use `path`")
     text = options.get("commitLog")
     if not text:
         return CommitLogFiles([Path(options["path"]) / "commitlog"])
@@ -83,7 +83,7 @@ def commit_log_of(options: MutableMapping[str, str]) -> CommitLogFiles:
 
 
 def partitions_of(log: CommitLogFiles, begin: int, end: int) -> list[LogPartition]:
-    """The range, a partition for each file it touches."""
+    """The range as partitions, one for each file that it touches."""
     return [
         LogPartition(file, max(begin, file.start), min(end, file.end))
         for file in log.files()
@@ -97,7 +97,7 @@ def read_partition(partition: LogPartition) -> Iterator[pa.RecordBatch]:
 
 
 class StoreReader(DataSourceReader):
-    """Everything that is in the log when the query is planned."""
+    """Reads everything that is in the log when the query is planned."""
 
     def __init__(self, log: CommitLogFiles) -> None:
         self._log = log
@@ -112,7 +112,7 @@ class StoreReader(DataSourceReader):
 
 
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The log from a start offset on, in batches of whole files up to the end that was found at the start."""
+    """Reads the log from a start offset, in batches of whole files, up to the end at the start of the query."""
 
     def __init__(self, log: CommitLogFiles, *, start_offset: int | None, max_bytes_per_batch: int) -> None:
         self._log = log

@@ -19,8 +19,8 @@ def traffic_per_topic_and_hour(
 ) -> DataFrame:
     """Messages and bytes of each topic in each hour (UTC, by store time) of [begin_ms, end_ms), all brokers together.
 
-    A record is counted where and when it was stored: a delayed message counts once in the schedule topic and once in
-    its own, a retried one in the group's retry topic too. `kind` tells those apart: normal, system, retry, dead letter.
+    A record is counted where and when it was stored: a delayed message once in the schedule topic and once in its own,
+    a retried one in the group's retry topic too. `kind` distinguishes these: normal, system, retry, dead letter.
     """
     wanted = messages.select("topic", "store_timestamp", "size_bytes", "body_bytes").where(
         (F.col("store_timestamp") >= begin_ms) & (F.col("store_timestamp") < end_ms)

@@ -1,1 +1,1 @@
-"""Who may log in and do what: accounts, roles, tokens, passwords, lockout."""
+"""Authentication and authorisation: accounts, roles, tokens, passwords, lockout."""

@@ -1,11 +1,9 @@
-"""Who may do what: permissions, the roles that hold them, and the guard that every request passes.
+"""Authorisation: permissions, the roles that have them, and the check of every request.
 
-A view declares its permission with `@requires(...)`; `AccessMiddleware` refuses a view that declares none, so a
-forgotten declaration closes a door instead of opening one. Pages, REST and sockets ask the same table
-(`ROLE_PERMISSIONS`).
+A view declares its permission with `@requires(...)`; `AccessMiddleware` refuses requests for a view without one, so a
+forgotten declaration is noticed and not a hole. Pages, REST and sockets use the same table (`ROLE_PERMISSIONS`).
 
-A request speaks for a `Principal`: an account by its session cookie, or an account by an API token whose scope
-narrows it.
+Each request has a `Principal`: an account, by its session cookie, or an account with a narrower scope, by an API token.
 """
 
 from __future__ import annotations
@@ -45,10 +43,10 @@ SESSION_ADDRESS = "address"
 
 
 class Permission(StrEnum):
-    """What a view, a REST operation or a socket subscription may ask for."""
+    """The permissions that a view, a REST operation or a socket subscription may require."""
 
-    OPEN = "open"  # everybody: log-in, first run, static files, health
-    ACCOUNT = "account"  # whoever is logged in: log-out, own API tokens
+    OPEN = "open"  # no log-in needed: log-in, first run, static files, health
+    ACCOUNT = "account"  # every logged-in user: log-out, own API tokens
     CLUSTER_READ = "cluster.read"
     TOPICS_READ = "topics.read"
     TOPICS_WRITE = "topics.write"
@@ -85,7 +83,7 @@ ROLE_PERMISSIONS: dict[str, frozenset[Permission]] = {
     Role.OPERATOR: _OPERATOR,
     Role.ADMIN: _OPERATOR | _CONFIG | {Permission.USERS_WRITE},
 }
-# What a token may do at most, whatever its account may. A token never manages tokens or users.
+# The most that a token may do; it never has more permissions than its account. Tokens can't manage tokens or users.
 SCOPE_PERMISSIONS: dict[str, frozenset[Permission]] = {
     ApiToken.Scope.READ: _READER - {Permission.ACCOUNT},
     ApiToken.Scope.WRITE: _OPERATOR - {Permission.ACCOUNT},
@@ -95,7 +93,7 @@ SCOPE_PERMISSIONS: dict[str, frozenset[Permission]] = {
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking, and what they may."""
+    """The account of a request, with its permissions."""
 
     user: User
     permissions: frozenset[Permission]
@@ -106,7 +104,7 @@ class Principal:
 
 
 def principal_of(user: Any, token: ApiToken | None = None) -> Principal | None:
-    """The principal of an account, narrowed by a token's scope; None for nobody and for closed accounts."""
+    """The principal of an account, narrowed by a token's scope; None without an account, or for a closed one."""
     if not isinstance(user, User) or not user.is_active:
         return None
     permissions = ROLE_PERMISSIONS.get(user.role, frozenset())
@@ -119,7 +117,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def requires(permission: Permission, *, token: bool = False) -> Callable[[View], View]:
-    """Declare what a view asks for. `token=True`: an API token opens it too, beside the session cookie."""
+    """Declare the permission that a view requires. `token=True`: an API token is accepted as well as a session."""
 
     def mark(view: View) -> View:
         view.permission = permission  # type: ignore[attr-defined]
@@ -130,7 +128,7 @@ def requires(permission: Permission, *, token: bool = False) -> Callable[[View],
 
 
 class AccessMiddleware:
-    """Finds the principal of each request and holds it against what the view declares. No declaration, no entry."""
+    """Finds the principal of each request and checks the view's permission; a view without one is refused."""
 
     async_capable = True
     sync_capable = False
@@ -152,7 +150,7 @@ class AccessMiddleware:
     ) -> HttpResponseBase | None:
         permission = getattr(view, "permission", None)
         if permission is None:
-            return forbidden(request, "This address has no declared permission, so nobody may use it.")
+            return forbidden(request, "This address has no declared permission, so it can't be used.")
         if getattr(view, "is_static", False):
             return None
         principal = await self._principal(request, takes_token=getattr(view, "takes_token", False))
@@ -241,7 +239,7 @@ def _ask_to_log_in(request: HttpRequest) -> HttpResponseBase:
 
 
 def unknown_host(request: HttpRequest) -> HttpResponseBase:
-    """400 for a Host that is not ours: in the log one short line, a few of an address, and not Django's traceback."""
+    """400 for an unknown Host, with one short log line (a few for each address) instead of Django's traceback."""
     address = request.META.get("REMOTE_ADDR") or "unknown"
     left_out = _log_limit.left_out("host_refused", address)
     if left_out is not None:
@@ -252,13 +250,13 @@ def unknown_host(request: HttpRequest) -> HttpResponseBase:
     if _is_api(request):
         response: HttpResponse = JsonResponse({"detail": reason}, status=400)
     else:
-        response = error_card(request, 400, "Unknown host name", reason, "Ask who runs it to allow the name.")
-    response._has_been_logged = True  # type: ignore[attr-defined]  # by us: Django would add lines of its own
+        response = error_card(request, 400, "Unknown host name", reason, "Ask the administrator to allow this name.")
+    response._has_been_logged = True  # type: ignore[attr-defined]  # or Django would add lines of its own
     return response
 
 
 def forbidden(request: HttpRequest, reason: str) -> HttpResponseBase:
-    """403 with one sentence that says why."""
+    """403 with the reason."""
     if _is_api(request):
         return JsonResponse({"detail": reason}, status=403)
     return error_card(request, 403, "Not allowed", reason)

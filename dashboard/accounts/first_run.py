@@ -1,7 +1,7 @@
-"""The first administrator: a one-time token on the terminal, a page that takes it, one winner.
+"""Creates the first administrator with a one-time token from the terminal.
 
-Only the token's hash is stored. It lives 30 minutes; each start of the appliance makes a new one and voids the old, as
-long as there is no administrator. Afterwards the page answers 403 for ever.
+Only the token's hash is stored. It is valid for 30 minutes; as long as there is no administrator, each start of the
+appliance makes a new one and invalidates the old. Afterwards the page always answers 403.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def claim(token: str, username: str, password_hash: str) -> User:
             used_at=now
         )
         if taken != 1:
-            raise SetupRefused("This set-up link was used already, has expired, or is not ours.")
+            raise SetupRefused("This set-up link was used already, has expired, or belongs to another appliance.")
         if admin_exists():
             raise SetupRefused("This appliance has an administrator already.")
         user = User.objects.create(username=username, password=password_hash, role=Role.ADMIN)

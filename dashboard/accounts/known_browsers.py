@@ -1,7 +1,7 @@
-"""Browsers that have logged in before are known by a signed cookie, and have a count of wrong tries of their own.
+"""Recognises browsers that have logged in before by a signed cookie; their wrong passwords are counted separately.
 
-So a stranger's guesses never lock out somebody who has been here (OWASP calls it a device cookie). The cookie opens
-nothing: it names a random number and the accounts that this browser has logged in to, and holds for these only.
+So an attacker's guesses can't lock out the users themselves (OWASP calls it a device cookie). The cookie gives no
+access: it contains a random number and the accounts to which this browser has logged in, and is used for these only.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def source_of(request: HttpRequest, username: str) -> Source:
 
 
 def counted_source(address: str) -> Source:
-    """A stranger's source."""
+    """The source of an unknown browser: its address."""
     return Source(counted_address(address)[:64], is_known=False)
 
 
@@ -73,7 +73,7 @@ def remember(request: HttpRequest, response: HttpResponse, username: str) -> Non
 
 
 def _read(cookies: Mapping[str, str]) -> tuple[str, list[str]]:
-    """The browser's number and its accounts; empty when the cookie is missing, too old or not ours."""
+    """The browser's number and its accounts; empty for a missing, expired or wrongly signed cookie."""
     text = cookies.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
     try:
         content = signing.loads(text, salt=_SALT, max_age=LIFE_S)

@@ -1,17 +1,17 @@
-"""Guessing passwords is made slow. Who tries is counted, and a name is never locked for everybody.
+"""Slows down password guessing, without locking an account for its owner.
 
-Wrong tries within five minutes, and what they close for ten:
+Wrong passwords within five minutes, and what they lock for ten:
 
-    of one account and one source   5     the account, for this source
-    of one address                  30    every account, for this address
-    of one account by strangers     100   nothing; but while it lasts, an address has 2 tries instead of 5
+    of one account and one source             5     the account, for this source
+    of one address                            30    every account, for this address
+    of one account from unknown browsers      100   nothing; meanwhile an address has 2 attempts instead of 5
 
-A source is an address, or a browser that has logged in to the account before (`known_browsers`). Such a browser has its
-own five tries, and the other two rules do not concern it. So who has been here can't be locked out from elsewhere, and
-who comes from an address that did nothing wrong always has his tries.
+A source is an address, or a browser that has logged in to the account before (`known_browsers`). Such a browser has
+five attempts of its own, and the other two rules don't apply to it. So users can't be locked out by attempts from
+elsewhere, and an address without wrong passwords always has attempts.
 
-A try is booked as a failure before its password is looked at, and taken back when it was right: tries that come at the
-same moment can't all find the door open.
+An attempt is recorded as a failure before its password is checked, and removed if it was right, so simultaneous
+attempts are counted, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LOCKS_SHOWN_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """What came of asking for a try: a booked failure, or the moment from which on it may be asked again."""
+    """The result of `book`: a recorded failure, or the end of the lock."""
 
     failure_id: int | None = None
     locked_until: datetime | None = None
@@ -114,7 +114,7 @@ def _locked_until(account: str, source: Source, now: datetime) -> datetime | Non
 
 
 def _is_pressed(account: str, now: datetime) -> bool:
-    """Whether strangers guess at this account from many addresses."""
+    """Whether many wrong passwords for this account have come from unknown browsers."""
     tries = LoginFailure.objects.filter(account_key=account, is_known_browser=False, at__gt=now - WINDOW)
     return len(tries.values_list("pk")[:ACCOUNT_FAILURES_MAX]) == ACCOUNT_FAILURES_MAX
 

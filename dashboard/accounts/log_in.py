@@ -1,8 +1,8 @@
 """One try to log in with a password: bounded, booked, checked, and the session that follows.
 
-A flood of tries must cost little, so what is cheapest is asked first: a place among the log-ins in flight
-(`log_in_limit`), then the booked try (one short transaction, `lockout`), then the hash (`hashing`). Whoever gets no
-place is told to come again in a moment; nothing was tried then.
+A flood of attempts must be cheap, so the cheapest check comes first: the number of log-ins in progress
+(`log_in_limit`), then the record of the attempt (one short transaction, `lockout`), then the hash (`hashing`). A
+request beyond a limit gets "try again", and its password is not checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Bounds the log-ins in flight, before Django begins with them.
+"""Limits the log-ins in progress, before Django processes them.
 
-Even a log-in that is refused costs the pages some milliseconds: middleware, a form, a template. Of a crowd that comes
-at once a few go in, and the others are told to come again by an answer that was made beforehand. Browsers that have
-logged in before go through a door of their own.
+Even a refused log-in takes some milliseconds of the pages' time: middleware, a form, a template. So only a few are
+processed at a time, and the others get a prepared response. Browsers that have logged in before have places of their
+own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LogInLimit:
         self._log_limit = LogLimit()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["method"] != "POST" or not scope["path"].endswith("/login"):  # whatever a proxy put in front of it
+        if scope["method"] != "POST" or not scope["path"].endswith("/login"):  # a proxy may have added a prefix
             await self._pages(scope, receive, send)
             return
         source = _source_of(scope)

@@ -1,1 +1,1 @@
-"""The dashboard's database, whatever its state."""
+"""The dashboard's database: opening, repair and copies."""

@@ -1,8 +1,8 @@
-"""The dashboard's database, whatever its state: brokers never wait for it, pages say what is the matter.
+"""The state of the dashboard's database: brokers never wait for it, and pages show why it can't be used.
 
-`prepare` runs at each start beside the workers' start: it looks, sets a damaged file aside and goes on from the last
-good copy, brings the tables up to date. What it can't mend stands in `state.why`, and each page answers 503 with that
-sentence. `DatabaseCare` tries again until it works, and makes the copies.
+`prepare` runs at each start, at the same time as the workers' start: it checks the file, replaces a damaged one by the
+last good copy, and migrates the tables. If that fails, `state.why` has the reason, and each page answers 503 with it.
+`DatabaseCare` tries again until it works, and makes the copies.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOCKED = "Another program holds the dashboard's database. Close what has it open
 
 
 class NotUsable(Exception):
-    """The sentence for whoever looks at a page."""
+    """The database can't be used; the text is for the pages."""
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ def _open_or_restore(files: DatabaseFiles) -> None:
 
 
 def _damage_of(files: DatabaseFiles) -> str:
-    """Open it and bring its tables up to date. Returns what is damaged, "" for nothing. Other trouble is raised."""
+    """Open it and bring its tables up to date. Returns what is damaged, "" for nothing. Raises other errors."""
     try:
         files.examine()
         has_changed = _migrate(files)
@@ -186,9 +186,9 @@ def _migrate(files: DatabaseFiles) -> bool:
     """Bring the tables up to date, from a copy if they are old. Looking first is five times as fast as the command."""
     executor = MigrationExecutor(connection)
     applied = set(executor.loader.applied_migrations or ())
-    ours = {app.label for app in apps.get_app_configs()}
+    installed = {app.label for app in apps.get_app_configs()}
     newer = sorted(f"{label}.{name}" for label, name in applied - set(executor.loader.disk_migrations or ()))
-    if newer := [name for name in newer if name.partition(".")[0] in ours]:
+    if newer := [name for name in newer if name.partition(".")[0] in installed]:
         raise NotUsable(
             f"The dashboard's database was written by a newer version of GantryMQ ({newer[-1]}). Start that version, "
             "or move dashboard/db.sqlite3 away to begin a new one. Brokers are not concerned."
@@ -211,7 +211,7 @@ def _check_tables() -> None:
 
 
 def _sentence(exc: BaseException) -> str:
-    """For trouble that is not damage."""
+    """The text for errors other than damage."""
     if isinstance(exc, sqlite3.Error | DatabaseError) and failure_kind(exc) is FailureKind.LOCKED:
         return LOCKED
     return f"The dashboard's database can't be used: {exc}. Look at the disk's space and the folder's rights."

@@ -1,7 +1,7 @@
 """Where a request or a socket comes from: the one place that says it, for limits, logs and sessions.
 
-The ASGI scope's `client` is believed. It is the peer of the connection; whoever lets a trusted proxy speak for its
-clients puts the forwarded address there before the application sees the scope.
+It is the `client` of the ASGI scope: the peer of the connection, or, behind a trusted proxy, the forwarded address,
+which dashboard/web/server.py puts there.
 """
 
 from __future__ import annotations

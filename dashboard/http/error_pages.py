@@ -13,7 +13,7 @@ from django.urls import is_valid_path
 from dashboard.cluster.errors import GatewayError, GroupNotFound, TopicNotFound
 from dashboard.database.state import state
 
-OURS = (DataError, IntegrityError, ProgrammingError)  # what a view did wrong says nothing about the database
+BUGS = (DataError, IntegrityError, ProgrammingError)  # errors of a view, which don't mean that the database is bad
 TITLES = {404: "Not found", 409: "Not possible", 502: "The broker said no", 503: "The cluster does not answer"}
 
 
@@ -72,7 +72,7 @@ def database_unusable(request: HttpRequest, why: str) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     failure = sys.exc_info()[1]  # Django calls us while it handles what was raised
-    if isinstance(failure, DatabaseError) and not isinstance(failure, OURS):
+    if isinstance(failure, DatabaseError) and not isinstance(failure, BUGS):
         return database_unusable(request, state.noticed(failure))
     return _plain(
         request, 500, "Our fault", "Something went wrong on our side. The log of the appliance has the details."

@@ -1,4 +1,4 @@
-"""The security headers of every answer. Scripts and styles come from our own origin only, never inline.
+"""The security headers of every response. Scripts and styles come from the dashboard's origin only, never inline.
 
 A view whose page needs more sets `response.csp_extra = {"style-src": "'unsafe-inline'"}`; the addition is visible
 there.
@@ -38,7 +38,7 @@ _PLAIN_POLICY = content_security_policy()
 
 
 class SecurityHeaders:
-    """Adds the headers to whatever leaves."""
+    """Adds the headers to every response."""
 
     async_capable = True
     sync_capable = False

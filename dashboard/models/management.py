@@ -84,7 +84,7 @@ class LoginFailure(models.Model):
 
 
 class BookingTurn(models.Model):
-    """One row that whoever books a try holds until he is done: counting and booking are one step."""
+    """One row as a lock for recording log-in attempts: counting and recording are one step."""
 
     @classmethod
     def take(cls) -> None:

@@ -103,7 +103,7 @@ class ReportSchedule:
             process = await asyncio.create_subprocess_exec(
                 *arguments,
                 cwd=settings.PROJECT_FOLDER,
-                env={**os.environ, PARENT_VARIABLE: str(os.getpid())},  # a run nobody waits for ends
+                env={**os.environ, PARENT_VARIABLE: str(os.getpid())},  # the run ends with this process
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,

@@ -1,8 +1,8 @@
 """The certificate that the dashboard shows: the appliance's own, read again when its files change.
 
-Each new TLS connection looks at the files, as clients do (`gantrymq.remoting.tls.ClientTls`). Files that can't be used
-leave the old ones in force and are logged; they are tried again when they change. Browsers are asked for no certificate
-of theirs, whatever `tls_client_auth` wants of brokers' clients: people have accounts here.
+Each new TLS connection checks the files, as clients do (`gantrymq.remoting.tls.ClientTls`). If new files can't be used,
+the old certificate stays in use and the error is logged; the next change is tried again. Browsers are never asked for a
+certificate: `tls_client_auth` is for clients of the brokers, and users of the dashboard have accounts.
 """
 
 from __future__ import annotations

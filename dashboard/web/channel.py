@@ -1,9 +1,9 @@
-"""HTTP on one connection: how large a head and a body may be, how long they may take, and refusals that arrive.
+"""HTTP on one connection: limits for size and time of head and body, and refusals that reach the client.
 
-Twisted reads a whole body, into a temporary file when it is large, before anybody looks at the head. Here the head is
-judged first: a stranger's body may have 64 KiB; a larger one is read only when the head carries a session or a token
-that is good, and never more than the setting says. Bodies stay in memory. A refusal is written at once; what still
-comes in is dropped for a moment, because a connection that is closed with bytes unread takes its answer back.
+Twisted reads a whole body, into a temporary file when it is large, before the application sees the head. Here the head
+is checked first: a body may have 64 KiB; a larger one is read only if the head has a valid session or token, up to the
+setting's limit. Bodies stay in memory. A refusal is written at once, and further bytes are read and dropped for a
+moment: closing a connection with unread bytes would reset it, and the client would not get the response.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class WebChannel(HTTPChannel):
     def allHeadersReceived(self) -> None:
         request = self.requests[-1]
         self.persistent = self.checkPersistence(request, self._version)
-        request.requestHeaders.removeHeader(b"Daphne-Root-Path")  # a proxy's, Daphne thinks; anybody could send it
+        request.requestHeaders.removeHeader(b"Daphne-Root-Path")  # Daphne would trust it; any client can send it
         request.gotLength(self.length)
         if len(self._path) > limits.TARGET_BYTES_MAX:
             self.refuse(414, f"The address is longer than {limits.TARGET_BYTES_MAX} bytes.")

@@ -52,7 +52,7 @@ class ClientConnectionFactory(ServerFactory):
     def buildProtocol(self, addr: Any) -> ClientConnection:
         return ClientConnection(self, addr)
 
-    def doStart(self) -> None:  # Twisted would write into a log that nobody reads
+    def doStart(self) -> None:  # Twisted would log each start
         pass
 
     def doStop(self) -> None:

@@ -1,8 +1,8 @@
-"""Which connections there are, and who has to go when there are too many. Values only, no sockets.
+"""The table of connections, and which one is closed when there are too many. Values only, no sockets.
 
-A connection waits (for a head, or while a stranger's body comes in) or is busy (a request of it is served, a websocket
-is open). When one more is too many, the one that has waited longest goes: of the same address when that address has
-too many, of all when all are too many. So idle connections keep nobody out, and one address can't displace others.
+A connection waits (for a head, or for an unauthenticated body) or is busy (a request is served, a websocket is open).
+At the limit, the connection that has waited longest is closed: of the same address if that one has too many, of all
+otherwise. So idle connections can't keep others out, and one address can't displace others.
 """
 
 from __future__ import annotations

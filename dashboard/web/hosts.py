@@ -12,13 +12,13 @@ _TARGET = re.compile(rb"/[!-~]*")
 
 
 def is_known_host(host: str) -> bool:
-    """Whether a Host header names us: another site's page may have brought its own name here (DNS rebinding)."""
+    """Whether a Host header is one of the dashboard's names; with DNS rebinding it may be another site's."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
 def place_over_tls(host: bytes, target: bytes, usual: str) -> str:
-    """The same page with https. A host that is not ours is replaced by `usual`: nobody is sent elsewhere."""
+    """The same page with https. An unknown host is replaced by `usual`, so there is no redirect to other sites."""
     text = host.decode("latin-1")
     found = _TARGET.fullmatch(target)
     path = "/" + target.decode("ascii").lstrip("/") if found is not None else "/"

@@ -19,7 +19,7 @@ BODY_SECONDS_MIN = 20.0  # a body has this long, and longer by its size:
 BODY_BYTES_A_SECOND_MIN = 32 * 1024
 LINGER_SECONDS_MAX = 5.0  # reading on after a refusal, so that the answer arrives
 LINGER_BYTES_MAX = 16 << 20
-WEBSOCKET_BYTES_MAX = 16 * 1024  # of a frame and of a message: a page's wish has at most 4096 characters
+WEBSOCKET_BYTES_MAX = 16 * 1024  # of a frame and of a message: subscriptions of a page have at most 4096 characters
 FILES_RESERVED = 128  # descriptors that connections leave to processes, database and logs
 CONNECTIONS_MIN = 16  # even where hardly any descriptor is left
 

@@ -1,7 +1,7 @@
-"""Django's log lines about single requests: a few of a kind for each address, then their number only.
+"""Limits Django's log lines about single requests: a few of a kind for each address, then only their number.
 
-Nothing keeps a stranger from asking for pages that are not there; a line for each would push all others out of the log.
-What went wrong on our side is told always.
+Any client can request missing pages; a line for each would push all others out of the log. Server errors are always
+logged.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A request as the browser sent it, where a trusted proxy stands between: address, scheme and host. Values only.
+"""Address, scheme and host of a request as the browser sent it, behind a trusted proxy. Values only.
 
-Proxies say in headers what they saw, and so can anybody. They are believed only when the peer's address is one of
-`trusted_proxies`, and only the one family that `proxy_headers` names: a proxy that sets X-Forwarded-For passes on what
-a stranger wrote into Forwarded, and the other way round. In a chain of addresses each trusted hop vouches for the one
-to its left; the first that is not trusted is the client, whatever stands further left.
+Proxies report them in headers, but any client can send these headers, too. They are used only if the peer's address is
+one of `trusted_proxies`, and only the family named by `proxy_headers`: a proxy that sets X-Forwarded-For passes on a
+client's Forwarded header, and vice versa. In a chain of addresses each trusted hop reports the one to its left; the
+first that is not trusted is the client, and everything further left is ignored.
 """
 
 from __future__ import annotations

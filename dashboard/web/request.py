@@ -1,4 +1,4 @@
-"""A request as Daphne hands it to the application, with its body in memory and parsed by nobody before."""
+"""A request as Daphne passes it to the application, with its body in memory and not parsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web side's listener: Daphne's server, with a client of our own in front.
+"""The dashboard's listener: Daphne's server, with the limits of this package in front.
 
 Daphne runs the application and keeps its requests and websockets; what it would take from Twisted as it is (channels,
 bodies in files, ports) comes from this room.

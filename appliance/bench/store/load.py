@@ -1,7 +1,7 @@
-"""The load that java/StoreLoad.java puts on Apache's store, put on ours: the same arguments, the same JSON lines.
+"""The load of java/StoreLoad.java for GantryMQ's store: the same arguments, the same JSON lines.
 
-Run as a process of its own (`python -m appliance.bench.store.load stages FOLDER ...`), so that CPU is the process's,
-all threads together, and so that it can be killed. Whoever changes the load changes it in both programs.
+Run as a process of its own (`python -m appliance.bench.store.load stages FOLDER ...`), so that its CPU time includes
+all threads, and so that it can be killed. Changes of the load must be made in both programs.
 """
 
 from __future__ import annotations

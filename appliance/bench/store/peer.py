@@ -1,10 +1,10 @@
-"""Our store beside Apache's, each driven directly, without a broker, by one program that puts the same load on it.
+"""Compares GantryMQ's store with Apache's: each is driven directly, without a broker, by a program with the same load.
 
-Unit of comparison: microseconds a message, of wall time (best round) and of CPU of the whole process, all threads
-together (mean of the rounds after the first). Dispatch is where the two differ: ours feeds queue and index within the
-put, Apache's on a thread of its own, after it; so "append" compares what a sender waits for and "append, dispatched"
-what the message costs. Opening a store is told in microseconds for all of it, from load() until it serves and queues
-and index have caught up; the interpreter's and the JVM's own start are not part of it.
+Unit: microseconds for each message, wall time (best round) and CPU time of the whole process with all threads (mean of
+the rounds after the first). The two differ in dispatch: GantryMQ updates queue and index within the put, Apache on a
+thread of its own afterwards. So "append" compares what a sender waits for, and "append, dispatched" the whole cost of a
+message. Opening is measured in microseconds for the whole store, from load() until it serves and queues and index are
+complete, without the start of the interpreter or the JVM.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ def render_peers(found: dict[str, list[PeerCost]]) -> str:
         if len(row) == 2:
             text += f"{_ratio(row[0].wall_us, row[1].wall_us):>12}{_ratio(row[0].cpu_us, row[1].cpu_us):>8}"
         lines.append(text)
-    lines.append("ratio: ours / theirs, less is better; CPU: all threads; opening: us for the whole store")
+    lines.append("ratio: GantryMQ / Apache, lower is better; CPU: all threads; opening: us for the whole store")
     return "\n".join(lines)
 
 
-def _ratio(ours: float, theirs: float) -> str:
-    return f"{ours / theirs:.2f}" if theirs else "-"
+def _ratio(gantry: float, apache: float) -> str:
+    return f"{gantry / apache:.2f}" if apache else "-"
 
 
 def _classes(jars: Path) -> Path:

@@ -1,4 +1,4 @@
-"""How long a broker takes to serve again after kill -9, ours and Apache's, each on a folder that it filled itself."""
+"""The time until a broker serves again after kill -9, for GantryMQ and Apache, each with a store that it has filled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gantry bench store`: stages, stalls, our store beside Apache's, recovery, as one text and one JSON object."""
+"""`gantry bench store`: stages, stalls, comparison with Apache's store, recovery, as one text and one JSON object."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StoreBench:
         self._stall_rate = stall_rate
 
     def run(self, peers: dict[str, MakeRecoveryPeer], stores: dict[str, MakeCommand]) -> tuple[str, dict[str, Any]]:
-        """Return the table, and the same figures for a file. peers: brokers; stores: programs that drive one alone."""
+        """Return the tables, and the same numbers for a file. peers: brokers; stores: programs that drive a store."""
         stages = self._in_folder(lambda folder: StoreStages(folder, self._count).run())
         self._say("stages measured")
         stalls = {
@@ -148,12 +148,12 @@ def _available_bytes() -> int:
 
 def _recovery(reopened: dict[str, list[Reopened]], versions: dict[str, str], total_bytes: int) -> str:
     lines = [f"start on {total_bytes / MIB:.0f} MiB until the first answer      broker   wall s    CPU s    ratio"]
-    ours = {each.what: each for each in reopened.get("gantry", [])}
+    base = {each.what: each for each in reopened.get("gantry", [])}
     for label, found in reopened.items():
         for each in found:
-            ratio = f"{ours[each.what].wall_s / each.wall_s:8.2f}" if label != "gantry" and each.what in ours else ""
+            ratio = f"{base[each.what].wall_s / each.wall_s:8.2f}" if label != "gantry" and each.what in base else ""
             lines.append(f"{each.what:<46}{label:>8}{each.wall_s:9.2f}{each.cpu_s:9.2f} {ratio}".rstrip())
-    lines.append("ratio: ours / theirs, less is better. " + ", ".join(versions.values()))
+    lines.append("ratio: GantryMQ / Apache, lower is better. " + ", ".join(versions.values()))
     return "\n".join(lines)
 
 

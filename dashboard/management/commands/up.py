@@ -90,7 +90,7 @@ class Appliance:
         return self._exit_code
 
     async def _live(self, server: Any, stop_reactor: Callable[[], None]) -> None:
-        """The appliance's life on the loop; whatever ends it, the reactor is stopped after it."""
+        """Run the appliance on the loop, and stop the reactor afterwards in any case."""
         stopping = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, _ask_to_stop, stopping)
@@ -109,7 +109,7 @@ class Appliance:
         stop_reactor()
 
     async def _stop_without_guardian(self, stopping: asyncio.Event) -> None:
-        """A guardian that was killed takes all with it; we see to it that nothing stays."""
+        """Stop everything when the guardian was killed, so that no process stays behind."""
         await self._link.gone.wait()
         if not stopping.is_set():
             logger.error("guardian is gone: everything stops", extra={"event": "guardian_gone"})
@@ -183,7 +183,7 @@ class Appliance:
         logger.info("appliance serves", extra={"event": "appliance_serves", "started_s": round(started_s, 2)})
 
     def _offer_first_visit(self, is_another: bool) -> None:
-        """A database without accounts needs its first one: where it is another, or nobody was told yet. Blocking."""
+        """Print a first-visit link for a database without accounts, if it is new or none was printed yet. Blocking."""
         if (is_another or not self._has_offered) and (token := _setup_token()) is not None:
             self._has_offered = True
             print(f"  First visit  http://{self._config.http_address}/first-run?token={token}", flush=True)
@@ -253,7 +253,7 @@ def _services(on_usable: Callable[[bool], None]) -> list[Service]:
 
 
 async def _kept_running(service: Service) -> None:
-    """A service that fails is told and started again: the brokers must not go down with a page's helper."""
+    """Log the failure of a service and start it again: it must not end the web process."""
     while True:
         try:
             await service.run()
@@ -276,7 +276,7 @@ async def _cancel(*tasks: asyncio.Task[Any]) -> None:
 def _ask_to_stop(stopping: asyncio.Event) -> None:
     text = "Still stopping." if stopping.is_set() else "\nStopping; nothing is lost."
     stopping.set()
-    with contextlib.suppress(OSError):  # whoever read our words is gone: that must not keep us running
+    with contextlib.suppress(OSError):  # the terminal is gone: stop all the same
         print(text, flush=True)
 
 

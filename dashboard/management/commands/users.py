@@ -1,4 +1,4 @@
-"""What `gantry users` does. It has understood the words and hands them over as JSON."""
+"""The implementation of `gantry users`, which parses the command line and passes its options as JSON."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from tests.appliance.cli.running_gantry import run_gantry
         ("bench --scenario snd-1x1", "did you mean send-1x1?"),
         ("bench --seconds soon", "'soon' is no number, such as 2.5"),
         ("bench --rounds 0", "--rounds 0: use 1 or more"),
-        ("bench store --rounds 3", "bench store takes no --rounds"),
+        ("bench store --rounds 3", "bench store has no --rounds"),
         ("up --brokers many", "'many' is no whole number"),
         ("up --borkers 2", "did you mean --brokers?"),
         ("version now", "'now' is too much"),

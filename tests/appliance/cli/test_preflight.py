@@ -72,7 +72,7 @@ def test_the_brokers_own_marks_and_files_decide_about_the_disk(tmp_path: Path, m
     monkeypatch.setattr(preflight, "disk_space", lambda path: DiskSpace(98 * GIB, 100 * GIB - 1))
     config = make_config(tmp_path, brokers=2)
     (fatal,) = preflight.check_space(tmp_path, preflight.store_settings(config))
-    assert fatal.is_fatal and "2.0 GiB are needed" in fatal.sentence
+    assert fatal.is_fatal and "needs 2.0 GiB" in fatal.sentence
     for name, text in (("broker-a", "mappedFileSizeCommitLog=16777216\n"), ("broker-b", "no setting")):
         (config.brokers_folder / name).mkdir(parents=True)
         (config.brokers_folder / name / "broker.properties").write_text(text)

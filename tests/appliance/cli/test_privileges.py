@@ -83,4 +83,4 @@ def test_gantry_up_as_root_is_refused_before_it_writes_anything(tmp_path: Path) 
     if os.geteuid() == 0:
         result = subprocess.run(command[:-2], env=environment, capture_output=True, text=True, check=False)
         assert result.returncode == 1
-        assert "name one with --user NAME, or say --allow-root" in result.stderr
+        assert "name one with --user NAME, or use --allow-root" in result.stderr

@@ -42,7 +42,7 @@ def test_keys_are_readable_by_their_owner_only_and_nothing_is_overwritten(
         assert stat.S_IMODE((folder / f"{name}.key").stat().st_mode) == 0o600
     before = (folder / "ca.key").read_bytes()
     assert main(["tls", "create", str(folder)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert (folder / "ca.key").read_bytes() == before
 
 
