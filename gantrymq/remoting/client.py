@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 RequestHandler = Callable[[str, RemotingCommand], Awaitable[RemotingCommand | None]]
 
-HANDLERS_RUNNING_MAX = 256  # requests from servers at work at once; what comes on top is dropped
+HANDLERS_RUNNING_MAX = 256  # requests from servers that are handled at once; further ones are dropped
 
 
 def split_address(address: str) -> tuple[str, int]:

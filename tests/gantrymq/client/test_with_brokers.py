@@ -1,4 +1,4 @@
-"""The SDK against running brokers: ours, and Apache RocketMQ's."""
+"""The SDK against running brokers: GantryMQ's, and Apache RocketMQ's."""
 
 from __future__ import annotations
 

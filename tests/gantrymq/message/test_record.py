@@ -41,7 +41,7 @@ def test_each_host_has_its_own_width(born: str, stored: str, fixed: int, flag: i
     assert decoded.store_host == (stored, 2)
 
 
-def test_a_changed_body_is_noticed_unless_nobody_looks() -> None:
+def test_a_changed_body_is_noticed_where_the_checksum_is_read() -> None:
     encoded = bytearray(record.encode_record(MESSAGE))
     encoded[88] ^= 1
     with pytest.raises(RecordError, match="CRC"):

@@ -75,7 +75,7 @@ async def test_a_late_answer_fails_one_call_and_leaves_the_connection() -> None:
         await client.close()
 
 
-async def test_nobody_listening_is_a_connect_error() -> None:
+async def test_an_address_without_a_listener_is_a_connect_error() -> None:
     async with scripted_server(echo) as server:
         address = server.address
     client = RemotingClient()
@@ -213,7 +213,7 @@ async def test_a_request_from_the_server_is_handled_and_answered() -> None:
         await client.close()
 
 
-async def test_a_request_nobody_handles_is_answered_as_unsupported() -> None:
+async def test_a_request_without_a_handler_is_answered_as_unsupported() -> None:
     async with scripted_server(asks_back(999)) as server:  # type: ignore[arg-type]
         client = RemotingClient()
         await client.invoke(server.address, request())

@@ -36,13 +36,13 @@ def test_encoding_a_decoded_frame_gives_the_same_fields_again(capture: str) -> N
             assert RemotingCommand.decode(encoded[4:]) == command
             assert len(encoded) <= len(frame)  # Java writes some fields of a signed request twice
             continue
-        ours, theirs = raw_header(encoded), raw_header(frame)
-        for header in (ours, theirs):
+        written, captured_header = raw_header(encoded), raw_header(frame)
+        for header in (written, captured_header):
             header.pop("serializeTypeCurrentRPC", None)  # Go does not write it
             for name in ("remark", "extFields"):
                 if not header.get(name):
                     header.pop(name, None)
-        assert ours == theirs
+        assert written == captured_header
         assert encoded.endswith(command.body)
 
 

@@ -16,7 +16,7 @@ async def listener(messages: list[MessageExt]) -> ConsumeResult:
     return ConsumeResult.SUCCESS
 
 
-async def test_a_topic_that_nobody_knows_yet_keeps_no_consumer_from_starting(tmp_path: Path) -> None:
+async def test_a_topic_that_is_not_known_yet_keeps_no_consumer_from_starting(tmp_path: Path) -> None:
     async with serving(tmp_path) as cluster:
         consumer = PushConsumer(cluster.namesrv_address, group="early", listener=listener)
         consumer.subscribe("not-there-yet", sql="a > 5")

@@ -102,7 +102,7 @@ def test_a_pushed_reply_is_read_with_either_form_of_host_and_unpacked() -> None:
     assert (message.msg_id, message.queue_id, message.born_timestamp, message.sys_flag) == ("U", 1, 17, 0)
 
 
-async def test_replies_nobody_waits_for_and_broken_ones_are_answered_too() -> None:
+async def test_replies_without_a_request_and_broken_ones_are_answered_too() -> None:
     waiting = WaitingRequests()
     assert (await waiting.reply_pushed("b", pushed())).code == 0
     assert (await waiting.reply_pushed("b", pushed(queueId="x"))).code == 1

@@ -1,4 +1,4 @@
-"""Messages in transactions against running brokers, ours and Apache's: committed, rolled back, and asked about."""
+"""Messages in transactions at running brokers, GantryMQ's and Apache's: committed, rolled back, and asked about."""
 
 from __future__ import annotations
 
