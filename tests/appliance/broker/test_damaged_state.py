@@ -85,7 +85,7 @@ async def test_without_a_backup_damage_is_an_error_that_names_the_file(tmp_path:
         await state_of(tmp_path)
     wanted, others = raised.value.split(StateFileError)
     assert wanted is not None and others is None
-    assert re.search(rf"{path.name}: is .*there is no {path.name}\.bak: repair it", str(wanted.exceptions[0]))
+    assert re.search(rf"{path.name}: is .*there is no {path.name}\.bak: repair the file", str(wanted.exceptions[0]))
     assert path.read_bytes() == before
 
 

@@ -102,6 +102,27 @@ async def connected(limits: LaneLimits = ROOMY) -> AsyncIterator[tuple[Peer, Lan
         await lanes.close()
 
 
+async def test_what_comes_before_the_routes_are_known_waits_for_them() -> None:
+    """A client that reconnects while its broker starts is served by a broker that knows its own address."""
+    lanes = Lanes({"fast": ROOMY})
+    server = RemotingServer(lanes, host="127.0.0.1", port=0)
+    port = await server.open()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    peer = Peer(reader, writer)
+    try:
+        peer.send(RemotingCommand.request(ECHO, {"n": "1"}))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert server.connection_count == 0
+        server.serve(ROUTES)
+        answer = await peer.receive()
+        assert answer is not None and answer.code == 0
+    finally:
+        writer.close()
+        await server.close()
+        await lanes.close()
+
+
 async def test_pipelined_requests_are_all_answered_by_their_opaque() -> None:
     async with connected() as (peer, _, _):
         requests = [RemotingCommand.request(ECHO, {"n": str(n)}, b"x" * n) for n in range(500)]
