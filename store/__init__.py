@@ -5,7 +5,7 @@
     <root>/consumequeue/<topic>/<queue>/<20 digits>  20-byte units: where a message lies, its size, its tag's hash
     <root>/index/<17 digits>                       hash tables from keys to offsets, named by their local time of birth
     <root>/checkpoint  abort  lock                 how far the disk has it; unclean stop; one process only
-    <root>/gantry.format  othersBytes.json         ours: the folder's format; what others held on its disk
+    <root>/gantry.format  othersBytes.json         not RocketMQ's: the folder's format; what others held on its disk
 
 A file has its full size from birth and is sparse. What is promised, and what a crash leaves, stands in recovery.py.
 """

@@ -1,6 +1,6 @@
 """Where a repair or a start keeps what it takes out of a store, with a note that says what came from where.
 
-The folder lies beside the store, or in it where beside it is another disk (the store is a mount) or nobody may write.
+The folder lies beside the store, or in it where beside it is another disk (a mount) or a folder without write access.
 """
 
 from __future__ import annotations

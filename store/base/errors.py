@@ -5,7 +5,7 @@ GantryError
    ├─ StoreLocked      another process (a Java broker included) has the folder open
    ├─ StoreDamaged     files contradict each other in a way that no start can repair by itself
    ├─ NewerFormat      a newer version of the program wrote the folder: this one would misread it
-   ├─ StampDamaged     nobody can say which format the folder has
+   ├─ StampDamaged     it is not known which format the folder has
    └─ StoreNotRunning  the store is closed, or was never started
 """
 

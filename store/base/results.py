@@ -1,4 +1,4 @@
-"""What goes into the store and what comes out: values only."""
+"""The values that go into the store and come out of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class GetMessageStatus(enum.IntEnum):
 
 @dataclass(slots=True)
 class _ToStore:
-    """What is asked of the store. Hosts are 8 or 20 bytes; `properties` is the final encoded text.
+    """A message or a batch to store. Hosts are 8 or 20 bytes; `properties` is the final encoded text.
 
     `slot` is a hint that saves looking the topic up: MessageStore.topic_slot's answer. One that is another topic's, or
     out of date, does no harm.

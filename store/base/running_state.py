@@ -19,7 +19,7 @@ class RunningFlags(enum.IntFlag):
     QUEUE_ERROR = 4
     INDEX_ERROR = 8
     DISK_FULL = 16
-    SYNC_ERROR = 32  # the disk failed to take what it was given: nothing is certain until a restart
+    SYNC_ERROR = 32  # a sync failed: what the disk has is not known until a restart
 
 
 class RunningState:
@@ -51,10 +51,10 @@ class RunningState:
         self._update()
 
     def note_append(self, elapsed_s: float) -> None:
-        """An append took so long. RocketMQ refuses those who come while one lasts longer than the limit.
+        """Note how long an append took. RocketMQ refuses messages that come while one lasts longer than the limit.
 
-        Here nobody is heard meanwhile, and all who came stand in the sockets: they are refused for as long as they
-        would have been there, and at most for the limit itself.
+        Here no request is read meanwhile: they wait in the sockets and are served afterwards. So messages are refused
+        for as long as the append was over the limit, and at most for the limit itself.
         """
         if elapsed_s > self._busy_s:
             self._busy_until = self._monotonic() + min(elapsed_s - self._busy_s, self._busy_s)

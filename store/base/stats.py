@@ -54,13 +54,13 @@ class StoreStatsService:
         self._last_percentiles: list[int] | None = None
 
     def slow_put(self, elapsed_ms: int) -> None:
-        """A put took a millisecond or more."""
+        """Count a put that took a millisecond or more."""
         self.put_max_ms = max(self.put_max_ms, elapsed_ms)
         self._slow_cells[bisect.bisect_right(_CELL_BOUNDS_MS, elapsed_ms)] += 1
         self._slow_percentiles[bisect.bisect_right(_BOUNDS_MS, elapsed_ms)] += 1
 
     def slow_get(self, elapsed_ms: int) -> None:
-        """A get took a millisecond or more."""
+        """Note a get that took a millisecond or more."""
         self.get_max_ms = max(self.get_max_ms, elapsed_ms)
 
     def sample(self, now: float) -> None:

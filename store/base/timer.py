@@ -2,7 +2,7 @@
 
 A message with TIMER_DELAY_SEC, TIMER_DELAY_MS or TIMER_DELIVER_MS (the first of these that it has) is stored under the
 timer topic until then, its real topic and queue in properties and its time in TIMER_OUT_MS. The consume-queue unit
-carries that time instead of the tag's hash. Delivering it is not the store's business.
+carries that time instead of the tag's hash. The broker delivers it.
 
 A delay level wins over a timer. A time that has passed is no delay at all. RocketMQ rounds times down to whole seconds,
 so that messages come up to two seconds early; here a time is kept to the millisecond.
@@ -17,15 +17,15 @@ from gantrymq.message import properties as names
 from gantrymq.message import topics
 from store.base.results import PutMessageStatus, StoreMessage
 
-TIMER_MARK = b"TIMER_DEL"  # what all names of a sender's wish begin with
+TIMER_MARK = b"TIMER_DEL"  # what the names of all timer properties begin with
 OUT_MS = names.TIMER_OUT_MS.encode()
-_WISHES = (
+_TIMER_PROPERTIES = (
     (names.TIMER_DELAY_SEC.encode(), 1000, True),  # name, ms in its unit, counts from now
     (names.TIMER_DELAY_MS.encode(), 1, True),
     (names.TIMER_DELIVER_MS.encode(), 1, False),
 )
 _RECALL = names.TIMER_DEL_UNIQKEY.encode()
-_NO_WISH: dict[bytes, bytes | None] = {name: None for name, _unit_ms, _is_relative in _WISHES}
+_NO_TIMER: dict[bytes, bytes | None] = {name: None for name, _unit_ms, _is_relative in _TIMER_PROPERTIES}
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,19}")
 
 
@@ -41,12 +41,12 @@ class TimerRules:
         properties = message.properties
         if message.topic == topics.TIMER_TOPIC or names.find_property(properties, OUT_MS) is not None:
             return message  # it has waited already
-        wish = _find_wish(properties)
-        if wish is None:
+        timer = _find_timer(properties)
+        if timer is None:
             return message
         if not self.enabled:
             return PutMessageStatus.WHEEL_TIMER_NOT_ENABLE
-        value, unit_ms, is_relative = wish
+        value, unit_ms, is_relative = timer
         if not _NUMBER.fullmatch(value) or names.find_property(properties, _RECALL) is not None:
             return PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL  # recalling messages is not built
         due_ms = int(value) * unit_ms + (now_ms if is_relative else 0)
@@ -68,10 +68,10 @@ class TimerRules:
 
 
 def without_timer(message: StoreMessage) -> StoreMessage:
-    """Return the message without a wish for a time: RocketMQ forgets it where there is a delay level too."""
+    """Return the message without timer properties: with a delay level RocketMQ ignores them."""
     if TIMER_MARK not in message.properties:
         return message
-    return dataclasses.replace(message, properties=names.replace_properties(message.properties, _NO_WISH))
+    return dataclasses.replace(message, properties=names.replace_properties(message.properties, _NO_TIMER))
 
 
 def due_ms_of(properties: bytes) -> int:
@@ -80,8 +80,8 @@ def due_ms_of(properties: bytes) -> int:
     return int(value) if value is not None and value.isdigit() and len(value) <= 18 else 0
 
 
-def _find_wish(properties: bytes) -> tuple[bytes, int, bool] | None:
-    for name, unit_ms, is_relative in _WISHES:
+def _find_timer(properties: bytes) -> tuple[bytes, int, bool] | None:
+    for name, unit_ms, is_relative in _TIMER_PROPERTIES:
         value = names.find_property(properties, name)
         if value is not None:
             return value, unit_ms, is_relative

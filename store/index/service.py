@@ -49,7 +49,7 @@ class IndexService:
     """Index files by age.
 
     Messages collect in `pending`, in the order of the commit log, and are indexed some hundred at a time: half the
-    price of one by one. MessageStore indexes what is pending before a query. What a crash takes from the list comes
+    price of one by one. StoreView indexes what is pending before a query. What a crash takes from the list comes
     back with recovery, since the checkpoint never covers it. All but `sync` happens on the loop.
     """
 
@@ -69,7 +69,7 @@ class IndexService:
         self.pending: list[Pending] = []
 
     def load(self) -> None:
-        """Open the files of the folder. Strangers are named in the log and left alone."""
+        """Open the files of the folder. Other files are logged and left alone."""
         if not self._folder.is_dir():
             return
         for path in sorted(self._folder.iterdir()):
@@ -143,7 +143,7 @@ class IndexService:
         return sorted(path for path in self._rebuild_folder.iterdir() if path.name.isdecimal())
 
     def gap(self, name: str, end: int) -> IndexGap:
-        """Return what the other files lack of what one of this name had; `end` is where the log ends."""
+        """Return which messages a file of this name had that no other file has; `end` is where the log ends."""
         before = [file for file in self.files if file.path.name < name and file.count > 1]
         behind = [file for file in self.files if file.path.name > name and file.count > 1]
         waiting = self.pending[0][2] if self.pending else end
@@ -152,7 +152,7 @@ class IndexService:
         return IndexGap(start, stop, known, known_behind)
 
     def adopt(self, file: IndexFile) -> None:
-        """Take in a file that was made anew. FileExistsError when its name is taken."""
+        """Put a file that was made anew among the others. FileExistsError when its name is taken."""
         path = self._folder / file.path.name
         self._folder.mkdir(exist_ok=True)
         if path.exists():
@@ -163,7 +163,7 @@ class IndexService:
         self.files.sort(key=lambda each: each.path.name)
 
     def sync_names(self) -> None:
-        """Have the disk take the names of adopted files. Blocks."""
+        """Sync the names of adopted files. Blocks."""
         file_bytes.sync_folder(self._folder)
         file_bytes.sync_folder(self._rebuild_folder)
 
@@ -209,13 +209,13 @@ class IndexService:
                         add((key_hash(prefix_hash, key), physical_offset, timestamp_ms))
         try:
             self._write(entries)
-        except OSError:  # they wait for space; of the message at which it ended an entry may come twice
+        except OSError:  # what is left waits for space; the message at which it ended may get an entry twice
             done_to = self.last_update[1]
             self.pending = [each for each in pending if each[2] >= done_to] + self.pending
             raise
 
     def find(self, slot: TopicSlot, key: str, limit: int, begin_ms: int, end_ms: int) -> list[int]:
-        """Return the physical offsets of messages with this key's hash, newest first. Knows nothing of pending ones."""
+        """Return the physical offsets of messages with this key's hash, newest first, but for pending ones."""
         wanted = key_hash(slot.prefix_hash, key.encode("utf-8", "surrogatepass"))
         offsets: list[int] = []
         for file in reversed(self.files):
@@ -235,7 +235,7 @@ class IndexService:
         return (self.files[-1].end_ms, self.files[-1].end_offset) if self.files else (0, 0)
 
     def sync(self) -> int:
-        """Have the disk take all entries but pending ones; return the timestamp up to which it has them. Blocks."""
+        """Sync all entries but pending ones; return the timestamp up to which the disk has them. Blocks."""
         stamp = self.last_update[0]
         for file in list(self.files):
             if file.dirty:

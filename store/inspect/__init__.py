@@ -1,4 +1,4 @@
-"""Looking into a store folder without opening it: ours or Apache RocketMQ's, stopped or live.
+"""Looking into a store folder without opening it: one of GantryMQ or of Apache RocketMQ, stopped or live.
 
 Reading takes no lock, makes no file and changes none; holes of sparse files are skipped. What the files say about
 themselves is believed first (sizes, names), and then compared with everything else.

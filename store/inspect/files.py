@@ -28,7 +28,7 @@ class NumberedFile(NamedTuple):
 
 
 def numbered_files(folders: list[Path], digits: int, findings: Findings | None = None) -> list[NumberedFile]:
-    """Return the files with names of so many digits, oldest first. Strangers become findings: they stop RocketMQ."""
+    """Return the files with names of so many digits, oldest first. Other files become findings: they stop RocketMQ."""
     found = []
     for folder in folders:
         if not folder.is_dir():

@@ -32,7 +32,7 @@ class NoStoreFolder(StoreError):
 class StoreState(enum.Enum):
     LIVE = "live"  # its lock is held
     STOPPED = "stopped"
-    CRASHED = "crashed"  # the abort marker is there and nobody holds the lock
+    CRASHED = "crashed"  # the abort marker is there and no process holds the lock
 
 
 class StoreFolder(AbstractContextManager["StoreFolder"]):

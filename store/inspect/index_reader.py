@@ -117,7 +117,7 @@ def read_header(file: NumberedFile, reader: DescriptorCache) -> IndexHeader:
 def index_shape(
     files: list[NumberedFile], slots: int | None, entries: int | None, reader: DescriptorCache
 ) -> IndexShape | None:
-    """Return the shape of the files: as told, as RocketMQ's defaults, or found from bytes. None when not to be told."""
+    """Return the shape of the files: as told, as RocketMQ's defaults, or found from bytes. None: not found."""
     if slots and entries:
         return IndexShape(slots, entries)
     length = files[-1].size if files else 0

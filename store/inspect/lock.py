@@ -1,4 +1,4 @@
-"""Who has a store folder open, told without taking its lock."""
+"""Which process has a store folder open, found without taking its lock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence,
 
 
 class LockHolder(NamedTuple):
-    """`process_id` is 0 when the kernel does not tell: another container, another machine."""
+    """`process_id` is 0 when the kernel does not say: another container, another machine."""
 
     process_id: int
     command: str
@@ -24,7 +24,7 @@ class LockHolder(NamedTuple):
 
 
 def lock_holder(path: Path) -> LockHolder | None:
-    """Return who holds the record lock on the file's first byte, None when nobody does."""
+    """Return who holds the record lock on the file's first byte, None when no process does."""
     if is_held_here(path):  # opening and closing the file would end this process's own lock
         return LockHolder(os.getpid(), _command(os.getpid()))
     try:

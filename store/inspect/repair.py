@@ -28,11 +28,11 @@ from store.startup.format_stamp import STORE, check_format
 
 LINES_MAX = 5
 
-OpenFolder = Callable[[bool], StoreFolder]  # argument: is the lock ours
+OpenFolder = Callable[[bool], StoreFolder]  # argument: does this process hold the lock
 
 
 class RepairRefused(StoreError):
-    """What is wrong can't be repaired without a loss that nobody asked for."""
+    """The damage can't be repaired without a loss that the operator has not agreed to."""
 
 
 @dataclass(frozen=True)

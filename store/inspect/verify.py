@@ -2,7 +2,7 @@
 
 The queues are read first, each for itself. Then the log is read in order: each record is checked, and looked for in its
 queue and in the index. A queue with more units than were met that way is gone through again, unit by unit. What a live
-broker has not written yet, and what a crashed one adds at its next start, is told apart from damage.
+broker has not written yet, and what a crashed one adds at its next start, is not taken for damage.
 """
 
 from __future__ import annotations

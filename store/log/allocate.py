@@ -1,7 +1,7 @@
 """Getting disk blocks and memory pages ready off the loop, ahead of the writer.
 
 The thread starts with the first write, so an idle store owns neither a thread nor pages. It is woken each few MiB; if
-it comes too late, the writer does the same work itself (CommitLog.make_room), only slower.
+it is late, the writer does the same work itself (CommitLog.make_room), only slower.
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ class Allocator:
         while self._requests.get():
             try:
                 self._prepare()
-            except Exception:  # the writer still makes its own room; say it once per request
+            except Exception:  # the writer makes its own room then
                 logger.exception("preparing the commit log failed", extra={"event": "prepare_failed"})

@@ -1,8 +1,8 @@
-"""The commit log: every message of the store, in one file after the other. The single writer appends here.
+"""The commit log: every message of the store, in one file after the other. Appender is its single writer.
 
 The writer sees four numbers: `position` (where the next record goes), `base` (where the current file starts), `limit`
-(how far it may write without asking) and `prepare_at` (when the allocator should be woken). Asking (`make_room`)
-allocates disk blocks, closes a full file with its blank record and opens the next one. A record never crosses files: 8
+(how far it may write without asking) and `prepare_at` (where to wake the allocator). Asking means `make_room`, which
+allocates disk blocks, ends a full file with its blank record and opens the next one. A record never crosses files: 8
 bytes for the blank record always remain.
 """
 
@@ -26,13 +26,15 @@ from store.log.transient_pool import WAITING_BYTES_MAX, TransientPool
 logger = logging.getLogger(__name__)
 
 NEVER = 1 << 63
-WARM_NEXT_BYTES = 64 << 20  # of the next file at a time with warmMapedFileEnable: it is whole before its turn comes
+WARM_NEXT_BYTES = (
+    64 << 20
+)  # of the next file at a time with warmMapedFileEnable: it is whole before the writer gets there
 _TIMESTAMP = struct.Struct(">q")
 _SIZE = struct.Struct(">i")
 
 
 class CommitLog:
-    """Files plus the write position. Appending is MessageStore's inner loop; the rest of writing stands here."""
+    """The files and the write position. Bytes below `position` are whole records, and blank records at files' ends."""
 
     def __init__(self, config: MessageStoreConfig) -> None:
         self.file_bytes = config.commit_log_file_bytes
@@ -50,7 +52,7 @@ class CommitLog:
         self._lock = threading.Lock()  # make_room on the loop against prepare on the allocator's thread
         self._allocator = Allocator(self.prepare)
         self.no_space = ""  # why the log could not grow when it was last asked to
-        self.no_space_at = 0.0  # of the clock that never jumps
+        self.no_space_at = 0.0  # of the clock that is never set
         self._ahead_bytes = ALLOCATE_AHEAD_BYTES  # less while the disk is nearly full
         self._warm_to = 0
         self._warm_next = config.warm_files_enable
@@ -86,7 +88,7 @@ class CommitLog:
         return ahead + (following.allocated_end if following is not None else 0)
 
     def start_at(self, position: int) -> None:
-        """Recovery is over: the log ends here. What lies behind is erased, and the disk knows before this returns."""
+        """Recovery is over: the log ends here. What lies behind is erased on disk before this returns."""
         self.queue.cut_after(position)
         self.position = self.flushed_offset = self.limit = position
         self._current = self.queue.find(position - 1) if position else None
@@ -97,7 +99,7 @@ class CommitLog:
             self._pool.committed = position
 
     def make_room(self, size_bytes: int) -> bool:
-        """See to it that a record of this size can be written at `position`. False when the disk has no space."""
+        """Make room for a record of this size at `position`, which may move to the next file. False: no space."""
         with self._lock:
             try:
                 current = self._current
@@ -130,7 +132,7 @@ class CommitLog:
         self._allocator.request()
 
     def prepare(self) -> None:
-        """The allocator's thread: blocks and pages ahead of the writer, and the next file in time."""
+        """Get blocks and pages ready ahead of the writer, and the next file in time. Runs on the allocator's thread."""
         with self._lock:
             current = self._current
             if current is None:
@@ -187,7 +189,7 @@ class CommitLog:
         return timestamp
 
     def sync(self) -> int:
-        """Have the disk take everything written so far; return that offset. Blocks; OSError when the disk fails."""
+        """Bring everything written so far to disk; return up to which offset. Blocks; OSError when the disk fails."""
         self.commit()
         target, flushed = self.readable_end, self.flushed_offset
         for file in list(self.queue.files):
@@ -199,7 +201,7 @@ class CommitLog:
         return target
 
     def commit(self) -> None:
-        """Have the files get what waits in the transient pool, if there is one. Blocks; OSError when the disk fails."""
+        """Write what waits in the transient pool, if there is one, to the files. Blocks; OSError."""
         if self._pool is not None:
             self._pool.commit(self.position)
 
@@ -229,12 +231,12 @@ class CommitLog:
 
     def _allocate(self, current: MappedFile, end: int) -> None:
         if self._pool is not None and self.position - self._pool.committed > WAITING_BYTES_MAX:
-            self.commit()  # the disk does not keep up: the writer has to wait for it
+            self.commit()  # memory is bounded: where the disk does not keep up, the writer waits for it
         wanted = min(end - current.base, self.file_bytes)
         if wanted > current.allocated_end:
             start = max(wanted, self.position - current.base)
             self._ahead_bytes = min(2 * self._ahead_bytes + PAGE_BYTES, ALLOCATE_AHEAD_BYTES)
-            while True:
+            while True:  # ends: each failure asks for less, the last one for nothing ahead
                 try:
                     current.allocate(start + self._ahead_bytes)
                     break
@@ -245,7 +247,10 @@ class CommitLog:
         self.limit = min(current.base + current.allocated_end, current.end) - record.BLANK.size
 
     def _roll(self) -> MappedFile:
-        """Close the current file with a blank record and go to the next one."""
+        """End the current file with a blank record and go to the next one.
+
+        The next file is there before the blank record is written: without space for it nothing has changed.
+        """
         current = self._current
         following = self._next
         if following is None:

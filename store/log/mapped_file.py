@@ -1,8 +1,8 @@
 """One fixed-size, memory-mapped file of the commit log.
 
-A file is mapped when first used and unmapped when nobody looks at it any more: readers hold views, and deleting only
+A file is mapped when first used and unmapped when the last view of it is gone: readers hold views, and deleting only
 removes the name. Pages below `allocated_end` own disk blocks; only those may be written, since a write into a hole of a
-full disk ends the process (SIGBUS) where an allocation fails politely.
+full disk ends the process (SIGBUS), while an allocation only fails.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MappedFile:
         self._map.madvise(mmap.MADV_RANDOM)
 
     def allocate(self, end: int) -> None:
-        """Own disk blocks up to `end`. OSError when the disk has none."""
+        """Allocate disk blocks up to `end`. OSError when the disk has none."""
         end = min(end, self.size)
         if end > self.allocated_end:
             self.open_for_write()
@@ -73,7 +73,7 @@ class MappedFile:
             return os.pread(file.fileno(), size_bytes, start)
 
     def warm(self, start: int, end: int) -> None:
-        """Have pages for an allocated range in the page cache, so that the writer only needs to map them."""
+        """Read an allocated range into the page cache, so that the writer only needs to map its pages."""
         if self._fd >= 0:
             file_bytes.read_through(self._fd, start, min(end, self.allocated_end))
 
@@ -86,7 +86,7 @@ class MappedFile:
     def sync(self) -> None:
         """Wait until the disk has what was written so far, and the file's name.
 
-        Never mmap.flush: it keeps the interpreter locked.
+        Not mmap.flush: it holds the interpreter lock while it waits.
         """
         if self._fd >= 0:
             os.fdatasync(self._fd)
@@ -102,14 +102,14 @@ class MappedFile:
             self._is_named = True
 
     def zero_from(self, position: int) -> None:
-        """Erase everything from `position` on and make that durable: a stale tail must not come back to life."""
+        """Erase everything from `position` on and make that durable: records of a stale tail must not come back."""
         self.open_for_write()
         file_bytes.zero_range(self._fd, position, self.size)
         self.allocated_end = 0
         os.fdatasync(self._fd)
 
     def finish(self) -> None:
-        """The file is full and synced: give back the descriptor, and the pages that only the writer had in hand."""
+        """The file is full and synced: close the descriptor and release the pages that only the writer used."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -125,7 +125,9 @@ class MappedFile:
         """Remove the name; readers keep their bytes until they let go."""
         self.path.unlink(missing_ok=True)
         if self._map is not None:
-            file_bytes.release_pages(self._address, self.size)  # a GiB of pages; unmapping would keep the interpreter
+            file_bytes.release_pages(
+                self._address, self.size
+            )  # a GiB of pages: to unmap them would hold the interpreter lock
         self.close()
 
     def close(self) -> None:

@@ -28,19 +28,19 @@ class MappedFileQueue:
 
     def __init__(self, folders: Sequence[Path], file_bytes_each: int, read_only: Collection[Path] = ()) -> None:
         self.folders = tuple(folders)
-        self.full_folders: set[Path] = set()  # told by whoever watches the disks
+        self.full_folders: set[Path] = set()  # set by Cleaner, which looks at the disks
         self.file_bytes_each = file_bytes_each
         self.files: list[MappedFile] = []
-        self.empty: list[Path] = []  # of the last files, those without length; nobody may look into them yet
+        self.empty: list[Path] = []  # of the last files, those without length: not to be read yet
         self._read_only = frozenset(read_only)
 
     @property
     def folder(self) -> Path:
-        """The first folder, by which people know the log."""
+        """The first folder: it stands for the log in messages."""
         return self.folders[0]
 
     def load(self) -> None:
-        """Take in what the folders hold. Strangers are named in the log and left alone; a wrong size is an error."""
+        """Open the files of the folders. Others are logged and left alone. StoreDamaged: a wrong size, a gap."""
         self.files = []
         paths: list[Path] = []
         folders = [folder for folder in self.folders if folder.is_dir()]
@@ -103,9 +103,9 @@ class MappedFileQueue:
 
     def cut_after(self, physical_offset: int) -> None:
         """Delete the files that start at or behind the offset; erase the rest of the one that contains it."""
-        doomed = [file for file in self.files if file.base >= physical_offset]
+        behind = [file for file in self.files if file.base >= physical_offset]
         self.files = [file for file in self.files if file.base < physical_offset]
-        for file in reversed(doomed):  # the last first, each made durable: a crash in between leaves no hole
+        for file in reversed(behind):  # the last one first, each synced: a crash in between leaves no gap
             file.delete()
             file_bytes.sync_folder(file.path.parent)
         if self.files and self.files[-1].end > physical_offset:

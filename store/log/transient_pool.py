@@ -1,11 +1,11 @@
 """The transient pool (transientStorePoolEnable): appends go to anonymous memory first, and to the files a little later.
 
 What it is for: a writer never waits for the page cache, whatever the disk does. What it costs: a killed process loses
-what was answered in the last 200 ms; that is why it is off unless asked for, and never used with SYNC_FLUSH. Nobody
-is shown a message before the file has it, so no consumer has seen what a crash takes back (RocketMQ:
-MappedFile.writeBuffer, CommitRealTimeService).
+what was acknowledged in the last 200 ms; so it is off by default, and never used with SYNC_FLUSH. No message is shown
+before its file has it, so no consumer has seen what a crash takes back (RocketMQ: MappedFile.writeBuffer,
+CommitRealTimeService).
 
-Each file has a buffer of its size, of which only what waits takes memory. When much waits, the writer commits itself.
+Each file has a buffer of its size; only what is not committed yet takes memory. When that is much, the writer commits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Arrival = tuple[str, int, int, Sequence[int]]
 
 
 class _Buffer:
-    """What one file is to get."""
+    """The bytes that one file has not got yet, at the positions they have in the file."""
 
     __slots__ = ("address", "end", "file", "map")
 
@@ -56,7 +56,7 @@ class TransientPool:
             self._buffers[-1].end = end
 
     def commit(self, end: int) -> None:
-        """Write what was appended below `end` to its files. Blocks. OSError leaves the rest for another time."""
+        """Write what was appended below `end` to its files. Blocks. After OSError the rest waits for the next time."""
         with self._lock:
             for buffer in list(self._buffers):
                 base = buffer.file.base
@@ -78,7 +78,7 @@ class TransientPool:
 
 
 class Committer:
-    """Commits each interval, and tells of messages only then."""
+    """Commits each interval, and only then calls the arrival listener."""
 
     def __init__(self, commit: Callable[[], None], interval_ms: int, executor: Executor) -> None:
         self._commit = commit
@@ -87,7 +87,7 @@ class Committer:
         self._arrivals: list[Arrival] = []
 
     def note(self, topic: str, queue_id: int, queue_offset: int, tags_codes: Sequence[int]) -> None:
-        """Stands in for the arrival listener."""
+        """Remember an arrival; called in place of the arrival listener."""
         self._arrivals.append((topic, queue_id, queue_offset, tags_codes))
 
     async def run(self, listener: Callable[..., None], on_failure: Callable[[OSError], None]) -> None:

@@ -72,7 +72,7 @@ class ConsumeQueue:
         self.tail = bytearray()
         self.tail_index = 0  # of the first unit in the tail
         self.written_index = 0  # units below it are in the files
-        self.doubted_below = 0  # units below it are another run's: who reads one compares it with its record
+        self.doubted_below = 0  # units below it were written by another run: a reader compares them with their records
         self._end_before_tail = 0  # of the last message whose unit is not in the tail
         self.dirty = False
         self.ext: ConsumeQueueExt | None = None
@@ -95,12 +95,12 @@ class ConsumeQueue:
         return self._end_before_tail
 
     def append(self, physical_offset: int, size_bytes: int, tags_code: int) -> None:
-        """Add the unit of the message with index `next_index`. MessageStore has this inline."""
+        """Add the unit of the message with index `next_index`. Appender does the same for many units at once."""
         self.tail += _pack_unit(physical_offset, size_bytes, tags_code)
         self.next_index += 1
 
     def skip_to(self, index: int) -> None:
-        """The next message has this index: fill up to it, from the start of its file when the queue is empty."""
+        """Fill up to this index, the next message's; an empty queue begins at the start of the file that holds it."""
         if self.next_index == 0:
             first = index - index % self.file_units
             self.tail_index = self.next_index = self.written_index = first
@@ -132,11 +132,11 @@ class ConsumeQueue:
 
     @property
     def unit_count(self) -> int:
-        """So many units the files have. One of several files may be missing."""
+        """How many units the files have. One of several files may be missing."""
         return sum(min(base + self.file_units, self.written_index) - base for base in self.bases)
 
     def files_made(self, index: int) -> int:
-        """So many files it takes to come to the unit before `index`, those included that have expired."""
+        """Return how many files the units before `index` need, those included that have expired."""
         return -(-index // self.file_units)
 
     def path_of(self, base: int) -> Path:
@@ -173,7 +173,7 @@ class ConsumeQueue:
         return paths
 
     def written(self, end_index: int, keep_units: int) -> None:
-        """The files have everything below `end_index`: keep the last units in memory for readers, drop the rest."""
+        """Note that the files have everything below `end_index`; keep the last units in memory, drop the rest."""
         for base in range(self.written_index - self.written_index % self.file_units, end_index, self.file_units):
             if not self.bases or base > self.bases[-1]:
                 self.bases.append(base)
@@ -196,7 +196,7 @@ class ConsumeQueue:
         Of messages below `synced_end` no unit is missing: what has so many units is not read unit by unit.
         """
         with os.scandir(self._folder) as entries:
-            self.bases = sorted(int(entry.name) // UNIT_BYTES for entry in entries if _is_ours(entry))
+            self.bases = sorted(int(entry.name) // UNIT_BYTES for entry in entries if _is_queue_file(entry))
         end = self.bases[0] if self.bases else 0
         self._leave_out_behind_gap()
         for base in self.bases[-3:]:
@@ -281,7 +281,7 @@ class ConsumeQueue:
         """Forget the units of messages at or behind `physical_start`: the log is about to say them again.
 
         After a crash those in the files can't be believed: of what was not synced, a power cut leaves any part, and of
-        what a killed process wrote nobody knows that the disk has it. The files are left to `erase_behind_end`.
+        what a killed process wrote may not be on disk. The files are left to `erase_behind_end`.
         """
         if self.max_physical_offset <= physical_start:
             return
@@ -393,10 +393,10 @@ class ConsumeQueue:
         )
 
     def _cut_files(self, index: int, *, sync: bool = True) -> None:
-        doomed = [base for base in self.bases if base >= index]
-        for path in self.forget_files(doomed):
+        behind = [base for base in self.bases if base >= index]
+        for path in self.forget_files(behind):
             path.unlink(missing_ok=True)
-        if doomed and sync:
+        if behind and sync:
             file_bytes.sync_folder(self.folder)
         if self.bases and index < self.bases[-1] + self.file_units:
             self._zero(self.bases[-1], index, sync=sync)
@@ -411,5 +411,5 @@ class ConsumeQueue:
             os.close(fd)
 
 
-def _is_ours(entry: os.DirEntry[str]) -> bool:
+def _is_queue_file(entry: os.DirEntry[str]) -> bool:
     return entry.name.isdecimal() and len(entry.name) == NAME_DIGITS and entry.is_file()

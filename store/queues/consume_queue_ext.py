@@ -138,7 +138,7 @@ class ConsumeQueueExt:
         for base in self.bases:
             size = self.path_of(base).stat().st_size
             if only_read and base == self.bases[0] and size >= HEAD.size:
-                self.file_bytes = size  # whoever does not write it need not know its settings
+                self.file_bytes = size  # a reader need not know the settings of the writer
             elif size != self.file_bytes:
                 raise StoreDamaged(
                     str(self.path_of(base)),
@@ -181,9 +181,9 @@ class ConsumeQueueExt:
     def forget_before(self, address: int) -> list[Path]:
         """Take out the files whose units all lie before this one; return their paths, to be deleted."""
         position = address - ADDRESS_BASE if address <= ADDRESS_MAX else 0
-        doomed = [base for base in self.bases[:-1] if base + self.file_bytes <= position]
-        self.bases = self.bases[len(doomed) :]
-        return self._forget(doomed)
+        gone = [base for base in self.bases[:-1] if base + self.file_bytes <= position]
+        self.bases = self.bases[len(gone) :]
+        return self._forget(gone)
 
     def path_of(self, base: int) -> Path:
         return self.folder / f"{base:0{NAME_DIGITS}d}"
@@ -200,9 +200,9 @@ class ConsumeQueueExt:
         return self._descriptors.read(self.path_of(base), size_bytes, position - base)
 
     def _cut(self, end: int) -> None:
-        doomed = [base for base in self.bases if base >= end]
-        self.bases = self.bases[: len(self.bases) - len(doomed)]
-        for path in self._forget(doomed):
+        gone = [base for base in self.bases if base >= end]
+        self.bases = self.bases[: len(self.bases) - len(gone)]
+        for path in self._forget(gone):
             path.unlink(missing_ok=True)
         self._set_end(end)
         base = end - end % self.file_bytes
@@ -227,7 +227,7 @@ class ConsumeQueueExt:
 
 
 def delete_files(paths: list[Path]) -> None:
-    """Delete files; one that can't be deleted stays, and is in nobody's way. Blocks: for a thread."""
+    """Delete files; one that can't be deleted stays and does no harm. Blocks: for a thread."""
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink()

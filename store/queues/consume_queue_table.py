@@ -26,7 +26,7 @@ WriteJob = tuple[ConsumeQueue, int, bytes]
 
 
 class ConsumeQueueTable:
-    """One TopicSlot per known topic. Everything happens on the loop but `write_jobs` and `sync_paths`."""
+    """One TopicSlot per known topic. Loop thread only, but for `write_jobs` and `sync_paths`."""
 
     def __init__(self, folder: Path, config: MessageStoreConfig) -> None:
         self.slots: dict[str, TopicSlot] = {}
@@ -48,7 +48,7 @@ class ConsumeQueueTable:
         return self._folder
 
     def load(self, synced_end: int = 0) -> None:
-        """Open every queue of the folder. Strangers are named in the log and left alone.
+        """Open every queue of the folder. Other files are logged and left alone.
 
         Of messages below the physical offset `synced_end` no unit is missing.
         """
@@ -79,7 +79,7 @@ class ConsumeQueueTable:
         return slot
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """Return the queue if it exists. A mere look makes none."""
+        """Return the queue, None when it does not exist: asking makes none."""
         slot = self.slots.get(topic)
         return slot.queues.get(queue_id) if slot is not None else None
 
@@ -134,16 +134,16 @@ class ConsumeQueueTable:
         self._new_files = []
 
     def files_below(self, physical_end: int) -> int:
-        """So many files have all queues come to with their messages below this offset, which only grows.
+        """Return how many files all queues have made for their messages below this offset, which only grows.
 
-        A start that finds fewer has lost some. It is counted as files come into being: the queues may be many.
+        A start that finds fewer has lost some. Counted as files are made: there may be too many queues to ask each.
         """
         self.has_lost_queues = False
         self._new_files = [each for each in self._new_files if each[0] >= physical_end and self._is_live(each[1])]
         return self._files_made - len(self._new_files)
 
     def _count_new_files(self, queue: ConsumeQueue, index: int, data: bytes) -> None:
-        """The queue is about to be told that its files have these units from `index` on."""
+        """Count the files made for these units from `index` on; called before the queue notes them as written."""
         made = queue.files_made(index) if queue.bases else 0
         for number in range(made, queue.files_made(index + len(data) // UNIT_BYTES) if data else 0):
             at = max(number * queue.file_units - index, 0) * UNIT_BYTES
@@ -164,11 +164,11 @@ class ConsumeQueueTable:
         return jobs
 
     def jobs_done(self, jobs: list[WriteJob]) -> None:
-        """The files have these units now: free the memory of all but the busiest queues."""
+        """Note that the files have these units; free the memory of all but the busiest queues."""
         keep = KEEP_UNITS if len(jobs) <= KEEP_QUEUES else 0
         for queue, index, data in jobs:
             if not self._is_live(queue):
-                shutil.rmtree(queue.folder, ignore_errors=True)  # deleted meanwhile; the writer brought it back
+                shutil.rmtree(queue.folder, ignore_errors=True)  # deleted meanwhile: the writer has made it again
                 if queue.ext is not None:
                     shutil.rmtree(queue.ext.folder, ignore_errors=True)
                 continue
@@ -185,7 +185,7 @@ class ConsumeQueueTable:
             oldest.trim(0)
 
     def jobs_failed(self, jobs: list[WriteJob]) -> None:
-        """Nothing is lost: the units are still in memory and go with the next round."""
+        """Mark the queues dirty again: their units are still in memory and go with the next round."""
         for queue, _index, _data in jobs:
             if not queue.dirty and self._is_live(queue):
                 queue.dirty = True
@@ -228,7 +228,7 @@ def write_jobs(jobs: list[WriteJob]) -> list[Path]:
 
 
 def sync_paths(paths: set[Path]) -> None:
-    """Have the disk take these files. Blocks: for a thread. Files deleted meanwhile don't matter."""
+    """Sync these files, those that are still there. Blocks: for a thread."""
     for path in paths:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)

@@ -26,7 +26,7 @@ class QueueFile(NamedTuple):
     units: int
     first: ConsumeQueueUnit | None
     last: ConsumeQueueUnit | None
-    has_residue: bool  # something behind the last unit, or nobody can say
+    has_residue: bool  # something stands behind the last unit, or it is not known
     has_hole: bool = False  # what stands behind are units of messages that the store had: one in between is damaged
 
 

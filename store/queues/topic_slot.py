@@ -1,4 +1,4 @@
-"""What the store needs again and again about a topic, looked up once per message."""
+"""What each put and get needs of a topic, looked up once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gantrymq.message import topics
 from store.queues.consume_queue import ConsumeQueue
 
 HASH_MASK = 0xFFFFFFFF
-FIRST_MAX = 64  # as many queues as a topic normally has at most; the others are found in the table
+FIRST_MAX = 64  # queues beyond these are found in the table
 WAITING_TOPICS = frozenset({topics.SCHEDULE_TOPIC, topics.TIMER_TOPIC})  # their units say when messages are due
 
 
@@ -24,7 +24,7 @@ class TopicSlot:
 
     def __init__(self, topic: str) -> None:
         raw = topic.encode()
-        self.topic = sys.intern(topic)  # tables compare such names without looking at them
+        self.topic = sys.intern(topic)  # interned names are compared by identity
         self.encoded = bytes((len(raw),)) + raw  # as in the record: length byte, name
         self.queues: dict[int, ConsumeQueue] = {}
         self.first: tuple[ConsumeQueue, ...] = ()
@@ -33,7 +33,7 @@ class TopicSlot:
         self.prefix_hash = names.string_hash_code(topic + "#") & HASH_MASK
 
     def add(self, queue: ConsumeQueue) -> None:
-        """Take in a queue whose id the topic does not have."""
+        """Add a queue whose id the topic does not have yet."""
         self.queues[queue.queue_id] = queue
         while len(self.first) < FIRST_MAX and (following := self.queues.get(len(self.first))) is not None:
             self.first += (following,)
@@ -46,5 +46,5 @@ class TopicSlot:
 
 
 def is_storable(topic: str) -> bool:
-    """A record has a signed byte for the topic's length."""
+    """Say whether a record can carry the name: its length is a signed byte."""
     return 0 < len(topic) <= topics.TOPIC_CHARS_MAX and len(topic.encode()) <= topics.TOPIC_CHARS_MAX

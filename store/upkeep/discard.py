@@ -1,7 +1,7 @@
-"""Getting rid of whole folders without making anybody wait: renamed at once, deleted by a thread.
+"""Deleting whole folders without keeping the loop: they are renamed at once, and deleted by a thread.
 
-A topic may be made anew the moment it was deleted, so its folders must be out of the way when the call returns. What a
-crash leaves renamed is deleted at the next start.
+A topic may be created again right after it was deleted, so its folders must be gone when the call returns. Renamed
+folders that a crash leaves are deleted at the next start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class Discard:
-    """A folder beside the others where folders wait for their end. RocketMQ takes no notice of it."""
+    """A folder beside the others for folders that are to be deleted. RocketMQ ignores it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -26,7 +26,7 @@ class Discard:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def folders(self, paths: Sequence[Path], executor: Executor) -> None:
-        """Have these folders gone when this returns, and their files deleted soon. Missing ones don't matter."""
+        """Take these folders away, those that exist, before this returns; a thread deletes their files."""
         for path in paths:
             if not path.exists():
                 continue

@@ -1,8 +1,8 @@
-"""Bringing the store to disk: the log by time or by request (group commit), queues and index about once a second; where
-more than MANY_DIRTY queues are written to, their units wait for a minute or a GiB of log.
+"""Bringing the store to disk: the log by time or by request (group commit), queues and index about once a second.
 
-Everything that waits for the disk runs on a thread; the loop only hands out work and takes note. A failed sync is
-final: the kernel may have dropped the pages it could not write, so the store refuses writes until it was restarted.
+Where more than MANY_DIRTY queues are written to, their units wait for a minute or a GiB of log. Everything that waits
+for the disk runs on a thread; the loop only starts it and takes the result. A failed sync is final: the kernel may have
+dropped the pages it could not write, so the store refuses messages until a restart.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Waiter(NamedTuple):
 
 
 class LogFlusher:
-    """Flushes the commit log each interval, and at once while somebody waits for it."""
+    """Flushes the commit log each interval, and at once while a producer waits for it."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class LogFlusher:
                 self._timer = None
 
     def finish(self) -> None:
-        """The last flush. Blocks. Those who still wait are told how it went."""
+        """The last flush. Blocks; OSError. Waiting callbacks are called with its outcome."""
         try:
             self._checkpoint.physic_ms = max(self._checkpoint.physic_ms, self._log.store_timestamp)
             self._log.sync()
@@ -151,7 +151,7 @@ class LogFlusher:
             self._waiting.popleft().callback(flushed)
 
     def _expire(self) -> None:
-        """Tell those who waited too long; come back for the next."""
+        """Call back those that waited too long; set the timer for the next."""
         self._timer = None
         deadline = time.monotonic() - self._timeout_s
         while self._waiting and self._waiting[0].since <= deadline:
@@ -201,7 +201,7 @@ class QueueFlusher:
             due = time.monotonic() - self._last_write >= WRITE_MANY_INTERVAL_S
             due |= self._log.position - self._written_to >= WRITE_MANY_BYTES
             due |= self._stats.put_times - self._puts_written >= WRITE_MANY_UNITS
-            due |= self._queues.has_lost_queues  # what was counted must not be missed by the next start
+            due |= self._queues.has_lost_queues  # else the next start would miss their files
             if len(self._queues.dirty) > MANY_DIRTY and not due:
                 continue
             self._puts_written = self._stats.put_times
@@ -229,7 +229,7 @@ class QueueFlusher:
                 self._on_state(None)
 
     def finish(self) -> None:
-        """The last round. Blocks."""
+        """The last round. Blocks; OSError."""
         self._put_pending()
         stamp, end = self._log.store_timestamp, self._log.position
         self.write_out()
@@ -247,7 +247,7 @@ class QueueFlusher:
             self._written(jobs, write_jobs(jobs))
 
     def sync(self, stamp: int, end: int, closed_at: int = -1) -> None:
-        """Have the disk take all that was written, and note in the checkpoint that it has everything below `end`.
+        """Sync all that was written, and note in the checkpoint that it has everything below `end`.
 
         stamp: store time of the last message below `end`, ms. The checkpoint of a closed store names no such offset:
         a folder that is made to look crashed by hand has to be read from the start. Blocks; OSError.
@@ -285,7 +285,7 @@ class QueueFlusher:
 
 
 def _sync_files(paths: set[Path]) -> None:
-    """Have the disk take these files, and the folders that name them."""
+    """Sync these files and the folders that name them."""
     if len(paths) > FEW_QUEUE_FILES:
         file_bytes.sync_file_system(next(path for path in paths).parents[2])
         return

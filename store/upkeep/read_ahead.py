@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def read_places(places: Iterable[tuple[Path, int, int]]) -> None:
-    """Read (file, start, bytes) into the page cache. Blocks. Errors don't matter here: who reads will meet them."""
+    """Read (file, start, bytes) into the page cache. Blocks. Errors are left to the reader, who gets them again."""
     opened: dict[Path, int] = {}
     try:
         for path, start, size_bytes in places:

@@ -1,10 +1,10 @@
-"""Deleting what is too old or does not fit: by age at a set hour, by disk use or size at any time, or when told to.
+"""Deleting what is too old or does not fit: by age at a set hour, by disk use or size at any time, or on request.
 
 A commit-log file goes by its modification time, never the last one; consume-queue and index files follow when all their
 messages are gone. Deciding is quick and happens on the loop; looking at disks and removing names happens on a thread.
 
-Files that are not old enough go only when the store filled the disk (disk_share.py), not when somebody else did:
-what was acknowledged is not given up for others' bytes, messages are refused instead.
+Files that are not old enough go only when the store filled the disk (disk_share.py), not when others did: no
+acknowledged message is deleted for others' bytes, new ones are refused instead.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 FILES_PER_ROUND = 10
 MANUAL_ROUNDS = 20
 FIRST_ROUND_AFTER_S = 60.0
-CHECK_SPACE_EVERY_S = 1.0  # a disk fills within seconds, and whoever writes wants to know why it is refused
-TURN_S = 0.001  # so long the loop may be kept at a time
+CHECK_SPACE_EVERY_S = 1.0  # a disk fills within seconds, and a refusal has to give the reason
+TURN_S = 0.001  # the longest time on the loop before others have a turn
 
 
 class Cleaner:
@@ -136,7 +136,7 @@ class Cleaner:
     async def clean(self, now: float, ratio: float, own_ratio: float | None = None) -> int:
         """One round at wall-clock time `now`, with the disk that full; return how many log files went.
 
-        own_ratio: how full the disk would be without what others added; None when nobody did.
+        own_ratio: how full the disk would be without what others added; None when they added nothing.
         """
         deleted = await self._clean_log(now, ratio, ratio if own_ratio is None else own_ratio)
         min_offset = self._log.min_offset
@@ -158,7 +158,7 @@ class Cleaner:
         ratio, space = self._look_at_disks()
         is_above = ratio > self._config.forcibly_ratio
         if is_above or not only_when_full:
-            with contextlib.suppress(OSError):  # a disk that does not answer is told by its ratio
+            with contextlib.suppress(OSError):  # a disk that does not answer shows in its ratio
                 self._shares.look(bases, at_once=is_above and not self._is_above)
         self._is_above = is_above
         return ratio, space
@@ -203,7 +203,7 @@ class Cleaner:
                 "a disk does not answer" if self._is_blind else "all disks answer again",
                 extra={"event": "disk_silent" if self._is_blind else "disk_back", "folder": str(self._config.root)},
             )
-        if ratio >= 0:  # what can't be seen is no reason to refuse: a write will tell
+        if ratio >= 0:  # an unknown ratio is no reason to refuse: a write will show
             full = ratio > self._config.warning_ratio
             self._on_space(full, self._who_fills() if full else "")
         if space is not None:
@@ -230,7 +230,7 @@ class Cleaner:
                 break
             if self.ask_before_delete is not None and not await self.ask_before_delete(file.end):
                 break  # it holds messages that wait for their time and can't be stored anew now
-            del files[0]  # from here on no reader finds it
+            del files[0]  # no reader finds it any more, and none waits for the disk
             try:
                 await loop.run_in_executor(self._executor, file.delete)
             except OSError as exc:
