@@ -15,14 +15,13 @@ PUBLIC = {"_replace", "_asdict", "_fields", "_make", "_meta"}
 # Files of each folder that still do. The numbers may only shrink.
 FILES_MAX = {
     "tests": 1,
-    "tests/appliance": 12,
+    "tests/appliance": 10,
     "tests/bench": 3,
     "tests/dashboard": 4,
     "tests/docs": 1,
-    "tests/faults": 4,
     "tests/gantrymq": 2,
     "tests/interop": 3,
-    "tests/store": 23,
+    "tests/store": 6,
 }
 
 

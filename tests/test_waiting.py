@@ -13,7 +13,7 @@ from tests.source_files import ROOT, sources_of_tests
 
 FIXED_S = 0.05  # shorter ones only let others have a turn
 # By folder, sleeps of this kind that no comment explains: the numbers may only shrink.
-UNEXPLAINED = {"tests/appliance": 3, "tests/gantrymq": 11}
+UNEXPLAINED = {"tests/appliance": 3, "tests/gantrymq": 10}
 
 
 def unexplained(source: str) -> Iterator[int]:
