@@ -7,17 +7,14 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from appliance.bench.apache_peer import ApachePeer
-from appliance.bench.maven import ToolError
 from appliance.bench.peer import Peer
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import TopicConfig
-from tests.conftest import missing, require_tool
 from tests.harness import LocalCluster
+from tests.peers.fixtures import make_apache_peer
 
 DELAYS = {"messageDelayLevel": " ".join(["1s"] * 18)}
-REASON = "Apache RocketMQ, from Maven's jars: the SDK works against it too"
 
 
 @contextmanager
@@ -27,14 +24,7 @@ def running_peer(make: str, home: Path, **settings: str) -> Iterator[Peer]:
         with LocalCluster(home, broker_properties=DELAYS | settings) as peer:
             yield peer
         return
-    require_tool("java", REASON)
-    require_tool("mvn", REASON)
-    try:
-        apache = ApachePeer(home, heap="512m", broker_properties=DELAYS | settings)
-    except ToolError as exc:
-        missing("the jars of Apache RocketMQ", str(exc))
-        raise
-    with apache:
+    with make_apache_peer(home, broker_properties=DELAYS | settings) as apache:
         yield apache
 
 
