@@ -22,6 +22,10 @@ Unit = tuple[int, int, int]
 """Physical offset, size in bytes, tags code (or an address in the queue's extension)."""
 
 NOWHERE = -1  # no record starts or ends there
+ANY_SIZE = 1 << 62  # bytes that the next record may have
+NO_ROOM = -1
+_NO_MATCH = GetMessageStatus.NO_MATCHED_MESSAGE  # at hand as names: to find a member in its class takes long
+_REMOVING = GetMessageStatus.MESSAGE_WAS_REMOVING
 
 
 class Stop(enum.Enum):
@@ -30,6 +34,9 @@ class Stop(enum.Enum):
     FULL = enum.auto()  # the answer has what it may bring, or as many records were looked into as one read may
     LOG_END = enum.auto()  # the record is not committed yet: for readers the queue ends here
     REPAIR = enum.auto()  # the unit is damaged, and a thread looks in the log for what it should say
+
+
+_FULL, _LOG_END, _REPAIR = Stop.FULL, Stop.LOG_END, Stop.REPAIR
 
 
 class Limits(NamedTuple):
@@ -68,19 +75,21 @@ class UnitScan:
     """The answer of one read, as far as it has come.
 
     `take` keeps these true: `count` records of together `size_bytes` bytes were taken, in queue order; `buffers` holds
-    all of them but the run [_run_start, _run_end), which lies in the file at hand; and as long as `count` is 0,
-    `why_empty` is the reason that the last unit passed over gave.
+    all of them but the run [_run_start, _run_end), which lies in the file at hand; one more record may have `_hot_room`
+    or `_cold_room` bytes; and as long as `count` is 0, `why_empty` is the reason that the last unit passed over gave.
     """
 
     __slots__ = (
         "_codes",
-        "_cold",
         "_cold_below",
+        "_cold_room",
+        "_count_max",
         "_ext",
         "_file_end",
         "_file_start",
         "_files",
-        "_hot",
+        "_hot_room",
+        "_limits",
         "_log_end",
         "_looks_left",
         "_readable_end",
@@ -106,16 +115,16 @@ class UnitScan:
         ext: ConsumeQueueExt | None = None,
     ) -> None:
         """`log_end`: records that end behind this physical offset may not be shown. `ext`: the queue's extension."""
-        hot_bytes, memory_count_max, memory_bytes_max, disk_count_max, disk_bytes_max = limits
         self.count = self.size_bytes = 0
         self.buffers: list[memoryview] = []
-        self.why_empty = GetMessageStatus.NO_MATCHED_MESSAGE
+        self.why_empty = _NO_MATCH
         self.prove: Callable[[Unit, int], Unit | None] | None = None
         self._files = files
         self._log_end = log_end
-        self._hot = (min(count_max, memory_count_max), memory_bytes_max)
-        self._cold = (min(count_max, disk_count_max), disk_bytes_max)
-        self._cold_below = log_end - hot_bytes
+        self._limits = limits
+        self._count_max = count_max
+        self._hot_room = self._cold_room = ANY_SIZE
+        self._cold_below = log_end - limits.hot_bytes
         self._wanted = wanted
         self._ext = ext
         self._codes: frozenset[int] | None = None
@@ -138,65 +147,72 @@ class UnitScan:
         # A filler stands for a message that is lost; a file that is being deleted takes all its messages along.
         if size_bytes == FILLER_SIZE or physical_offset < self._removed_below:
             return None
-        # The first record goes whatever its size, or its reader would never get past it. A full answer ends before a
-        # unit that nobody wants, too: so does RocketMQ's, and its next offset is what clients see.
-        if self.count:
-            count_max, bytes_max = self._cold if physical_offset < self._cold_below else self._hot
-            if self.count >= count_max or self.size_bytes + size_bytes > bytes_max:
-                return Stop.FULL
+        # A full answer ends before a unit that is not wanted, too: so does RocketMQ's, and clients see its next offset.
+        if size_bytes > (self._cold_room if physical_offset < self._cold_below else self._hot_room):
+            return _FULL
         if self._looks_left == 0:
-            return Stop.FULL
+            return _FULL
         # A doubted unit may name any place; it is proved first.
         if physical_offset >= self._log_end and self.prove is None:
-            return Stop.LOG_END
+            return _LOG_END
         # The tags code costs nothing, so it is asked before the record is touched. An address stands for a code.
         codes = self._codes
         if codes is not None and tags_code not in codes and (tags_code > ADDRESS_MAX or self._ext_rules_out(tags_code)):
-            self.why_empty = GetMessageStatus.NO_MATCHED_MESSAGE
+            self.why_empty = _NO_MATCH
             return None
         if self.prove is not None:
             proved = self.prove(unit, index)
             if proved is None:
-                return Stop.REPAIR
+                return _REPAIR
             physical_offset, size_bytes, _code = proved
             if size_bytes == FILLER_SIZE:
                 return None
         if not self._file_start <= physical_offset < self._file_end:
             self._go_to_file(physical_offset)
         if physical_offset + size_bytes > self._readable_end or self._view is None:
-            self.why_empty = GetMessageStatus.MESSAGE_WAS_REMOVING
+            self.why_empty = _REMOVING
             self._removed_below = self._files.next_start(physical_offset)
             return None
         if self._looks_left is not None and not self._content_matches(physical_offset, size_bytes, tags_code):
-            self.why_empty = GetMessageStatus.NO_MATCHED_MESSAGE
+            self.why_empty = _NO_MATCH
             return None
         self._add(physical_offset, size_bytes)
         return None
 
     def close(self) -> list[memoryview]:
         """Return the bytes of all records taken: adjacent ones of one file share a view."""
-        self._end_run()
+        if self._run_end != NOWHERE:
+            self._end_run()
         return self.buffers
 
     def _add(self, physical_offset: int, size_bytes: int) -> None:
-        """Take the record, which lies whole in the file at hand, into the answer."""
+        """Take the record, which lies whole in the file at hand, into the answer. Then say how much room is left.
+
+        Only now: the first record goes whatever its size, or its reader would never get past it.
+        """
         self._removed_below = 0
         if physical_offset != self._run_end:
-            self._end_run()
+            if self._run_end != NOWHERE:
+                self._end_run()
             self._run_start = physical_offset
         self._run_end = physical_offset + size_bytes
-        self.count += 1
-        self.size_bytes += size_bytes
+        self.count = count = self.count + 1
+        self.size_bytes = taken_bytes = self.size_bytes + size_bytes
+        _, memory_count_max, memory_bytes_max, disk_count_max, disk_bytes_max = self._limits
+        may_go_on = count < self._count_max
+        self._hot_room = memory_bytes_max - taken_bytes if may_go_on and count < memory_count_max else NO_ROOM
+        self._cold_room = disk_bytes_max - taken_bytes if may_go_on and count < disk_count_max else NO_ROOM
 
     def _end_run(self) -> None:
         """Turn the run into a view. Runs end with their file, so it lies in the one at hand."""
-        if self._run_end != NOWHERE and self._view is not None:
-            self.buffers.append(self._view[self._run_start - self._file_start : self._run_end - self._file_start])
-            self._run_end = NOWHERE
+        assert self._view is not None
+        self.buffers.append(self._view[self._run_start - self._file_start : self._run_end - self._file_start])
+        self._run_end = NOWHERE
 
     def _go_to_file(self, physical_offset: int) -> None:
         """Make the offset's file the one at hand: most units name the file of the unit before."""
-        self._end_run()
+        if self._run_end != NOWHERE:
+            self._end_run()
         file = self._files.find(physical_offset)
         if file is None:
             self._view = None
@@ -207,7 +223,7 @@ class UnitScan:
         self._readable_end = min(self._log_end, file.end)
 
     def _ext_rules_out(self, tags_code: int) -> bool:
-        """Say if the third field of a unit is an address in the extension, and what stands there is not wanted.
+        """Return whether the third field of a unit is an address in the extension, and what stands there is not wanted.
 
         What the extension has lost rules nothing out: too much is safe, since the client compares again.
         """
@@ -223,5 +239,5 @@ class UnitScan:
         try:
             properties = record.properties_of(self._view, physical_offset - self._file_start, size_bytes)
         except RecordError:
-            return True  # damaged: it goes to the client, who can tell
+            return True  # damaged: the client gets it, and sees the damage
         return self._wanted.matches(properties)

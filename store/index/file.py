@@ -88,7 +88,7 @@ class IndexFile:
         self._allocate(self.count)
 
     def is_sane(self) -> bool:
-        """Say if header and last entry agree, as they do after a clean stop."""
+        """Return whether header and last entry agree, as they do after a clean stop."""
         last = self._peek(self.count - 1) if 1 < self.count <= self.entries else (0, 0, 0, 0)
         if self.count <= 1:
             return not any(self._peek(1))
@@ -295,7 +295,7 @@ class IndexFile:
         return low
 
     def _is_rising(self, count: int) -> bool:
-        """Say if the last pages of entries below `count` are what they should be, and not holes."""
+        """Return whether the last pages of entries below `count` are what they should be, and not holes."""
         first = max(1, count - LOOK_ENTRIES)
         offsets = [self.entry(number)[1] for number in range(first, count)]
         return offsets == sorted(offsets) and (first == 1 or offsets[0] >= self.begin_offset)
@@ -304,7 +304,7 @@ class IndexFile:
         """Take the entries from number `kept` on out of their chains. False when one is not the head of its chain.
 
         An entry on two of the disk's sectors may have lost the second, and with it what stood before it in the chain.
-        Then the entries behind it are holes; of the last one it can't be told.
+        Then the entries behind it are holes; of the last one that is not known.
         """
         last_at = self._entries_at + 20 * (self.count - 1)
         if self.count > kept and last_at % SECTOR_BYTES > SECTOR_BYTES - ENTRY.size:
@@ -332,7 +332,7 @@ class IndexFile:
         self.sync()
 
     def _has_entries(self, number: int, end: int, last_offset: int, physical_end: int) -> bool:
-        """Say if an entry from `number` to `end` is of a message between the two offsets."""
+        """Return whether an entry from `number` to `end` is of a message between the two offsets."""
         return any(last_offset < self.entry(each)[1] < physical_end for each in range(number, end))
 
     def sync(self) -> None:

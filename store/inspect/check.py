@@ -142,7 +142,7 @@ def _commit_log(
 
 
 def missing_end(folder: StoreFolder) -> list[str]:
-    """Say if the log's last files are not there: it once reached further, or queues name messages of no file."""
+    """Whether the log's last files are not there: it once reached further, or queues name messages of no file."""
     files, known = folder.log.files, folder.checkpoint.synced.log_end
     if folder.state is StoreState.LIVE:
         return []
@@ -220,7 +220,7 @@ def unit_fault(folder: StoreFolder, queue: QueueReader, unit: Unit) -> str:
 
 
 def names_queue(properties: bytes, topic: str, index: int) -> bool:
-    """Say if the message was dispatched to this queue beside its own (RocketMQ: multi-dispatch, light queues)."""
+    """Whether the message was dispatched to this queue beside its own (RocketMQ: multi-dispatch, light queues)."""
     table = names.decode_properties(properties)
     queues = table.get(names.INNER_MULTI_DISPATCH, "").split(",")
     offsets = table.get(names.INNER_MULTI_QUEUE_OFFSET, "").split(",")

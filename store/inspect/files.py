@@ -49,7 +49,7 @@ def usual_size(files: Sequence[NumberedFile]) -> int:
 
 
 def check_run(files: list[NumberedFile], findings: Findings, what: str) -> bool:
-    """Compare the sizes of a run of files with each other, and the names with the sizes; say if all is well."""
+    """Compare the sizes of a run of files with each other, and the names with the sizes; return whether all is well."""
     size, is_well = usual_size(files), True
     for file in files:
         if file.size != size:

@@ -53,7 +53,7 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
         self.root = root
         self.commit_logs = list(commit_logs) or [root / "commitlog"]
         self.reader = DescriptorCache(OPEN_FILES_MAX)
-        self.findings = Findings()  # about names; those about contents belong to who asks
+        self.findings = Findings()  # about names; those about contents belong to the caller
         signs = [*self.commit_logs, root / "consumequeue", root / "checkpoint"]  # an empty store has only the last
         if not any(path.exists() for path in signs):
             raise NoStoreFolder(f"{root} is no store: it has neither commitlog, consumequeue nor checkpoint")
@@ -79,7 +79,7 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
         return self.log.files[0].size if self.log.files else 0
 
     def indexes(self) -> list[IndexReader]:
-        """The index files, oldest first; none when their number of slots can't be told."""
+        """The index files, oldest first; none when their number of slots is unknown."""
         return self._indexes
 
     def look_at_log_again(self) -> None:

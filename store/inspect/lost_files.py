@@ -1,6 +1,6 @@
 """Commit-log files that are missing, empty or of a wrong size, and how a store goes on without what they had.
 
-No start accepts such a folder: it can't tell a lost file from a disk that is not mounted. A repair that is told to
+No start accepts such a folder: a lost file looks like a disk that is not mounted. A repair that is asked to
 (`--skip-lost`) puts a file with nothing but a blank record where one is missing, so that what stands behind it stays in
 its place. RocketMQ reads such files as well.
 """

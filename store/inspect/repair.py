@@ -79,7 +79,7 @@ class RepairPlan:
 
 
 def plan_repair(folder: StoreFolder, result: VerifyResult, wish: RepairWish | None = None) -> RepairPlan:
-    """Say what would be done. StoreLocked when somebody has the store open."""
+    """Return what would be done. StoreLocked when a process has the store open."""
     if folder.state is StoreState.LIVE:
         raise StoreLocked(str(folder.root / "lock"))
     wish = wish or RepairWish()
@@ -168,7 +168,7 @@ def repair_store(
 
 
 def _reaches_end(folder: StoreFolder, damage: LogBreak) -> bool:
-    """Say if no whole record follows in the damaged file itself, and a blank record fits where the damage begins."""
+    """Whether no whole record follows in the damaged file itself, and a blank record fits where the damage begins."""
     file = folder.log.find(damage.physical_offset)
     return file is not None and damage.resumes_at >= file.end and damage.position + record.BLANK.size <= file.size
 

@@ -289,7 +289,7 @@ class _Verification:
             self._find_strangers(queue, key)
 
     def _was_on_disk(self, physical_offset: int) -> bool:
-        """Say if a start takes for granted that the message's unit is there."""
+        """Return whether a start takes for granted that the message's unit is there."""
         return physical_offset < self._folder.checkpoint.synced.end_offset
 
     def _judge_absent_queue(self, key: tuple[str, int], state: _QueueState) -> None:

@@ -142,14 +142,14 @@ def _scan_stride(
 
 
 def _is_torn(view: memoryview, topic: bytes, topic_at: int, properties: bytes, end: int) -> bool:
-    """Say if a sector of the topic or of the properties, which end with the record at `end`, never reached the disk."""
+    """Return whether a sector of topic or properties, which end with the record at `end`, never reached the disk."""
     return (0 in topic and _has_lost_sector(view, topic_at, topic_at + len(topic))) or (
         0 in properties and _has_lost_sector(view, end - len(properties), end)
     )
 
 
 def _has_lost_sector(view: memoryview, start: int, end: int) -> bool:
-    """Say if a disk's sector reads as zeros between the two positions: a power cut came before it was written.
+    """Return whether a disk's sector reads as zeros between the two positions: a power cut came before it was written.
 
     The CRC covers the body alone. RocketMQ believes a record whose topic or properties never reached the disk.
     """

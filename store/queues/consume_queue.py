@@ -322,7 +322,7 @@ class ConsumeQueue:
             self.trim(0)
 
     def erase_behind_end(self) -> bool:
-        """Zero the files behind the last unit they are known to have; say if there was need to. The caller syncs."""
+        """Zero the files behind the last unit they are known to have; return whether that wrote. The caller syncs."""
         if self.has_residue:
             self._cut_files(self.written_index, sync=False)
             self.has_residue = False

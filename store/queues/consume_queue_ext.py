@@ -91,7 +91,7 @@ class ConsumeQueueExt:
         return ExtUnit(size, tags_code, store_timestamp, bitmap) if len(bitmap) == bitmap_bytes else None
 
     def is_lost(self, tags_code: int) -> bool:
-        """Say if this third field of a unit is an address where nothing stands."""
+        """Return whether this third field of a unit is an address where nothing stands."""
         return tags_code <= ADDRESS_MAX and self.unit(tags_code) is None
 
     # -- writing -------------------------------------------------------------------------------------------------

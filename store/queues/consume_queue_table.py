@@ -208,7 +208,7 @@ class ConsumeQueueTable:
 
 
 def _is_queue_id(name: str) -> bool:
-    """Say if a folder of this name is one that a queue is written to: `7`, but not `007`."""
+    """Return whether a folder of this name is one that a queue is written to: `7`, but not `007`."""
     return name.isascii() and name.isdecimal() and str(int(name)) == name and int(name) <= QUEUE_ID_MAX
 
 

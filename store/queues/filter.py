@@ -50,7 +50,7 @@ class TagFilter:
 
 
 def may_match_code(wanted: Filter | None, tags_code: int) -> bool:
-    """Say if a message with this tags code (64 bits, of which the low 32 are the hash) can be wanted."""
+    """Return whether a message with this tags code (64 bits, of which the low 32 are the hash) can be wanted."""
     if wanted is None or wanted.tags_codes is None:
         return True
     code = tags_code & 0xFFFFFFFF

@@ -95,7 +95,7 @@ def _find_residue(fd: int, end: int) -> int | None:
 
 
 def _has_units(fd: int, position: int, low: int, high: int) -> bool:
-    """Say if units of messages between two physical offsets stand from `position` on."""
+    """Return whether units of messages between two physical offsets stand from `position` on."""
     position -= position % UNIT_BYTES
     while data := os.pread(fd, SCAN_UNITS * UNIT_BYTES, position):
         for physical_offset, size_bytes, _tags_code in UNIT.iter_unpack(data[: len(data) - len(data) % UNIT_BYTES]):

@@ -148,7 +148,7 @@ class StoreLock:
 
 
 def is_held_here(path: Path) -> bool:
-    """Say if this process holds the lock. Who asks must not open the file then: closing it would end the lock."""
+    """Return whether this process holds the lock. Then the file must not be opened: closing it would end the lock."""
     return path.absolute() in _held
 
 

@@ -70,12 +70,12 @@ STORE = FolderFormat("store", (Step(_tables_and_checkpoint),))
 
 
 def read_stamp(folder: Path) -> Stamp:
-    """Read a folder's stamp. StampDamaged when nobody can say which format that is."""
+    """Read a folder's stamp. StampDamaged when it does not tell the format."""
     path = folder / STAMP_NAME
     try:
         with path.open("rb") as file:
-            told = json.loads(file.read(STAMP_BYTES_MAX))
-        number, written_by = told["format"], told["writtenBy"]
+            stamp = json.loads(file.read(STAMP_BYTES_MAX))
+        number, written_by = stamp["format"], stamp["writtenBy"]
     except FileNotFoundError:
         return Stamp(0, "")
     except (OSError, ValueError, KeyError, TypeError) as exc:

@@ -104,7 +104,7 @@ def records_of(file: MappedFile, start: int, *, check_crc: bool) -> Iterator[tup
 
 
 def ends_with_blank(file: MappedFile, end: int) -> bool:
-    """Say if the file's records end there as they should: with a blank record, or with the file."""
+    """Return whether the file's records end there as they should: with a blank record, or with the file."""
     start = end - file.base
     if start + record.BLANK.size > file.size:
         return start == file.size

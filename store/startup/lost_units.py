@@ -69,7 +69,7 @@ def _unit_is_proved(queue: ConsumeQueue, index: int, log: CommitLog) -> bool:
 def lost_units(log: CommitLog, queues: ConsumeQueueTable, below: int) -> dict[ConsumeQueue, int]:
     """Files of queues are missing since they were counted: read the log to see what they should have below an offset.
 
-    Return the index from which each such queue has to be made anew. A topic without any queue was removed by somebody.
+    Return the index from which each such queue has to be made anew. A topic without any queue was removed on purpose.
     """
     logger.error(
         "consume queues lack units that they had: looking for them in the log", extra={"event": "units_missing"}
@@ -97,7 +97,7 @@ def lost_units(log: CommitLog, queues: ConsumeQueueTable, below: int) -> dict[Co
 
 
 def was_passed(queue: ConsumeQueue, index: int) -> bool:
-    """Say if a crash's dispatch began behind messages whose units, from `index` on, are lost."""
+    """Return whether a crash's dispatch began behind messages whose units, from `index` on, are lost."""
     unit = queue.unit_at(index)
     return queue.next_index > index and (unit is None or unit.size_bytes == FILLER_SIZE)
 

@@ -1,4 +1,4 @@
-"""Whose bytes fill the disks: this store's or somebody else's. Young messages are given up for the first alone.
+"""Whose bytes fill the disks: this store's or others'. Young messages are given up for the first alone.
 
 A disk is judged as if others held no more than they held at some time while the kept messages came: the store's bytes
 now, and of the others' bytes the fewest that were seen while any kept file of the commit log was written
@@ -76,8 +76,8 @@ class OthersBytes:
     def load(self, bases: Sequence[int]) -> None:
         """Take in what is noted of these files; nothing is of those without a note, now and later."""
         try:
-            told = json.loads(self._path.read_bytes())
-            notes = {int(base): {str(k): int(v) for k, v in note.items()} for base, note in told["files"].items()}
+            saved = json.loads(self._path.read_bytes())
+            notes = {int(base): {str(k): int(v) for k, v in note.items()} for base, note in saved["files"].items()}
         except FileNotFoundError:
             notes = {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:

@@ -265,7 +265,7 @@ class Cleaner:
         try:
             age_s = now - file.modified_at()
         except FileNotFoundError:
-            return "gone"  # somebody else deleted it
+            return "gone"  # another process deleted it
         return "age" if by_age and age_s >= self._config.file_reserved_hours * 3600 else ""
 
     # -- queues --------------------------------------------------------------------------------------------------
