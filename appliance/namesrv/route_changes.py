@@ -1,7 +1,7 @@
 """RouteChanges: what brokers and tools change in the routes, one after the other.
 
-A registration may bring a hundred thousand topics, which takes a second. It is made of steps, with everybody else
-served in between; but a broker's good-bye must not overtake its registration, so changes wait for each other.
+A registration may bring a hundred thousand topics, which takes a second. It is made of steps, and other requests
+are served in between; but a broker's good-bye must not overtake its registration, so changes wait for each other.
 """
 
 from __future__ import annotations

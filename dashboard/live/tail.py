@@ -61,7 +61,7 @@ class TopicTail:
 
     @property
     def watched(self) -> frozenset[str]:
-        """The topics that somebody has open."""
+        """The topics that are open in a browser."""
         return frozenset(self._watchers)
 
     def watch(self, topic: str) -> None:

@@ -29,7 +29,7 @@ class TlsConfig:
     trust_cert: certificates of the authorities (or of the server itself) that are trusted; None: the system's.
     cert, key: what the client shows to servers that ask for a certificate; key None: it stands in `cert`.
     check_host: whether the server's certificate must bear the name or address that was asked for.
-    verify: False trusts anybody: no protection against an impostor.
+    verify: False accepts any certificate: no protection against an impostor.
     """
 
     trust_cert: Path | str | None = None

@@ -35,7 +35,7 @@ What is marked *live* can be changed while the process runs: `gantry admin confi
 lines stay. Without a file, or when it can't be written, the change holds until the process ends, and the answer says
 so. Paths, addresses, TLS and accounts are never changed this way.
 
-A key that nobody knows is refused at the start, for it is a typing error. Numbers have ranges; the refusal names them.
+An unknown key is refused at the start as a typing error. Numbers have ranges; the refusal names them.
 """
 
 

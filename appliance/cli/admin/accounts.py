@@ -154,7 +154,7 @@ async def set_account(admin: AdminClient, arguments: argparse.Namespace) -> Show
         lines.append("the secret was set")
     far = sorted(masters[name] for name in done if not masters[name].startswith(LOCAL))
     if secret is not None and far and not speaks_tls(arguments):
-        troubles.append(f"the secret went to {', '.join(far)} without TLS: whoever could read it on the way has it")
+        troubles.append(f"the secret went to {', '.join(far)} without TLS: others may have read it on the way")
     return Shown(shown.document, lines, troubles)
 
 

@@ -70,7 +70,7 @@ def ask_first(plan: Shown, arguments: argparse.Namespace) -> None:
     """Show the plan and wait for a yes. ConfigError when no person can answer, NotWanted when the answer is no."""
     if not sys.stdin.isatty() or arguments.json:
         raise ConfigError(
-            "this asks first, and nobody can answer here: give --yes, or --dry-run to see what it would do"
+            "this needs a confirmation, and there is no terminal: use --yes, or --dry-run to see what it would do"
         )
     print_lines(plan.lines)
     answer = ""

@@ -189,8 +189,8 @@ def _create_arguments(parser: argparse.ArgumentParser) -> None:
     _group(parser)
     parser.add_argument("--retries", type=positive, default=16, metavar="N", help="default: %(default)s")
     parser.add_argument("--retry-queues", type=positive, default=1, metavar="N", help="default: %(default)s")
-    parser.add_argument("--disabled", action="store_true", help="let nobody consume for it")
-    parser.add_argument("--no-broadcast", action="store_true", help="let nobody broadcast")
+    parser.add_argument("--disabled", action="store_true", help="don't let the group consume")
+    parser.add_argument("--no-broadcast", action="store_true", help="don't allow broadcasting")
     add_cluster(parser)
 
 

@@ -63,7 +63,7 @@ def _shown(group: str, moves: Sequence[QueueMove], *, is_online: bool | None) ->
     again = "repeat" if is_online is None else "repeats"
     lines.append(f"{group} {would} {skipped:,} messages and {again} {repeated:,}")
     if is_online is not None:
-        lines.append("running consumers were told" if is_online else "nobody consumes: the offsets were written")
+        lines.append("running consumers were told" if is_online else "no consumer runs: the offsets were written")
     document = {
         "group": group,
         "skips": skipped,
