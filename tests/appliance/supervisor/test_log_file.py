@@ -30,3 +30,14 @@ def test_a_log_is_continued_by_the_next_life_of_the_process(tmp_path: Path) -> N
 
 def test_a_log_that_does_not_exist_has_an_empty_tail(tmp_path: Path) -> None:
     assert tail(tmp_path / "nothing.log") == ""
+
+
+def test_a_closed_log_holds_no_descriptor(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "worker.log")
+    assert is_open_here(log.path)
+    log.close()
+    assert not is_open_here(log.path)
+
+
+def is_open_here(path: Path) -> bool:
+    return any(link.exists() and link.resolve() == path.resolve() for link in Path("/proc/self/fd").iterdir())
