@@ -63,3 +63,11 @@ def test_what_serves_clients_starts_no_process() -> None:
     assert list(findings("import subprocess", serves=True))
     assert list(findings("asyncio.create_subprocess_exec(x)", serves=True))
     assert not list(findings("subprocess.run([x])"))
+
+
+def test_a_signature_is_compared_in_constant_time() -> None:
+    """S38. `==` ends at the first difference, and so tells how much of a guess is right."""
+    source = (ROOT / "appliance/acl/signature_check.py").read_text(encoding="utf-8")
+    compared = [ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Compare)]
+    assert [text for text in compared if "given" in text and ("==" in text or "!=" in text)] == []
+    assert "hmac.compare_digest(" in source
