@@ -45,7 +45,7 @@ def test_ever_fewer_files_reach_into_private_state() -> None:
 
 
 def test_the_search_finds_what_it_looks_for() -> None:
-    assert list(reaches_inside("store.parts.log.sync()")) == ["1: store.parts.log"]
+    assert list(reaches_inside("store._parts.log.sync()")) == ["1: store._parts"]
     assert list(reaches_inside("self.link._handles")) == ["1: self.link._handles"]
 
 

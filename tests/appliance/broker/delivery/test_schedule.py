@@ -236,6 +236,7 @@ def test_a_refused_delivery_is_tried_again_in_order_and_reported_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr("appliance.broker.delivery.schedule.SLICE_SECONDS_MAX", 60.0)  # no slice ends by itself
     for body in (b"one", b"two"):
         send(store, body)
     clock.advance(1)
