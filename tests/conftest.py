@@ -19,7 +19,7 @@ import pytest
 
 import tests.machine  # noqa: F401  # before any test, whether Django's settings were first or not
 from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of
-from tests.suite.unit_guard import nothing_outside
+from tests.suite.unit_guard import are_brokers_beside, nothing_outside
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -119,7 +119,7 @@ def _kind_of_item(item: pytest.Item) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """What is marked unit keeps to itself, its fixtures too."""
-    if item.get_closest_marker("unit") is None:
+    if item.get_closest_marker("unit") is None or are_brokers_beside():
         return (yield)
     with nothing_outside(item.path.name):
         return (yield)

@@ -34,7 +34,7 @@ def test_free_ports_finds_neighbours() -> None:
 
 def test_the_time_of_c_functions_counts_for_the_stage_that_called_them() -> None:
     send = ("/x/appliance/broker/processors/send.py", 1, "send")
-    append = ("/x/store/commit_log.py", 1, "append")
+    append = ("/x/store/log/commit_log.py", 1, "append")
     crc = ("~", 0, "<built-in crc32>")
     poll = ("~", 0, "<built-in poll>")
     table = {

@@ -19,6 +19,7 @@ from dashboard.models.management import Role, User
 from dashboard.status.board import board
 from gantrymq.message.model import Message
 from tests.harness import ServingCluster, serving
+from tests.suite.unit_guard import brokers_beside
 
 PASSWORD = "a long way from 1234"
 Client = Callable[..., Awaitable[AsyncClient]]
@@ -27,8 +28,9 @@ Client = Callable[..., Awaitable[AsyncClient]]
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServingCluster]:
     """A name server and a broker, running on the loop that the tests of this folder run on."""
-    async with serving(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
+    with brokers_beside():
+        async with serving(tmp_path_factory.mktemp("cluster")) as running:
+            yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -28,6 +28,25 @@ GUARDED: tuple[tuple[object, str], ...] = (
 )
 
 
+_brokers_beside = 0
+
+
+@contextlib.contextmanager
+def brokers_beside() -> Iterator[None]:
+    """While the block runs, brokers of a fixture live on the session's loop, and connect while other tests run."""
+    global _brokers_beside
+    _brokers_beside += 1
+    try:
+        yield
+    finally:
+        _brokers_beside -= 1
+
+
+def are_brokers_beside() -> bool:
+    """Whether a connection may be such a broker's, and says nothing of a test. A fast run has no such brokers."""
+    return _brokers_beside > 0
+
+
 @contextlib.contextmanager
 def nothing_outside(module: str) -> Iterator[None]:
     """While the block runs, a socket that connects or binds and a process that starts fail the test."""

@@ -63,7 +63,7 @@ class Sending:
         assert not self._thread.is_alive()
 
     def _send(self) -> None:
-        with SyncProducer(self._namesrv, retry_times_when_send_failed=0) as producer:
+        with SyncProducer(self._namesrv, retries=0) as producer:
             while not self._enough.is_set():
                 try:
                     status = producer.send(Message("guarded", b"load")).status.name

@@ -86,7 +86,7 @@ def test_forwarded_is_read_as_rfc_7239_says(line: str, expected: Seen) -> None:
 
 @pytest.mark.parametrize("wrong", ["10.0.0.1/24", "proxy.example", "10.0.0.0/33"])
 def test_what_is_no_network_is_refused_with_an_example(wrong: str) -> None:
-    with pytest.raises(ConfigError, match=r"take 10\.0\.0\.7 or 10\.0\.0\.0/24"):
+    with pytest.raises(ConfigError, match=r"such as 10\.0\.0\.7 or 10\.0\.0\.0/24"):
         ApplianceConfig(data=Path("data"), trusted_proxies=wrong)
     with pytest.raises(ConfigError, match="x-forwarded or forwarded"):
         ApplianceConfig(data=Path("data"), proxy_headers="via")

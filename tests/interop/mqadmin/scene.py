@@ -11,6 +11,7 @@ from pathlib import Path
 
 from appliance.bench import rpc
 from appliance.bench.peer import CLUSTER_NAME, Peer
+from gantrymq.errors import ResponseError
 from gantrymq.remoting.bodies import ConsumerConnection
 from gantrymq.remoting.codes import RequestCode
 from tests.interop.clients import ClientProgram, JavaClient
@@ -19,6 +20,7 @@ from tests.interop.mqadmin.session import MqAdminSession
 
 SENT = 20
 HOUR_MS = 3_600_000
+MONITORING = "TOOLS_CONSUMER"  # the group of startMonitoring
 LIMIT_S = 30.0
 BODIES = re.compile(r"^Message Body Path: +(/tmp/rocketmq/msgbodys/\w+)$", re.MULTILINE)
 
@@ -109,6 +111,20 @@ def _wait_holding_every_queue(peer: Peer, consumer: ClientProgram) -> None:
         return b"%RETRY%AdminGroup" in info.body.partition(b'"mqTable"')[2].partition(b'"properties"')[0]
 
     consumer.wait_for(holds, 60, "queue of the retry topic")
+
+
+def wait_for_monitoring(peer: Peer, limit_s: float) -> None:
+    """Until what startMonitoring runs is known: its consumer to the broker, its retry topic to the name server."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            rpc.ask(peer.broker_address, RequestCode.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": MONITORING})
+            rpc.ask(peer.namesrv_address, RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": f"%RETRY%{MONITORING}"})
+            return
+        except ResponseError:  # not yet
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 def _member(peer: Peer) -> str:

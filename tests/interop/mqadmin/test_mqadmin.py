@@ -18,7 +18,7 @@ from tests.interop.conftest import PEER, make_cluster
 from tests.interop.mqadmin.commands import CLEANING, COMMANDS, RESETS, Case, by_arguments
 from tests.interop.mqadmin.differences import stale, unaccepted
 from tests.interop.mqadmin.other_tools import FIVE, FIVE_LAST, GUARDED
-from tests.interop.mqadmin.scene import Scene, scene
+from tests.interop.mqadmin.scene import Scene, scene, wait_for_monitoring
 from tests.interop.mqadmin.session import TOOLS_FIVE, UNLISTED, UNLISTED_NAMES, MqAdminSession
 from tests.interop.mqadmin.shapes import ARE_WRITTEN, SHAPES, shape
 from tests.interop.mqadmin.tool import MqAdmin
@@ -44,6 +44,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, java: JavaClient, session
         session.run("startMonitoring", "-n", peer.namesrv_address)  # goes on in the background
         with scene(peer, java, session, tmp_path_factory.mktemp("exports")) as ready:
             ready.names[str(peer.home)] = "<home>"
+            wait_for_monitoring(peer, time_limit(ANSWERS_NOTHING_NEW))
             yield ready
 
 
