@@ -63,23 +63,23 @@ class Checkpoint:
             with self.path.open("rb") as file:
                 head = file.read(_STAMPS.size)
                 file.seek(SYNCED_AT)
-                ours = file.read(_SYNCED.size + _SEAL.size)
+                own = file.read(_SYNCED.size + _SEAL.size)
         except FileNotFoundError:
             return
         except IsADirectoryError as exc:
             raise _is_a_folder(self.path) from exc
         if len(head) == _STAMPS.size:
             self.physic_ms, self.logics_ms, self.index_ms = (max(stamp, 0) for stamp in _STAMPS.unpack(head))
-        if len(ours) == _SYNCED.size + _SEAL.size and _SEAL.unpack_from(ours, _SYNCED.size)[0] == _seal(head, ours):
-            self.synced = Synced._make(_SYNCED.unpack_from(ours))
+        if len(own) == _SYNCED.size + _SEAL.size and _SEAL.unpack_from(own, _SYNCED.size)[0] == _seal(head, own):
+            self.synced = Synced._make(_SYNCED.unpack_from(own))
 
     def save(self) -> None:
         """Write and sync. Blocks on the disk."""
         fd = file_bytes.create_sized(self.path, CHECKPOINT_BYTES)
         try:
-            head, ours = _STAMPS.pack(self.physic_ms, self.logics_ms, self.index_ms), _SYNCED.pack(*self.synced)
+            head, own = _STAMPS.pack(self.physic_ms, self.logics_ms, self.index_ms), _SYNCED.pack(*self.synced)
             file_bytes.write_all(fd, head, 0)
-            file_bytes.write_all(fd, ours + _SEAL.pack(_seal(head, ours)), SYNCED_AT)
+            file_bytes.write_all(fd, own + _SEAL.pack(_seal(head, own)), SYNCED_AT)
             os.fdatasync(fd)
         finally:
             os.close(fd)
@@ -89,9 +89,9 @@ class Checkpoint:
         return max(0, min(self.physic_ms, self.logics_ms) - SAFETY_MS)
 
 
-def _seal(head: bytes, ours: bytes) -> int:
+def _seal(head: bytes, own: bytes) -> int:
     """Tie our numbers to RocketMQ's."""
-    return zlib.crc32(head + ours[: _SYNCED.size], 1)
+    return zlib.crc32(head + own[: _SYNCED.size], 1)
 
 
 class AbortMarker:

@@ -25,15 +25,10 @@ ALLOWED = {  # values of options, which stay
 }
 # How many are left in the rooms that are not clean yet. Only down: a room without an entry has none.
 LEFT: dict[str, int] = {
-    "ARCHITECTURE.md": 12,
-    "CONTRIBUTING.md": 1,
-    "appliance/broker": 16,
+    "appliance/broker": 2,
     "dashboard/status": 1,
-    "store": 1,
     "store/base": 1,
-    "store/inspect": 2,
-    "store/startup": 2,
-    "store/upkeep": 2,
+    "store/inspect": 1,
 }
 TEXTS = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 

@@ -19,7 +19,7 @@ from store.message_store import MessageStore
 
 
 def account_book(config: BrokerConfig, store_config: MessageStoreConfig) -> AccountBook | None:
-    """The accounts, None without aclEnable. Unless somebody says where they are, they stand beside the store."""
+    """The accounts, None without aclEnable. Without a configured folder they stand beside the store."""
     if not config.acl_enable:
         return None
     home = config.accounts_home() or Path(store_config.root).parent

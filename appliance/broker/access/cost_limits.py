@@ -1,7 +1,7 @@
 """What one request may ask for at most, and what one connection may create in a minute, where RocketMQ has no limit.
 
 Time is shared by what each connection costs (appliance/process/fair_queue.py); but a message of four thousand keys
-costs most of its time later and elsewhere, in the index, and a hundred thousand topics cost everybody: in routes, in
+costs most of its time later and elsewhere, in the index, and a hundred thousand topics cost every client: in routes, in
 registrations, in files. Each limit is a setting, and each refusal names it.
 """
 

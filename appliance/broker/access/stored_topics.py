@@ -1,4 +1,4 @@
-"""Whose message stands at an offset: what access control asks before anybody sees or moves it."""
+"""Whose message stands at an offset: what access control asks before a client sees or moves it."""
 
 from __future__ import annotations
 

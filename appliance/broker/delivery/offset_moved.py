@@ -1,4 +1,4 @@
-"""OFFSET_MOVED_EVENT: a message for each pull whose offset was out of range, so that somebody can watch for it.
+"""OFFSET_MOVED_EVENT: a message for each pull whose offset was out of range, so that an operator can watch for it.
 
 As RocketMQ stores it, but not more than EVENTS_A_SECOND_MAX: a client that asks for wrong offsets in a loop would fill
 the log with news of itself.

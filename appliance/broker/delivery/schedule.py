@@ -34,7 +34,7 @@ from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
-SLICE_SECONDS_MAX = 0.003  # then everybody else on the loop has a turn
+SLICE_SECONDS_MAX = 0.003  # then other work on the loop has a turn
 LEVEL_SHARE = 32  # messages of one level before the next level has its turn
 RETRY_S = 0.1  # after the store refused a delivery
 WATCH_S_MAX = 1.0  # longest sleep: the wall clock may be set while we sleep

@@ -149,7 +149,7 @@ class ProducerManager:
     def pick(self, group: str, topic: str = "") -> ClientChannel | None:
         """Return one live member that may see messages of the topic, a different one each time; None: there is none.
 
-        Group names are anybody's to claim: with access control, who may not send to the topic is not asked about it.
+        Any client may claim a group name: with access control, who may not send to the topic is not asked about it.
         """
         may_see = self._may_see
         members = [

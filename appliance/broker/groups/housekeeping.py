@@ -37,7 +37,7 @@ class ClientHousekeeping:
                 await self.scan()
 
     async def scan(self) -> None:
-        """One look at everybody's last heartbeat."""
+        """One look at the last heartbeat of every client."""
         now = self._clock()
         self._producers.scan_expired(now)
         self._consumers.scan_expired(now)

@@ -1,4 +1,4 @@
-"""Members of one consumer group that subscribe differently: who they are, and how everybody learns of it.
+"""Members of one consumer group that subscribe differently: who they are, and how clients and operators learn of it.
 
 Queues are shared among all members of a group, whatever each of them subscribes to; so where they differ, messages go
 to members that don't want them, and are lost to those that do. RocketMQ takes the newest heartbeat and says nothing.

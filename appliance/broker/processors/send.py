@@ -326,7 +326,7 @@ def _with_cluster(encoded: bytes, cluster_property: bytes) -> bytes:
 
 
 def _creates_topic(parts: Parts, request: Request, fields: SendFields) -> bool:
-    """Whether this is the first message of an ordinary topic, and somebody wants an answer."""
+    """Whether this is the first message of an ordinary topic, and its sender wants an answer."""
     topic = fields.topic
     is_ordinary = topic not in parts.topics.configs and not topic.startswith(RETRY_PREFIX)
     return is_ordinary and not request.flag & ONEWAY_FLAG

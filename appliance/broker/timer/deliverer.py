@@ -17,7 +17,7 @@ from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
-SLICE_SECONDS_MAX = 0.002  # then everybody else on the loop has a turn
+SLICE_SECONDS_MAX = 0.002  # then other work on the loop has a turn
 DELIVER_MESSAGES = 32  # of one millisecond, at a time
 READ_AHEAD_BYTES_MAX = 1 << 20
 RETRY_S = 0.1  # after the store refused something

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class TopicRetention:
-    """Advances min offsets: `apply` once before anybody reads, then run()."""
+    """Advances min offsets: `apply` once before any client reads, then run()."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """A topic that a send creates here is created on the other brokers of the cluster too, at once.
 
-RocketMQ creates it on the broker that the send happened to reach, so that the others get no messages until somebody
+RocketMQ creates it on the broker that the send happened to reach, so that the others get no messages until an operator
 creates it there by hand. Here the creating broker asks a name server who else is in its cluster and lacks the topic,
 and tells each with an ordinary 17 (UPDATE_AND_CREATE_TOPIC) that says where the topic comes from: a GantryMQ broker
 that has it leaves it alone, one that creates no topics refuses. Nothing is passed on by those who are told.

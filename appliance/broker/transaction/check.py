@@ -4,8 +4,8 @@ A round walks the half queue from its progress to where the queue ended when the
 What is old enough is written again at the queue's end with its counter raised, and one live producer of its group is
 asked (39) about that copy; so the progress, which is one offset, can pass it. What was asked too often goes to
 TRANS_CHECK_MAX_TIME_TOPIC. A message whose own immunity lasts is written again unasked; unlike RocketMQ's, that does
-not count as a check, so that no message is discarded before anybody was asked. The first message that is too young ends
-the round: those behind it are younger.
+not count as a check, so that no message is discarded before its producer was asked. The first message that is too
+young ends the round: those behind it are younger.
 
 The walk goes in slices of a few ms with pauses as long, and waits for clients that don't read. Progress is saved when
 the copies that it relies on are on disk.
@@ -184,7 +184,7 @@ class TransactionCheckService:
         return True
 
     async def _pause(self) -> None:
-        """Let everybody else have a turn; wait, within limits, for clients that have much to read."""
+        """Let other work have a turn; wait, within limits, for clients that have much to read."""
         await asyncio.sleep(SLICE_S_MAX)
         for _ in range(CONGESTED_LOOKS_MAX):
             if not any(each.is_congested for each in self._asked):
