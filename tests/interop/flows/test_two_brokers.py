@@ -155,7 +155,8 @@ async def test_a_killed_broker_is_avoided_and_used_again_when_it_is_back(
             pair.peers["b"].kill_broker()
             killed = {name: len(sent()) for name, sent in senders.items()}
             await asyncio.to_thread(pair.wait_registered, ("a",))
-            await asyncio.sleep(3)  # a time without it, in which all send to the other one
+            enough = {name: count + 5 + 2 * RATE for name, count in killed.items()}
+            await until(lambda: all(len(sent()) > enough[name] for name, sent in senders.items()), within_s=90)
             while_away = {name: len(sent()) for name, sent in senders.items()}
             pair.peers["b"].relaunch_broker()
             await asyncio.to_thread(pair.wait_registered, ("a", "b"))

@@ -10,6 +10,7 @@ public final class Look {
     public static void main(String[] args) throws Exception {
         String topic = args[1];
         DefaultMQProducer producer = new DefaultMQProducer("LookProducer");
+        producer.setSendMsgTimeout(20_000); // a busy machine takes longer than the usual 3 s
         producer.setNamesrvAddr(args[0]);
         producer.start();
         for (int index = 2; index < args.length; index++) {
