@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 LOCKS = Path(__file__).parent / "locks"
-SHIPPED = ("appliance", "reports")  # what `deploy/up` and the reports install; `test` checks the checkout only
+SHIPPED = ("appliance", "fast-path", "reports")  # what `deploy/up` and the reports install; `test` only checks
 _ENTRY = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)", re.MULTILINE)
 
 

@@ -17,7 +17,8 @@ from deploy.lock_file import SHIPPED, Pinned, lock_names, pinned
 from gantrymq import __version__
 
 NAMESPACE = uuid.UUID("6c22b242-0f03-4594-ad64-2d705a7cd4da")  # of our serial numbers; drawn once
-SCOPES = {"appliance": "required", "reports": "optional"}  # what only checks the checkout is "excluded"
+# What only checks the checkout is "excluded".
+SCOPES = {"appliance": "required", "fast-path": "optional", "reports": "optional"}
 
 
 def bill_of_materials() -> dict[str, Any]:

@@ -71,6 +71,7 @@ ROOMS = {
         ("gantrymq", "store", "appliance.acl", "appliance.remoting", "appliance.broker", *SHARED),
         ("msgspec", "orjson"),
     ),
+    "appliance.fast_path": Room(("gantrymq.errors", "appliance.errors", "appliance.fast_path")),
     "appliance.certificates": Room(("gantrymq.errors",), ("cryptography",)),
     "appliance.supervisor": Room(("gantrymq.errors", "appliance.supervisor", *SHARED)),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
