@@ -1,33 +1,53 @@
-"""Every exception of GantryMQ grows from this tree.
+"""Every exception of GantryMQ grows from this tree; in brackets the built-in class that it is, too.
 
 GantryError
-├─ ConfigError               a setting is missing, unknown or out of range
+├─ ConfigError               a setting is missing, unknown or out of range (ValueError)
+├─ WrongType                 an argument is of another type than its parameter (TypeError)
 ├─ ProtocolError             the peer broke the wire protocol
 │  ├─ FrameError             a frame's lengths make no sense: only closing the connection is left
 │  └─ BodyError              a body is not what its request code promises
 ├─ RecordError               bytes that should be a stored message are not
-├─ ConnectError              no connection could be made, or it was lost before the answer came
-├─ RequestTimeout            the peer did not answer in time
+├─ ConnectError              no connection could be made, or it was lost before the answer came (ConnectionError)
+├─ RequestTimeout            the peer did not answer in time (TimeoutError)
 ├─ ResponseError             the peer answered with a code other than the ones the call accepts
 │  └─ (code, remark say which and why)
 ├─ RouteNotFound             no name server knows a route for the topic
-├─ MessageRejected           the message can't be sent as it is (name, size, properties)
+├─ MessageRejected           the message can't be sent as it is: name, size, properties (ValueError)
 ├─ SendIncomplete            some of many messages were not sent
 ├─ PartlyDone                an act on several servers was done at some of them
 └─ ClientClosed              the client was closed, or was never started
+
+All of them can be pickled, so they pass from process to process with their facts. gantrymq.remoting.failures gives
+those that are about a peer its role, the request's name and what to do next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 
 class GantryError(Exception):
     """Root of every exception raised on purpose by this project."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The usual way calls the class with `args`, which is the text and not what __init__ takes.
+        return _restored, (type(self), self.args), self.__dict__
 
-class ConfigError(GantryError):
+
+def _restored(kind: type[GantryError], args: tuple[object, ...]) -> GantryError:
+    """An unpickled error without its attributes, which follow."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    return error
+
+
+class ConfigError(GantryError, ValueError):
     """A setting is missing, unknown, or outside its range; the text names it and the fix."""
+
+
+class WrongType(GantryError, TypeError):
+    """An argument is of another type than its parameter; the text names both."""
 
 
 class ProtocolError(GantryError):
@@ -50,45 +70,79 @@ class RecordError(GantryError):
         self.position = position
 
 
-class ConnectError(GantryError):
-    """No connection to `address` could be made, or it was lost before the answer came."""
+class ConnectError(GantryError, ConnectionError):
+    """No connection to `address` could be made, or it was lost before the answer came.
 
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(f"{address}: {reason}")
+    `role` is what was expected there ("broker", "name server", or ""), `hint` what to do next.
+    """
+
+    def __init__(self, address: str, reason: str, *, role: str = "", hint: str = "") -> None:
+        super().__init__(f"{_peer(role, address)}: {reason}{_next_step(hint)}")
         self.address = address
         self.reason = reason
+        self.role = role
+        self.hint = hint
 
 
-class RequestTimeout(GantryError):
-    """`address` did not answer request `code` within `timeout_s` seconds. The request may still have been executed."""
+class RequestTimeout(GantryError, TimeoutError):
+    """`address` did not answer request `code` within `timeout_s` seconds. The request may still have been executed.
 
-    def __init__(self, address: str, code: int, timeout_s: float) -> None:
-        super().__init__(f"{address} did not answer request {code} within {timeout_s:g} s")
+    `request` is the name of the code, `role` what was expected at the address; both may be empty.
+    """
+
+    def __init__(self, address: str, code: int, timeout_s: float, *, role: str = "", request: str = "") -> None:
+        super().__init__(
+            f"{_peer(role, address)} did not answer {request or f'request {code}'} within {timeout_s:.3g} s; "
+            "it may have been executed all the same"
+        )
         self.address = address
         self.code = code
         self.timeout_s = timeout_s
+        self.role = role
+        self.request = request
 
 
 class ResponseError(GantryError):
-    """The peer answered with `code`, which this call does not accept; `remark` is the peer's explanation."""
+    """The peer answered with `code`, which this call does not accept; `remark` is the peer's explanation.
 
-    def __init__(self, code: int, remark: str | None, *, address: str = "") -> None:
-        where = f" from {address}" if address else ""
-        super().__init__(f"code {code}{where}: {remark or 'no remark'}")
+    `name` is the name of the code, `request` that of the request, `role` the peer's, `hint` what to do next; each may
+    be empty.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        remark: str | None,
+        *,
+        address: str = "",
+        role: str = "",
+        request: str = "",
+        name: str = "",
+        hint: str = "",
+    ) -> None:
+        who = f"{_peer(role, address) or 'the peer'} answered{f' {request}' if request else ''} with "
+        what = f"{name} ({code})" if name else f"code {code}"
+        super().__init__(f"{who}{what}: {remark or 'no remark'}{_next_step(hint)}")
         self.code = code
         self.remark = remark
         self.address = address
+        self.role = role
+        self.request = request
+        self.name = name
+        self.hint = hint
 
 
 class RouteNotFound(GantryError):
-    """No name server knows a route for `topic`."""
+    """No name server knows a route for `topic` (`is_unknown`), or none of its queues can be used."""
 
-    def __init__(self, topic: str, reason: str = "no route info of this topic") -> None:
-        super().__init__(f"{topic}: {reason}")
+    def __init__(self, topic: str, reason: str = "") -> None:
+        unknown = "no name server knows this topic: is the name right, was it created?"
+        super().__init__(f"{topic}: {reason or unknown}")
         self.topic = topic
+        self.is_unknown = not reason
 
 
-class MessageRejected(GantryError):
+class MessageRejected(GantryError, ValueError):
     """The message can't be sent as it is: its name, size or properties break a limit."""
 
 
@@ -115,3 +169,11 @@ class PartlyDone(GantryError):
 
 class ClientClosed(GantryError):
     """The client was closed, or was never started."""
+
+
+def _peer(role: str, address: str) -> str:
+    return f"{role} {address}".strip()
+
+
+def _next_step(hint: str) -> str:
+    return f" ({hint})" if hint else ""

@@ -17,4 +17,5 @@ opaque numbers are independent: the flag decides, never the number.
     protocol    bytes in, commands out; no socket
     bodies      the JSON bodies;  fastjson: reading and writing what strict JSON can't
     connection  one asyncio connection;  client: connections by address
+    failures    errors that name the peer's role and the request
 """

@@ -12,10 +12,11 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 
-from gantrymq.errors import ClientClosed, ConnectError, GantryError, RequestTimeout
+from gantrymq.errors import ClientClosed, ConnectError, GantryError
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from gantrymq.remoting.connection import IN_FLIGHT_MAX, ClientConnection
+from gantrymq.remoting.failures import not_connected, timed_out, why_not_connected
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import ClientTls, TlsConfig
 
@@ -126,7 +127,9 @@ class RemotingClient:
                 while not connection.has_room:
                     await connection.room(deadline - loop.time())
         except TimeoutError:
-            raise RequestTimeout(address, request.code, timeout_s) from None
+            raise timed_out(address, request.code, timeout_s) from None
+        except ConnectError as exc:  # several callers may wait for one connection: each gets an error of its own
+            raise not_connected(address, exc.reason, request.code, hint=exc.hint) from exc.__cause__
         return connection, deadline - loop.time()
 
     async def _connect(self, address: str) -> ClientConnection:
@@ -166,8 +169,9 @@ class RemotingClient:
                 )
         except TimeoutError:
             raise ConnectError(address, f"no connection within {self._connect_timeout_s:g} s") from None
-        except (OSError, ssl.SSLError) as exc:
-            raise ConnectError(address, str(exc)) from exc
+        except OSError as exc:  # ssl.SSLError is one
+            reason, hint = why_not_connected(exc, uses_tls=self._tls is not None)
+            raise ConnectError(address, reason, hint=hint) from exc
         self._connections[address] = connection
         return connection
 

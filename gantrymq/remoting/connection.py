@@ -16,8 +16,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
-from gantrymq.errors import ConnectError, FrameError, RequestTimeout
+from gantrymq.errors import ConnectError, FrameError
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.failures import WANTS_TLS, not_connected, timed_out
 from gantrymq.remoting.protocol import RemotingProtocol
 from gantrymq.remoting.signature import Stamper
 
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 IN_FLIGHT_MAX = 4096  # calls without an answer, a connection; more wait for room
 WRITE_BUFFER_BYTES = 1 << 20  # unsent bytes a connection holds before callers wait
 CLOSE_WAIT_S = 2.0
+CLOSED_BY_PEER = "closed by the peer"
 SWEEP_STEP_S = 0.01  # deadlines this close together share one wake-up
 
 RequestReceived = Callable[["ClientConnection", RemotingCommand], None]
@@ -62,6 +64,7 @@ class ClientConnection(asyncio.Protocol):
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._sweep: asyncio.TimerHandle | None = None
         self._received_at = 0.0
+        self._has_heard = False  # a byte from the peer
         self._close_reason = ""
         self.lost_at: float | None = None  # time.monotonic()
         self._closed = self._loop.create_future()
@@ -96,7 +99,8 @@ class ClientConnection(asyncio.Protocol):
     def submit(self, request: RemotingCommand, timeout_s: float) -> asyncio.Future[RemotingCommand]:
         """Send a request now; the future gets the answer, RequestTimeout or ConnectError. See has_room."""
         if self.is_closing:
-            raise ConnectError(self.address, self._close_reason or "connection closed")
+            raise not_connected(self.address, self._close_reason or "connection closed", request.code)
+        frame = request.encode()  # before anything is noted: what can't be encoded waits for no answer
         loop = self._loop
         future: asyncio.Future[RemotingCommand] = loop.create_future()
         call = _Call(request.code, future, loop.time(), timeout_s)
@@ -106,13 +110,13 @@ class ClientConnection(asyncio.Protocol):
             if sweep is not None:
                 sweep.cancel()
             self._sweep = loop.call_at(call.deadline, self._fail_overdue)
-        self._write(request.encode())
+        self._write(frame)
         return future
 
     def send(self, command: RemotingCommand) -> None:
         """Send a command that gets no answer: a one-way request, or an answer to the peer."""
         if self.is_closing:
-            raise ConnectError(self.address, self._close_reason or "connection closed")
+            raise not_connected(self.address, self._close_reason or "connection closed", command.code)
         self._write(command.encode())
 
     def close(self, reason: str) -> None:
@@ -186,6 +190,7 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received_at = self._loop.time()
+        self._has_heard = True
         protocol, calls = self._protocol, self._calls
         protocol.receive_data(data)
         try:
@@ -209,7 +214,7 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost_at = time.monotonic()
-        self._close_reason = self._close_reason or (f"connection lost: {exc}" if exc else "closed by the peer")
+        self._close_reason = self._close_reason or (f"connection lost: {exc}" if exc else CLOSED_BY_PEER)
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
@@ -233,7 +238,7 @@ class ClientConnection(asyncio.Protocol):
         for opaque in overdue:
             call = self._calls.pop(opaque)
             if not call.future.done():
-                call.future.set_exception(RequestTimeout(self.address, call.code, call.timeout_s))
+                call.future.set_exception(timed_out(self.address, call.code, call.timeout_s))
                 silent = silent or self._received_at < call.started_at
         if silent:
             self._abort("no answer in time")
@@ -250,9 +255,10 @@ class ClientConnection(asyncio.Protocol):
 
     def _fail_all(self) -> None:
         calls, self._calls = self._calls, {}
+        hint = "" if self._has_heard or self._close_reason != CLOSED_BY_PEER else WANTS_TLS
         for call in calls.values():
             if not call.future.done():
-                call.future.set_exception(ConnectError(self.address, self._close_reason))
+                call.future.set_exception(not_connected(self.address, self._close_reason, call.code, hint=hint))
                 call.future.exception()  # marks it as seen: asyncio must not warn when the caller has stopped waiting
         while self._room_waiters:
             waiter = self._room_waiters.popleft()

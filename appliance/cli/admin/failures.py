@@ -40,7 +40,7 @@ def explain_failure(failure: Exception, namesrv: str) -> str:
         if failure.address in namesrv:
             return f"no name server answers at {failure.address} ({plain_reason(failure.reason)}); -n names another"
         return f"{failure.address} can't be reached: {plain_reason(failure.reason)}"
-    if isinstance(failure, RouteNotFound) and "no route info" in str(failure):
+    if isinstance(failure, RouteNotFound) and failure.is_unknown:
         return f"there is no topic {failure.topic}: `gantry admin topics list --all` shows those there are"
     if isinstance(failure, RequestTimeout):
         return f"{failure.address} did not answer within {failure.timeout_s:g} s"

@@ -105,9 +105,9 @@ class AccountAdmin:
             await self._calls.call(address, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, fields)
         except ResponseError as exc:  # RocketMQ's brokers quote what they refuse
             if secret_key is None and "secretKey=null" in (exc.remark or ""):
-                raise ResponseError(exc.code, SECRET_WANTED, address=exc.address) from None
+                raise _told_anew(exc, SECRET_WANTED) from None
             remark = exc.remark.replace(secret_key, HIDDEN) if exc.remark and secret_key else exc.remark
-            raise ResponseError(exc.code, remark, address=exc.address) from None
+            raise _told_anew(exc, remark) from None
 
     async def delete_at(self, address: str, access_key: str) -> None:
         """Delete the account at this broker. Nothing happens when it is not there (any more)."""
@@ -171,3 +171,16 @@ def with_permissions(entries: Sequence[str] | None, changes: Mapping[str, str | 
         else:
             known[name] = permission
     return [f"{name}={permission}" for name, permission in known.items()]
+
+
+def _told_anew(refusal: ResponseError, remark: str | None) -> ResponseError:
+    """The same refusal with another remark."""
+    return ResponseError(
+        refusal.code,
+        remark,
+        address=refusal.address,
+        role=refusal.role,
+        request=refusal.request,
+        name=refusal.name,
+        hint=refusal.hint,
+    )

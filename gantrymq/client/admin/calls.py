@@ -9,9 +9,8 @@ from typing import TypeVar
 
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.name_servers import NameServers
-from gantrymq.errors import GantryError, PartlyDone, ResponseError
+from gantrymq.errors import GantryError, PartlyDone
 from gantrymq.remoting.client import RemotingClient
-from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
@@ -39,7 +38,7 @@ class AdminCalls(BrokerCalls):
 
     async def ask_name_server(self, code: int, ext_fields: dict[str, str] | None = None) -> RemotingCommand:
         """The answer of whichever name server answers. ResponseError when it is not a success."""
-        return accepted(await self.name_servers.invoke(code, ext_fields))
+        return self.name_servers.accepted(await self.name_servers.invoke(code, ext_fields), code)
 
 
 async def ask_each(keys: Iterable[K], ask: Callable[[K], Awaitable[T]]) -> tuple[dict[K, T], dict[K, GantryError]]:
@@ -64,13 +63,6 @@ async def tell_each(keys: Iterable[str], tell: Callable[[str], Awaitable[object]
     if failures:
         raise PartlyDone(list(done), failures)
     return list(done)
-
-
-def accepted(answer: RemotingCommand) -> RemotingCommand:
-    """The answer itself; ResponseError when it is not a success."""
-    if answer.code != ResponseCode.SUCCESS:
-        raise ResponseError(answer.code, answer.remark)
-    return answer
 
 
 def read_properties(body: bytes) -> dict[str, str]:

@@ -5,7 +5,7 @@ Name servers don't tell each other what changes, so a change goes to all of them
 
 from __future__ import annotations
 
-from gantrymq.client.admin.calls import AdminCalls, accepted, ask_each, read_properties, tell_each, write_properties
+from gantrymq.client.admin.calls import AdminCalls, ask_each, read_properties, tell_each, write_properties
 from gantrymq.client.connection.broker_calls import int_field
 from gantrymq.errors import PartlyDone
 from gantrymq.remoting.bodies import KVTable
@@ -43,14 +43,15 @@ class NameServerAdmin:
         answer = await self._calls.name_servers.invoke(RequestCode.GET_KV_CONFIG, {"namespace": namespace, "key": key})
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return None
-        return accepted(answer).ext_fields.get("value")
+        return self._calls.name_servers.accepted(answer, RequestCode.GET_KV_CONFIG).ext_fields.get("value")
 
     async def list_kv(self, namespace: str) -> dict[str, str]:
         """Every entry of a namespace, none when there is no such namespace."""
         answer = await self._calls.name_servers.invoke(RequestCode.GET_KVLIST_BY_NAMESPACE, {"namespace": namespace})
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return {}
-        return KVTable.from_json(accepted(answer).body).table
+        accepted = self._calls.name_servers.accepted(answer, RequestCode.GET_KVLIST_BY_NAMESPACE)
+        return KVTable.from_json(accepted.body).table
 
     async def put_kv(self, namespace: str, key: str, value: str) -> None:
         """Set an entry at every name server: they don't tell each other. PartlyDone when some did not answer."""

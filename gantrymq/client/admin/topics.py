@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from gantrymq.client.admin.brokers import BrokerAdmin
-from gantrymq.client.admin.calls import AdminCalls, accepted, ask_each, tell_each
+from gantrymq.client.admin.calls import AdminCalls, ask_each, tell_each
 from gantrymq.client.admin.cluster import ClusterAdmin
 from gantrymq.client.admin.name_servers import NameServerAdmin
 from gantrymq.client.admin.results import TopicTraffic
@@ -48,7 +48,9 @@ class TopicAdmin:
         answer = await self._calls.name_servers.invoke(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             raise RouteNotFound(topic)
-        return TopicRouteData.from_json(accepted(answer).body)
+        return TopicRouteData.from_json(
+            self._calls.name_servers.accepted(answer, RequestCode.GET_ROUTEINFO_BY_TOPIC).body
+        )
 
     async def configs_at(self, address: str) -> TopicConfigSerializeWrapper:
         """Every topic of the broker with its settings."""

@@ -11,12 +11,13 @@ from collections.abc import Collection
 from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import Outgoing, send_request, send_result
 from gantrymq.client.results import PullResult, PullStatus, SendResult
-from gantrymq.errors import ProtocolError, ResponseError
+from gantrymq.errors import ProtocolError
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerIdList, HeartbeatData, SubscriptionData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.failures import refused
 
 SUCCESS = frozenset({ResponseCode.SUCCESS.value})
 PULL_COMMIT_OFFSET = 1  # bits of a pull's sysFlag
@@ -47,7 +48,7 @@ class BrokerCalls:
         request = RemotingCommand.request(code, ext_fields, body)
         answer = await self.remoting.invoke(address, request, timeout_s=timeout_s or self.timeout_s)
         if answer.code not in accept:
-            raise ResponseError(answer.code, answer.remark, address=address)
+            raise refused(answer, address, code)
         return answer
 
     # -- offsets ------------------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ def pull_result(answer: RemotingCommand, broker_name: str, address: str) -> Pull
     """The outcome of a pull. ResponseError when the broker refused it."""
     status = _PULL_STATUSES.get(answer.code)
     if status is None:
-        raise ResponseError(answer.code, answer.remark, address=address)
+        raise refused(answer, address, RequestCode.PULL_MESSAGE)
     return PullResult(
         status,
         read_messages(answer.body, broker_name) if status is PullStatus.FOUND else [],

@@ -6,9 +6,11 @@ import logging
 import random
 from collections.abc import Sequence
 
-from gantrymq.errors import ConfigError, ConnectError, RequestTimeout
+from gantrymq.errors import ConfigError, ConnectError, RequestTimeout, ResponseError
 from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.failures import refused
 
 logger = logging.getLogger(__name__)
 
@@ -48,3 +50,13 @@ class NameServers:
                 )
         assert failure is not None
         raise failure
+
+    def accepted(self, answer: RemotingCommand, code: int) -> RemotingCommand:
+        """The answer to request `code` itself; ResponseError when it is not a success."""
+        if answer.code != ResponseCode.SUCCESS:
+            raise self.refused(answer, code)
+        return answer
+
+    def refused(self, answer: RemotingCommand, code: int) -> ResponseError:
+        """The error for an answer to request `code`, at the server that answered last."""
+        return refused(answer, self.addresses[self._current], code)

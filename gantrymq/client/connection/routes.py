@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.send_codec import QUEUES_OF_NEW_TOPIC
-from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError, RouteNotFound
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout, RouteNotFound
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import AUTO_CREATE_TOPIC
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicRouteData
@@ -166,9 +166,8 @@ class Routes:
         answer = await self._name_servers.invoke(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": asked})
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             raise RouteNotFound(topic)
-        if answer.code != ResponseCode.SUCCESS:
-            raise ResponseError(answer.code, answer.remark)
-        return topic_route(topic, TopicRouteData.from_json(answer.body), is_template=template is not None)
+        body = self._name_servers.accepted(answer, RequestCode.GET_ROUTEINFO_BY_TOPIC).body
+        return topic_route(topic, TopicRouteData.from_json(body), is_template=template is not None)
 
     def _learn(self, topic: str, route: TopicRoute) -> None:
         self.known[topic] = route

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 
 from gantrymq.client.results import SendResult, SendStatus
-from gantrymq.errors import MessageRejected, ProtocolError, ResponseError
+from gantrymq.errors import MessageRejected, ProtocolError
 from gantrymq.message import properties as names
 from gantrymq.message import sysflag
 from gantrymq.message.batch import encode_batch
@@ -21,6 +21,7 @@ from gantrymq.message.model import Message, MessageQueue
 from gantrymq.message.topics import AUTO_CREATE_TOPIC, is_retry_topic
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.failures import refused
 
 MESSAGE_BYTES_MAX = 4 * 1024 * 1024  # RocketMQ: maxMessageSize
 COMPRESS_FROM_BYTES = 4096  # RocketMQ: compressMsgBodyOverHowmuch
@@ -144,17 +145,21 @@ def send_request(outgoing: Outgoing, group: str, queue_id: int) -> RemotingComma
     }
     if outgoing.max_reconsume_times is not None:
         ext_fields["l"] = str(outgoing.max_reconsume_times)
-    code = RequestCode.SEND_BATCH_MESSAGE if outgoing.is_batch else RequestCode.SEND_MESSAGE_V2
+    return RemotingCommand.request(request_code(outgoing), ext_fields, outgoing.body)
+
+
+def request_code(outgoing: Outgoing) -> RequestCode:
+    """The code of the request that stores it."""
     if outgoing.is_reply:
-        code = RequestCode.SEND_REPLY_MESSAGE_V2
-    return RemotingCommand.request(code, ext_fields, outgoing.body)
+        return RequestCode.SEND_REPLY_MESSAGE_V2
+    return RequestCode.SEND_BATCH_MESSAGE if outgoing.is_batch else RequestCode.SEND_MESSAGE_V2
 
 
 def send_result(answer: RemotingCommand, outgoing: Outgoing, broker_name: str, address: str) -> SendResult:
     """The outcome of a send. ResponseError when the broker did not store the message."""
     status = _STATUSES.get(answer.code)
     if status is None:
-        raise ResponseError(answer.code, answer.remark, address=address)
+        raise refused(answer, address, request_code(outgoing))
     ext_fields = answer.ext_fields
     try:
         queue = MessageQueue(outgoing.topic, broker_name, int(ext_fields["queueId"]))

@@ -70,7 +70,8 @@ class WaitingRequests:
             async with asyncio.timeout(timeout_s):
                 return await self._waiting[correlation_id]
         except TimeoutError:
-            raise RequestTimeout(topic, RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, timeout_s) from None
+            code = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
+            raise RequestTimeout(topic, code, timeout_s, role="the consumers of", request="the request") from None
 
     def end(self, correlation_id: str) -> None:
         """The caller waits no longer."""

@@ -30,13 +30,14 @@ from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.results import SendResult, SendStatus
-from gantrymq.errors import GantryError, MessageRejected, RecordError, ResponseError
+from gantrymq.errors import GantryError, MessageRejected, RecordError
 from gantrymq.message import properties as names
 from gantrymq.message import sysflag
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.failures import refused
 
 logger = logging.getLogger(__name__)
 
@@ -206,7 +207,7 @@ class TransactionProducer(Producer):
             return False
         answer = await self._session.remoting.invoke(address, request, timeout_s=timeout_s)
         if answer.code != ResponseCode.SUCCESS:
-            raise ResponseError(answer.code, answer.remark, address=address)
+            raise refused(answer, address, request.code)
         return True
 
     # -- being asked --------------------------------------------------------------------------------------------------
