@@ -108,6 +108,11 @@ class RemotingClient:
             connection.close("client closed")
         await asyncio.gather(*(connection.wait_closed() for connection in connections))
 
+    def abandon(self) -> None:
+        """In a child of a fork: let go this process's copies of the sockets; the parent goes on with its own."""
+        for connection in self._connections.values():
+            connection.abandon()
+
     # -- connecting ---------------------------------------------------------------------------------------------------
 
     def _prepare(self, request: RemotingCommand, connection: ClientConnection) -> None:
@@ -172,6 +177,8 @@ class RemotingClient:
         except OSError as exc:  # ssl.SSLError is one
             reason, hint = why_not_connected(exc, uses_tls=self._tls is not None)
             raise ConnectError(address, reason, hint=hint) from exc
+        except RuntimeError as exc:  # the interpreter ends: there is no thread any more to look a name up
+            raise ConnectError(address, str(exc)) from exc
         self._connections[address] = connection
         return connection
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -144,6 +145,16 @@ class ClientConnection(asyncio.Protocol):
         except TimeoutError:
             if self._transport is not None:
                 self._transport.abort()
+
+    def abandon(self) -> None:
+        """In a child of a fork: put the null device in the socket's place. Otherwise the peer would not see the parent
+        close the connection before this process ends. Nothing is written, and the event loop is not asked."""
+        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        if sock is None or sock.fileno() < 0:
+            return
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, sock.fileno(), inheritable=False)
+        os.close(null)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 

@@ -1,20 +1,15 @@
 """The SDK for threads: the async one, run on one event loop in one background thread.
 
-Every call is handed to that loop and waited for; nothing is decided here. The thread is shared by all blocking clients
-of the process, starts with the first and ends with the last. Listeners of a SyncPushConsumer are plain functions; they
-run in the consumer's own threads and may use blocking clients.
+Every call is handed to that loop and waited for; nothing is decided here. Listeners of a SyncPushConsumer are plain
+functions; they run in the consumer's own threads and may use blocking clients.
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Unpack
 
-from gantrymq.client.connection.lifecycle import Client
+from gantrymq.client.blocking.base import BlockingClient
 from gantrymq.client.consume.listener_calls import Listener
 from gantrymq.client.consume.options import PullConsumerKeywords, PushConsumerKeywords
 from gantrymq.client.consume.pull_consumer import POLL_S, PullConsumer
@@ -23,113 +18,7 @@ from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.produce.sender import QueueSelector
 from gantrymq.client.results import SendResult
-from gantrymq.errors import ClientClosed
 from gantrymq.message.model import Message, MessageExt, MessageQueue
-
-T = TypeVar("T")
-
-
-class _LoopThread:
-    """The shared loop; `acquire` and `release` count its users."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-
-    def acquire(self) -> None:
-        with self._lock:
-            self._users += 1
-            if self._users == 1:
-                self._loop = asyncio.new_event_loop()
-                self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="gantrymq-blocking-io"))
-                self._thread = threading.Thread(target=self._loop.run_forever, name="gantrymq-blocking", daemon=True)
-                self._thread.start()
-
-    def release(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users:
-                return
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        assert loop is not None and thread is not None
-        loop.call_soon_threadsafe(loop.stop)
-        if thread is not threading.current_thread():
-            thread.join()
-            loop.run_until_complete(loop.shutdown_default_executor())
-            loop.close()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run on the loop; return or raise what it does. An interrupted wait cancels the work."""
-        loop = self._loop
-        if loop is None or self._thread is threading.current_thread():
-            work.close()
-            if loop is None:
-                raise ClientClosed("not started, or closed already")
-            raise RuntimeError("a blocking call from the event loop's own thread would wait for itself")
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-
-_shared_loop = _LoopThread()
-
-
-class BlockingClient:
-    """An async client, started and closed through the shared loop."""
-
-    _client: Client
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._is_open = False
-
-    @property
-    def client_id(self) -> str:
-        """The name under which brokers list this client."""
-        return self._client.client_id
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def start(self) -> None:
-        """See the async client's start."""
-        if self._is_open:
-            return
-        _shared_loop.acquire()
-        try:
-            _shared_loop.run(self._client.start())
-        except BaseException:
-            _shared_loop.release()
-            raise
-        self._is_open = True
-
-    def close(self) -> None:
-        """See the async client's close."""
-        if not self._is_open:
-            return
-        self._is_open = False
-        try:
-            _shared_loop.run(self._client.close())
-        finally:
-            _shared_loop.release()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if not self._is_open:
-            work.close()
-            raise ClientClosed("not started, or closed already")
-        return _shared_loop.run(work)
 
 
 async def _on_loop(act: Callable[[], None]) -> None:
@@ -144,7 +33,7 @@ class SyncProducer(BlockingClient):
     def __init__(
         self, name_servers: str | Sequence[str], *, group: str = DEFAULT_GROUP, **keywords: Unpack[ProducerKeywords]
     ) -> None:
-        super().__init__(Producer(name_servers, group=group, **keywords))
+        super().__init__(lambda: Producer(name_servers, group=group, **keywords))
 
     def send(
         self,
@@ -201,6 +90,7 @@ class SyncProducer(BlockingClient):
 class SyncPushConsumer(BlockingClient):
     """PushConsumer for threads; takes the same arguments, with a plain function as listener."""
 
+    reopens_after_fork = False
     _client: PushConsumer
 
     def __init__(
@@ -211,7 +101,7 @@ class SyncPushConsumer(BlockingClient):
         listener: Listener,
         **keywords: Unpack[PushConsumerKeywords],
     ) -> None:
-        super().__init__(PushConsumer(name_servers, group=group, listener=listener, **keywords))
+        super().__init__(lambda: PushConsumer(name_servers, group=group, listener=listener, **keywords))
 
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """See PushConsumer.subscribe."""
@@ -236,12 +126,13 @@ class SyncPushConsumer(BlockingClient):
 class SyncPullConsumer(BlockingClient):
     """PullConsumer for threads; takes the same arguments. Used by one thread at a time."""
 
+    reopens_after_fork = False
     _client: PullConsumer
 
     def __init__(
         self, name_servers: str | Sequence[str], *, group: str, **keywords: Unpack[PullConsumerKeywords]
     ) -> None:
-        super().__init__(PullConsumer(name_servers, group=group, **keywords))
+        super().__init__(lambda: PullConsumer(name_servers, group=group, **keywords))
 
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """See PullConsumer.subscribe."""

@@ -7,7 +7,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from gantrymq.client.blocking.clients import BlockingClient, SyncProducer
+from gantrymq.client.blocking.base import BlockingClient
+from gantrymq.client.blocking.clients import SyncProducer
 from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.transaction import (
     TransactionListener,
@@ -41,10 +42,12 @@ class SyncTransactionProducer(SyncProducer):
     ) -> None:
         if inspect.iscoroutinefunction(listener.execute):
             raise ConfigError("SyncTransactionProducer calls plain methods: for an async one use TransactionProducer")
-        client = TransactionProducer(
-            name_servers, listener=listener, group=group, topics=topics, threads=threads, **keywords
+        BlockingClient.__init__(  # SyncProducer's own would make a plain Producer
+            self,
+            lambda: TransactionProducer(
+                name_servers, listener=listener, group=group, topics=topics, threads=threads, **keywords
+            ),
         )
-        BlockingClient.__init__(self, client)  # SyncProducer's own would make a plain Producer
         self._listener = listener
 
     def send_in_transaction(

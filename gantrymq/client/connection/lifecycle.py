@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import warnings
 from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
@@ -18,6 +20,12 @@ class Client(ABC):
     def __init__(self, session: ClientSession) -> None:
         self._session = session
         self._is_closing = False
+        self._starting = asyncio.Lock()
+
+    def __del__(self) -> None:
+        session = getattr(self, "_session", None)  # None: the arguments were refused
+        if session is not None and session.is_open:
+            warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, source=self, stacklevel=2)
 
     @property
     def client_id(self) -> str:
@@ -34,9 +42,11 @@ class Client(ABC):
         await self.close()
 
     async def start(self) -> None:
-        """Open the client; on an open one this does nothing. ClientClosed when it was closed."""
-        if not self._session.is_open:
-            await self._open()
+        """Open the client; on an open one this does nothing. ClientClosed when it was closed. Callers at the same time
+        wait for the same opening."""
+        async with self._starting:
+            if not self._session.is_open:
+                await self._open()
 
     async def close(self) -> None:
         """Leave the brokers and close the connections. Does nothing unless the client is open."""
@@ -47,6 +57,10 @@ class Client(ABC):
             await self._shut_down()
         finally:
             self._is_closing = False  # an interrupted close can be repeated; after a whole one the session is closed
+
+    def abandon(self) -> None:
+        """Forget the connections, in a child that a fork made: they are the parent's, whose loop is not here."""
+        self._session.abandon()
 
     @abstractmethod
     async def _open(self) -> None:

@@ -48,7 +48,8 @@ class ClientSession:
     ) -> None:
         """heartbeat: makes the heartbeat of a client id. heartbeat_slaves: send it to slaves as well: one consumes
         from them, but sends to masters only."""
-        self.client_id = f"{local_ip()}@{options.instance_name or f'{os.getpid()}#{secrets.token_hex(6)}'}"
+        self._instance_name = options.instance_name
+        self._name_client()
         self.remoting = RemotingClient(
             credentials=options.credentials, tls=options.tls, serialize_type=options.serialize_type
         )
@@ -64,6 +65,10 @@ class ClientSession:
         self._remarks: dict[str, tuple[str, float]] = {}  # by broker: what it said last, and when that was logged
         self._brokers_changed = asyncio.Event()
 
+    def _name_client(self) -> None:
+        self._process_id = os.getpid()
+        self.client_id = f"{local_ip()}@{self._instance_name or f'{self._process_id}#{secrets.token_hex(6)}'}"
+
     def answer_requests(self, handlers: Mapping[int, RequestHandler]) -> None:
         """Have requests that brokers send to this client answered; one handler a code."""
         self.remoting.request_handlers.update(handlers)
@@ -74,9 +79,17 @@ class ClientSession:
             return
         if self._was_closed:
             raise ClientClosed("closed already: make a new client")
+        if self._process_id != os.getpid():
+            self._name_client()  # made before a fork: each child is a client of its own
         self.is_open = True
         self.background.start(self._refresh_routes(), "refresh routes")
         self.background.start(every(HEARTBEAT_S, self.send_heartbeats, wake=self._brokers_changed), "heartbeats")
+
+    def abandon(self) -> None:
+        """In a child of a fork: count as closed, and let go the copies of the parent's sockets."""
+        self.is_open = False
+        self._was_closed = True
+        self.remoting.abandon()
 
     def require_open(self) -> None:
         """ClientClosed unless the session is open."""

@@ -23,7 +23,12 @@ from gantrymq.message.model import MessageExt
 
 logger = logging.getLogger(__name__)
 
-Listener = Callable[[list[MessageExt]], ConsumeResult | Awaitable[ConsumeResult | None] | None]
+Outcome = ConsumeResult | Awaitable[ConsumeResult | None] | None
+Listener = Callable[[list[MessageExt]], Outcome]
+
+
+class ThreadsEnded(Exception):
+    """There is no thread for a listener any more, because the interpreter ends: the listener was not called."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,12 +68,12 @@ class ListenerCalls:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def call(self, messages: list[MessageExt]) -> ConsumeResult:
-        """Give messages to the listener. What it raises is raised."""
+        """Give messages to the listener. What it raises is raised; ThreadsEnded when it can't be called any more."""
         number = next(self._numbers)
         call = self.running[number] = RunningCall(messages, time.monotonic(), asyncio.current_task())
         try:
             if self._threads is not None:
-                outcome = await asyncio.get_running_loop().run_in_executor(self._threads, self._in_thread, call)
+                outcome = await self._start_in_thread(self._threads, call)
             else:
                 outcome = self._listener(messages)
             if inspect.isawaitable(outcome):
@@ -77,17 +82,27 @@ class ListenerCalls:
             del self.running[number]
         return ConsumeResult.SUCCESS if outcome is None else outcome
 
-    def _in_thread(self, call: RunningCall) -> ConsumeResult | Awaitable[ConsumeResult | None] | None:
+    def _start_in_thread(self, threads: ThreadPoolExecutor, call: RunningCall) -> asyncio.Future[Outcome]:
+        try:
+            return asyncio.get_running_loop().run_in_executor(threads, self._in_thread, call)
+        except RuntimeError as exc:  # the executor was shut down: at exit Python does that before anything is closed
+            raise ThreadsEnded from exc
+
+    def _in_thread(self, call: RunningCall) -> Outcome:
         call.task, call.thread_id = None, threading.get_ident()
         return self._listener(call.messages)
 
     async def consume(self, topic: str, messages: list[MessageExt]) -> ConsumeResult:
-        """Give messages of a queue of `topic` to the listener; what it raises is logged and means LATER."""
+        """Give messages of a queue of `topic` to the listener; what it raises is logged and means LATER.
+
+        ThreadsEnded: as `call`; the messages are neither done nor failed."""
         started = time.monotonic()
         traced = None if self._tracer is None else self._tracer.before(messages)
         error: Exception | None = None
         try:
             result = await self.call(messages)
+        except ThreadsEnded:
+            raise
         except Exception as exc:  # the listener's bug: logged in full, and the messages come again
             logger.exception(
                 "listener failed",

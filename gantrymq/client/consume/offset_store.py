@@ -126,7 +126,7 @@ class FileOffsets:
             self._is_changed = False
             text = ResetOffsetBody(dict(self._offsets)).to_json()  # the same shape: offsetTable keyed by queue
             try:
-                await asyncio.to_thread(self._save, text)
+                await self._save_in_thread(text)
             except OSError as exc:
                 self._is_changed = True
                 logger.warning("offsets not written", extra={"event": "offset_not_written", "error": str(exc)})
@@ -146,6 +146,14 @@ class FileOffsets:
                     extra={"event": "offset_file_unreadable", "path": str(path), "error": str(exc)},
                 )
         return {}
+
+    async def _save_in_thread(self, text: bytes) -> None:
+        try:
+            saving = asyncio.get_running_loop().run_in_executor(None, self._save, text)
+        except RuntimeError:  # the interpreter ends and has no threads any more
+            self._save(text)
+        else:
+            await saving
 
     def _save(self, text: bytes) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from gantrymq.client.connection.background import Background, wait_for_event
+from gantrymq.client.consume.listener_calls import ThreadsEnded
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.message.model import MessageExt
 
@@ -46,7 +48,8 @@ class Workers:
             self.background.start(self._run(), f"consume {number}")
 
     async def _run(self) -> None:
-        await self._work_on()
+        with contextlib.suppress(ThreadsEnded):  # at exit: what is left stays uncommitted and comes again
+            await self._work_on()
 
     def __enter__(self) -> None:
         self._busy += 1

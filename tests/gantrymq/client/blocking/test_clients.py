@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import pytest
 
-from gantrymq import Message, SyncProducer, SyncPushConsumer
+from gantrymq import Message, SyncProducer, SyncPullConsumer, SyncPushConsumer
+from gantrymq.client.blocking.shared_loop import shared_loop
 from gantrymq.errors import ClientClosed, ConfigError, ConnectError, MessageRejected
 from tests.gantrymq.client.ports import closed_port
 
@@ -46,6 +49,49 @@ def test_a_client_that_was_not_started_or_was_closed_says_so() -> None:
     with pytest.raises(ClientClosed):
         producer.start()
     assert loop_threads() == 0
+
+
+def test_a_start_by_many_threads_at_once_is_one_start() -> None:
+    producer = SyncProducer(closed_port())
+    together = threading.Barrier(8)
+
+    def start() -> None:
+        together.wait()
+        producer.start()
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    producer.close()
+    assert loop_threads() == 0
+
+
+def test_a_client_that_is_forgotten_while_open_is_warned_of() -> None:
+    producer = SyncProducer(closed_port())
+    producer.start()
+    asynchronous = weakref.ref(producer)
+    with pytest.warns(ResourceWarning, match="SyncProducer was not closed"):
+        del producer
+        gc.collect()
+    assert asynchronous() is None
+    shared_loop.close_all()
+    assert loop_threads() == 0
+
+
+def test_a_call_whose_loop_ends_does_not_wait_for_ever() -> None:
+    ended = threading.Event()
+    with SyncPullConsumer(closed_port(), group="g") as consumer:
+
+        def poll() -> None:
+            with pytest.raises(ClientClosed):
+                while True:
+                    consumer.poll(3600)
+            ended.set()
+
+        threading.Thread(target=poll, daemon=True).start()
+    assert ended.wait(60)
 
 
 def test_a_start_that_fails_leaves_no_thread_behind() -> None:

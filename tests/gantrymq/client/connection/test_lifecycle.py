@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ from gantrymq import Message, Producer, PullConsumer, PushConsumer, TransactionP
 from gantrymq.client.connection.lifecycle import Client
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.session import ClientSession
-from gantrymq.errors import ClientClosed
+from gantrymq.errors import ClientClosed, ConnectError
 from gantrymq.remoting.bodies import HeartbeatData
 from tests.gantrymq.client.ports import closed_port
 
@@ -91,6 +92,22 @@ async def test_a_client_that_is_closing_is_not_closed_a_second_time() -> None:
     client.may_end.set()
     await first
     assert client.closings == 1
+
+
+async def test_two_starts_at_once_wait_for_the_same_opening() -> None:
+    consumer = push_consumer()
+    consumer.subscribe("SQL", sql="a > 1")  # `start` asks a name server about it, in vain
+    outcomes = await asyncio.gather(consumer.start(), consumer.start(), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [ConnectError, ClientClosed]
+
+
+def test_a_client_that_is_forgotten_while_open_is_warned_of() -> None:
+    async def forget() -> None:
+        await PullConsumer(closed_port(), group="g").start()
+
+    with pytest.warns(ResourceWarning, match="PullConsumer was not closed"):
+        asyncio.run(forget())
+        gc.collect()
 
 
 async def test_a_close_that_was_interrupted_can_be_repeated() -> None:

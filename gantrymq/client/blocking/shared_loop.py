@@ -1,0 +1,129 @@
+"""The event loop that all blocking clients of a process share, in one background thread.
+
+It starts with the first open client and ends with the last. Open clients are held here, so a consumer whose maker kept
+no reference goes on; what is still open when the interpreter ends is closed then.
+
+After `os.fork` only the forking thread lives on, so the child's copy of the loop is dead. The child forgets it and
+begins with none; its copies of the parent's connections are let go without a word to the other side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from gantrymq.client.connection.lifecycle import Client
+from gantrymq.errors import ClientClosed
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LOOK_S = 1.0  # between two looks of a waiting caller whether the loop's thread is still there
+END_WAIT_S = 30.0  # for the loop's thread to end: what a client runs on it may not
+
+
+class SharedLoop:
+    """The loop, its thread and the open clients; `acquire` and `release` a client around its life."""
+
+    def __init__(self) -> None:
+        self._abandoned: list[object] = []  # of the process before a fork: never used again, and never destroyed
+        self._begin_empty()
+
+    def _begin_empty(self) -> None:
+        self._lock = threading.Lock()
+        self._clients: set[Client] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def acquire(self, client: Client) -> None:
+        with self._lock:
+            if not self._clients:
+                self._loop = asyncio.new_event_loop()
+                self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="gantrymq-blocking-io"))
+                self._thread = threading.Thread(target=self._loop.run_forever, name="gantrymq-blocking", daemon=True)
+                self._thread.start()
+            self._clients.add(client)
+
+    def release(self, client: Client) -> None:
+        with self._lock:
+            self._clients.discard(client)
+            loop, thread = self._loop, self._thread
+            if self._clients or loop is None or thread is None:
+                return
+            self._loop = self._thread = None
+        loop.call_soon_threadsafe(loop.stop)
+        if thread is threading.current_thread():
+            return
+        thread.join(END_WAIT_S)
+        if thread.is_alive():
+            logger.warning("the clients' event loop does not end", extra={"event": "shared_loop_stuck"})
+        else:
+            loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run on the loop; return or raise what it does. An interrupted wait cancels the work."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None or thread is threading.current_thread():
+            work.close()
+            if loop is None or thread is None:
+                raise ClientClosed("not started, or closed already")
+            raise RuntimeError("a blocking call from the event loop's own thread would wait for itself")
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return _result(future, thread)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close_all(self) -> None:
+        """Close what is open when the interpreter ends: finished messages are committed, others come again."""
+        for client in list(self._clients):
+            try:
+                self.run(asyncio.wait_for(client.close(), END_WAIT_S))
+            except Exception as exc:  # an exit goes on whatever a client says
+                logger.warning(
+                    "client not closed at exit",
+                    extra={"event": "not_closed_at_exit", "client": client.client_id, "error": str(exc)},
+                )
+            self.release(client)
+
+    def abandon(self) -> None:
+        """In the child of a fork: forget the parent's loop and clients, which must not be touched again."""
+        clients = self._clients
+        self._abandoned.append((self._loop, self._thread, clients))
+        self._begin_empty()
+        for client in clients:
+            client.abandon()
+
+
+def _result(future: concurrent.futures.Future[T], thread: threading.Thread) -> T:
+    """What the future brings. Each call bounds its own time; here only the end of the loop's thread ends the wait."""
+    while True:
+        try:
+            return future.result(LOOK_S)
+        except TimeoutError:
+            if future.done():
+                return future.result()  # the call's own TimeoutError, or an answer that has just come
+            if not thread.is_alive():
+                raise ClientClosed("closed by another thread while this call waited") from None
+
+
+shared_loop = SharedLoop()
+atexit.register(shared_loop.close_all)
+
+
+def after_fork(act: Callable[[], None]) -> None:
+    """Have `act` called in every child of a fork, in the order of registration."""
+    if hasattr(os, "register_at_fork"):  # where there is no fork there is nothing to do after one
+        os.register_at_fork(after_in_child=act)
+
+
+after_fork(shared_loop.abandon)

@@ -1,0 +1,70 @@
+"""Opens clients, forks, and prints what they do in the child: `forking.py NAME_SERVERS os|multiprocessing|billiard`."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+
+import psutil
+
+from gantrymq import ConsumeFrom, Message, SyncProducer, SyncPullConsumer
+from gantrymq.errors import ClientClosed
+
+NAME_SERVERS, WAY = sys.argv[1:]
+TOPIC = f"forks_{WAY}"
+producer = SyncProducer(NAME_SERVERS)
+consumer = SyncPullConsumer(NAME_SERVERS, group=TOPIC, consume_from=ConsumeFrom.FIRST_OFFSET)
+unopened = SyncProducer(NAME_SERVERS)
+NAMES = {client.client_id for client in (producer, unopened)}
+
+
+def in_child(number: int = 0) -> list[str]:
+    seen = [producer.send(Message(TOPIC, b"inherited")).status.name]
+    with SyncProducer(NAME_SERVERS) as own:
+        seen.append(own.send(Message(TOPIC, b"own")).status.name)
+    with unopened:
+        seen.append(unopened.send(Message(TOPIC, b"opened here")).status.name)
+        if NAMES & {producer.client_id, unopened.client_id}:
+            seen.append("the parent's client id")
+    try:
+        consumer.poll(1)
+    except ClientClosed as exc:
+        seen.append("before a fork" if "before a fork" in str(exc) else str(exc))
+    consumer.close()
+    return seen
+
+
+def forked_by_os() -> list[str]:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        inherited = psutil.Process().net_connections("tcp")
+        os.write(writing, " ".join(in_child()).encode() if not inherited else repr(inherited).encode())
+        sys.exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as text:
+        seen = text.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return [seen]
+
+
+def forked_by_pool() -> list[str]:
+    if WAY == "billiard":  # the pool of Celery's prefork workers
+        import billiard
+
+        pool = billiard.Pool(2)
+    else:
+        pool = multiprocessing.get_context("fork").Pool(2)
+    with pool:
+        return [" ".join(seen) for seen in pool.map(in_child, range(2), 1)]
+
+
+with producer:
+    producer.send(Message(TOPIC, b"parent"))
+    consumer.start()
+    consumer.subscribe(TOPIC)
+    for outcome in forked_by_os() if WAY == "os" else forked_by_pool():
+        print(outcome)
+    print("parent", producer.send(Message(TOPIC, b"parent")).status.name, bool(consumer.poll(60)))
+    consumer.close()
