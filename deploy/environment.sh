@@ -8,27 +8,41 @@ say() { printf '%s\n' "$*" >&2; }
 
 have_uv() { uv --version >/dev/null 2>&1; } # asked to run: a version manager's empty stand-in does not count
 
+# Prints the path of the best Python there is and words about it, a tab between; with PYTHON set, of that one. The first
+# one wins, unless another was built better: that makes all that runs in .venv faster.
 find_python() {
-    local candidate
-    for candidate in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 python; do
-        if command -v "$candidate" >/dev/null 2>&1 &&
-            "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-            printf '%s\n' "$candidate"
-            return
-        fi
+    local names=(python3 python3.14 python3.13 python3.12 python3.11 python) uv="" tab=$'\t'
+    local name path score real rest best="" best_score=-1 seen="$tab" found=0
+    if [ -n "${PYTHON:-}" ]; then names=("$PYTHON"); fi
+    if have_uv; then uv=uv; fi
+    for name in "${names[@]}"; do
+        while IFS= read -r path; do
+            # An older one, or a version manager's empty stand-in, prints nothing.
+            rest=""
+            IFS=$tab read -r score real rest < <("$path" "$root/deploy/rate_python.py" $uv 2>/dev/null) || :
+            if [ -z "$rest" ]; then continue; fi
+            case $seen in *"$tab$real$tab"*) continue ;; esac
+            seen+=$real$tab found=$((found + 1))
+            if [ "$score" -gt "$best_score" ]; then best_score=$score best=$rest; fi
+        done < <(type -ap -- "$name")
     done
-    say "Python 3.11 or newer was not found: install it (Debian: sudo apt-get install python3 python3-venv), or name it: PYTHON=/path/to/python3 $0"
-    return 1
+    if [ -z "$best" ]; then
+        say "Python 3.11 or newer was not found: install it (Debian: sudo apt-get install python3 python3-venv), or name it: PYTHON=/path/to/python3 $0"
+        return 1
+    fi
+    if [ "$found" -gt 1 ]; then best+=", the best of $found found (PYTHON=… takes another)"; fi
+    printf '%s\n' "$best"
 }
 
 make_venv() {
-    local python
+    local found python
     if [ -x "$venv/bin/python" ] && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
-    python=$(find_python)
-    say "Making .venv with $("$python" --version)"
+    found=$(find_python)
+    python=${found%%$'\t'*}
+    say "Making .venv with $python: ${found#*$'\t'}"
     rm -rf "$venv"
     if have_uv; then
-        uv venv --quiet --python "$(command -v "$python")" "$venv"
+        uv venv --quiet --python "$python" "$venv"
     else
         "$python" -m venv "$venv" || {
             rm -rf "$venv"
@@ -44,11 +58,11 @@ install_lock() {
     if cmp -s "$lock" "$installed"; then return; fi
     say "Installing what deploy/locks/$name.lock lists ($(grep -c '^[a-zA-Z0-9]' "$lock") packages)"
     if have_uv; then
-        uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$lock"
+        uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$lock" || return
     else
         local cache=()
         if [ "$name" = reports ]; then cache=(--no-cache-dir); fi # Spark alone would leave a gigabyte in pip's cache
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check ${cache[@]+"${cache[@]}"} --require-hashes -r "$lock"
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check ${cache[@]+"${cache[@]}"} --require-hashes -r "$lock" || return
     fi
     cp "$lock" "$installed"
     say "Installed in $((SECONDS - started)) s"
@@ -61,4 +75,11 @@ link_checkout() {
     printf '%s\n' "$root" >"$packages/gantrymq-checkout.pth"
     printf '#!/bin/sh\nexec "%s/bin/python" -P -m appliance "$@"\n' "$venv" >"$venv/bin/gantry"
     chmod 755 "$venv/bin/gantry"
+}
+
+# Compiles the broker's fast path where it can be done; says in one line why not, and goes on. Quick when it is done.
+compile_fast_path() {
+    if [ "${GANTRY_FAST_PATH:-}" = off ]; then return; fi
+    install_lock fast-path || say "Cython could not be installed"
+    "$venv/bin/python" -P -m appliance.fast_path.build || :
 }

@@ -1,6 +1,7 @@
 """What a run of tests takes over from the machine it runs on: as little as can be. To be imported before all else.
 
-Settings that somebody has for an appliance of theirs (GANTRY_…, ROCKETMQ_HOME) don't reach the tests. Whatever asks for
+Settings that somebody has for an appliance of theirs (GANTRY_…, ROCKETMQ_HOME) don't reach the tests;
+GANTRY_TEST_FAST_PATH=off, on or sanitize is GANTRY_FAST_PATH for all that they start. Whatever asks for
 a temporary file, browsers and tools too, gets it in a folder of this run, which is gone when the run ends; what a
 killed run could not remove, the next one does.
 """
@@ -39,6 +40,8 @@ def isolate() -> None:
     for name in [name for name in os.environ if FOREIGN.match(name) and not OURS.match(name)]:
         if name != "DJANGO_SETTINGS_MODULE":  # pytest-django has just put it there
             del os.environ[name]
+    if fast_path := os.environ.get("GANTRY_TEST_FAST_PATH"):
+        os.environ["GANTRY_FAST_PATH"] = fast_path
     parent = Path(tempfile.gettempdir())
     _remove_what_killed_runs_left(parent)
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent))

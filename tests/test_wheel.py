@@ -88,6 +88,17 @@ def test_the_wheel_holds_one_package_and_its_licence(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
+def test_the_wheel_is_pure_python(wheel: Path) -> None:
+    """The broker's compiled fast path is none of the SDK's: no sources of it, nothing compiled, for any machine."""
+    with zipfile.ZipFile(wheel) as archive:
+        suffixes = {Path(name).suffix for name in archive.namelist() if ".dist-info/" not in name}
+        (facts,) = [name for name in archive.namelist() if name.endswith(".dist-info/WHEEL")]
+        headers = email.message_from_bytes(archive.read(facts))
+    assert suffixes == {".py", ".typed"}
+    assert headers["Root-Is-Purelib"] == "true"
+    assert wheel.name.endswith("-py3-none-any.whl")
+
+
 def test_a_bare_install_asks_for_nothing_heavy(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
@@ -95,7 +106,7 @@ def test_a_bare_install_asks_for_nothing_heavy(wheel: Path) -> None:
     required = headers.get_all("Requires-Dist") or []
     bare = {re.match(r"[\w-]+", item)[0] for item in required if "extra ==" not in item}  # type: ignore[index]
     assert bare == {"orjson"}
-    assert set(headers.get_all("Provides-Extra") or []) == {"appliance", "reports", "test"}
+    assert set(headers.get_all("Provides-Extra") or []) == {"appliance", "fast-path", "reports", "test"}
 
 
 def test_the_wheel_sends_a_message_beside_a_foreign_store(stranger: Path, tmp_path: Path) -> None:

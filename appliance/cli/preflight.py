@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.fast_path.loader import ON, why_missing
 from appliance.process import formats
 from appliance.process.data_folder import DataFolderInUse, DataFolderLock
 from appliance.reports.errors import JavaNotFound
@@ -54,6 +55,7 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
         *check_map_count(),
         *check_user(config),
         *check_java(config),
+        *check_fast_path(config),
     ]
 
 
@@ -240,6 +242,12 @@ def check_java(config: ApplianceConfig) -> Iterator[Finding]:
     except JavaNotFound as exc:
         if config.java_home or not config.install_reports:
             yield Finding(f"Reports can't be computed: {exc}.", is_fatal=False)
+
+
+def check_fast_path(config: ApplianceConfig) -> Iterator[Finding]:
+    """Whether it is there is told by brokers and the dashboard; here only whether a start without it is refused."""
+    if config.fast_path == ON and (why := why_missing()):
+        yield Finding(f"fast_path=on, but the compiled fast path is not there: {why}.")
 
 
 def _owner_of(port: int) -> str:

@@ -1,7 +1,7 @@
 """Finds the compiled module of just these sources, or says why the broker runs without it.
 
-GANTRY_FAST_PATH decides for a process: `off` leaves it out, `on` refuses to run without it, `auto` (the default) takes
-it when it is there. A broker's fastPathEnable=false leaves it out, too.
+GANTRY_FAST_PATH (fast_path in gantry.toml) decides for a process: `off` leaves it out, `on` refuses to run without it,
+`auto` (the default) takes it when it is there. A broker's own fastPathEnable=false leaves it out in any case.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ def status(*, enabled: bool = True) -> FastPathStatus:
         return FastPathStatus(False, "fastPathEnable=false")
     module, why = _found(wanted == SANITIZE)
     return FastPathStatus(module is not None, why)
+
+
+def why_missing() -> str:
+    """Why the compiled module is not there, whether it is wanted or not; empty if it is."""
+    module, why = _found(False)
+    return why if module is None else ""
 
 
 def _wanted() -> str:

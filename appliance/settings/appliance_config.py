@@ -84,6 +84,9 @@ class ApplianceConfig:
         1024, "connections to the dashboard in all (fewer where the limit of open files is low)"
     )
     http_connections_per_address_max: int = option(256, "connections to the dashboard from one address")
+    fast_path: str = option(
+        "auto", "brokers' compiled fast path: auto (used when it is there), on (no start without it) or off"
+    )
     install_reports: bool = option(True, "install the report stack (Spark) in the background when it is missing")
     spark_master: str = option("local[2]", "where reports run: local[N], or the URL of a Spark cluster")
     java_home: str = option("", "Java for reports; empty: JAVA_HOME, java on the path, or the report stack's own")
@@ -105,6 +108,8 @@ class ApplianceConfig:
         _check_range("web_hang_s", self.web_hang_s, 1, 3600)
         if self.log_level.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
             raise ConfigError(f"log_level={self.log_level}: use DEBUG, INFO, WARNING or ERROR")
+        if self.fast_path not in ("auto", "on", "off", "sanitize"):  # the last one is for tests
+            raise ConfigError(f"fast_path={self.fast_path}: use auto, on or off")
         if self.broker_port and self.broker_port_of(self.brokers - 1) > 65535:
             raise ConfigError(f"broker_port={self.broker_port}: no room for {self.brokers} brokers 100 ports apart")
         if not self.bind:

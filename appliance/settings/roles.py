@@ -149,6 +149,11 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
         rocketmq="queueLockGraceTime",
         doc="time from a client's last disconnect to the release of its queue locks, ms; -1: when they expire",
     )
+    fast_path_enable: bool = setting(
+        True,
+        rocketmq="fastPathEnable",
+        doc="serve plain requests with the compiled fast path when it is there (not RocketMQ's)",
+    )
     message_keys_max: int = setting(
         64, rocketmq="messageKeysMax", doc="most keys of one message; each makes an index entry (not RocketMQ's)"
     )

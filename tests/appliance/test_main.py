@@ -14,7 +14,17 @@ from gantrymq import __version__
 
 def test_the_version_is_that_of_the_sdk(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
-    assert capsys.readouterr().out.startswith(f"GantryMQ {__version__}, Python ")
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"GantryMQ {__version__}, Python ")
+    assert second.startswith(("fast path: on (Cython ", "fast path: off ("))
+
+
+def test_the_version_says_why_the_fast_path_is_off(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GANTRY_FAST_PATH", "off")
+    assert main(["--version"]) == 0
+    assert "fast path: off (GANTRY_FAST_PATH=off)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -130,6 +130,16 @@ def test_a_java_that_is_no_java_is_told(tmp_path: Path) -> None:
     assert "Reports can't be computed" in found.sentence
 
 
+def test_a_fast_path_that_is_insisted_on_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "why_missing", lambda: "not compiled")
+    (found,) = preflight.check_fast_path(ApplianceConfig(data=tmp_path, fast_path="on"))
+    assert found.is_fatal
+    assert found.sentence == "fast_path=on, but the compiled fast path is not there: not compiled."
+    assert not list(preflight.check_fast_path(ApplianceConfig(data=tmp_path)))
+    monkeypatch.setattr(preflight, "why_missing", lambda: "")
+    assert not list(preflight.check_fast_path(ApplianceConfig(data=tmp_path, fast_path="on")))
+
+
 def test_free_ports_leave_room_for_every_broker(tmp_path: Path) -> None:
     config = make_config(tmp_path, brokers=3)
     ports = [port for _, port, _ in preflight.wanted_ports(config)]

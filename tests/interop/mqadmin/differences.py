@@ -50,7 +50,8 @@ DIFFERENCES = (
     ),
     Difference(
         "^(guarded )?brokerStatus",
-        ours=FIGURE + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax"
+        ours=FIGURE
+        + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax|fastPath"
         r"|consumerFilters|disk(Filled|Free|Others|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
         r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|slaveBehindBytes|slavesConnected"
         r"|subscriptionDisagreements"
@@ -107,7 +108,7 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(adminBrokerThreadPoolQueueCapacity|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile"
+        ours=r"^(adminBrokerThreadPoolQueueCapacity|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|fastPathEnable"
         r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax|protectBrokerInterval"
         r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable"
         r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",
