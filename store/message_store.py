@@ -19,6 +19,7 @@ from store.index.rebuild import IndexRebuilder
 from store.log.transient_pool import Committer
 from store.parts import StoreParts
 from store.queues.repair import ConsumeQueueRepair
+from store.raw_appender import RawAppender
 from store.reader import StoreReader
 from store.startup import recovery
 from store.startup.checkpoint import AbortMarker, Checkpoint, StoreLock, Synced
@@ -42,18 +43,20 @@ class MessageStore:
     """One store folder. `load`, then `start`, then puts and gets; `run` for as long as it lives; `close` at the end.
 
     Its parts are public where others use them: `cleaner`, `health`, the flushers, and `parts` with log, queues and
-    index.
+    index. is_copy: it refuses messages, and takes the bytes of another broker's log through `copy`.
     """
 
     def __init__(
         self,
         config: MessageStoreConfig,
         *,
+        is_copy: bool = False,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.config = config
         self.parts = parts = StoreParts(config, clock, monotonic)
+        parts.state.is_copy = is_copy
         self.stats = parts.stats
         self.delay_levels = parts.delay_levels
         self._make_upkeep(parts)
@@ -61,6 +64,7 @@ class MessageStore:
         self.reader = StoreReader(config, parts.log, parts.queues, parts.index, self._repair)
         self._view = view = StoreView(parts, self.reader)
         self._appender = appender = Appender(parts)
+        self.copy = RawAppender(parts)  # the writer of a store that is a copy; it refuses messages
         self.timer_rules = appender.timer_rules
         self._loaded = False
         # The calls below are the parts' own bound methods. Methods here that only call them would cost each put and
@@ -120,7 +124,7 @@ class MessageStore:
 
     @arrival_listener.setter
     def arrival_listener(self, listener: ArrivalListener | None) -> None:
-        self._appender.arrival_listener = listener
+        self._appender.arrival_listener = self.copy.arrival_listener = listener
 
     @property
     def bitmap_of(self) -> BitmapOf | None:
@@ -220,6 +224,7 @@ class MessageStore:
         self._repair.log_left_out(at_end=True)
         try:
             if was_serving:
+                self.copy.forget_part()
                 self.flush()
                 if not self.flags & ~RunningFlags.DISK_FULL:
                     self._abort.remove()
@@ -339,6 +344,12 @@ class MessageStore:
     def trouble(self) -> str:
         """Say in a sentence what is wrong between the store and its disks; "" when nothing is."""
         return self.health.trouble(self.log_flusher.sync_lasts_s)
+
+    def why_refused(self) -> str:
+        """Say in a sentence why no message is taken; "" when it is not known."""
+        if self.parts.state.is_copy:
+            return "this broker is a slave: messages go to its master"
+        return self.trouble()
 
     # -- inside --------------------------------------------------------------------------------------------------
 

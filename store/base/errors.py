@@ -6,7 +6,9 @@ GantryError
    ├─ StoreDamaged     files contradict each other in a way that no start can repair by itself
    ├─ NewerFormat      a newer version of the program wrote the folder: this one would misread it
    ├─ StampDamaged     it is not known which format the folder has
-   └─ StoreNotRunning  the store is closed, or was never started
+   ├─ StoreNotRunning  the store is closed, or was never started
+   └─ CopyRefused      bytes of a master's log that can't follow this copy of it
+      └─ NoRoomForCopy the disk has no room for them
 """
 
 from __future__ import annotations
@@ -66,3 +68,11 @@ class StampDamaged(StoreError):
 
 class StoreNotRunning(StoreError):
     """The store is closed, or was never started."""
+
+
+class CopyRefused(StoreError):
+    """Bytes of a master's log can't follow what this copy of it has; nothing of them counts."""
+
+
+class NoRoomForCopy(CopyRefused):
+    """The disk has no room for the next bytes of a master's log; they may come again later."""

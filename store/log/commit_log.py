@@ -113,6 +113,31 @@ class CommitLog:
             self.prepare_at = min(self.prepare_at, self.position)
             return True
 
+    def make_room_to(self, end: int) -> bool:
+        """Make room up to `end`, in the current file or, when that is full, in the next. False: no space.
+
+        For bytes of another broker's log, which bring their own blank records: none is written here.
+        """
+        with self._lock:
+            try:
+                current = self._current
+                if current is None or self.position == current.end:
+                    current = self._roll()
+                self._allocate(current, end)
+            except OSError as exc:
+                self._report_no_space(exc)
+                return False
+            self.no_space = ""
+            self.prepare_at = min(self.prepare_at, self.position)
+        if end > self.prepare_at:
+            self.request_prepare()
+        return True
+
+    def begin_at(self, position: int) -> None:
+        """The empty log begins there, at the start of a file: a copy has no more than its master's last files."""
+        assert not self.queue.files and position % self.file_bytes == 0
+        self.position = self.flushed_offset = self.limit = position
+
     def append(self, parts: Iterable[bytes | memoryview], size_bytes: int, timestamp_ms: int) -> None:
         """Copy records that say `position` as their place, and only then move `position` behind them.
 

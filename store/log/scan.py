@@ -101,6 +101,14 @@ def scan_file(
     return position
 
 
+def scan_filled(file: MappedFile, start: int, end: int, on_record: OnRecord) -> int:
+    """Read the records from `start` on that are whole below `end`, without CRCs; return where the first other starts.
+
+    For a file that is being filled: what stands behind `end` is not looked at.
+    """
+    return _scan_stride(file.view[:end], file.base, start, end - record.RECORD_BYTES_MIN, False, on_record)[0]
+
+
 def _scan_stride(
     view: memoryview, base: int, position: int, last: int, check_crc: bool, on_record: OnRecord | None
 ) -> tuple[int, bool]:

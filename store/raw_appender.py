@@ -1,0 +1,163 @@
+"""Copying: the log of a slave is its master's, byte for byte. Beside Appender, and instead of it.
+
+The bytes come in pieces that end anywhere, in the middle of a record too. What holds after each piece:
+
+1. Below `log.position` stand whole records and blank records, each with its unit in its queue and its keys in the
+   index: what Appender promises. So readers, flushers, recovery and retention know no difference.
+2. From `log.position` to `end` stand the first bytes of a record, or of the space behind a file's blank record, whose
+   rest has not come. No reader sees them. A crash leaves them as a torn tail, which the next start cuts.
+3. The bytes of a file are the master's, those behind its blank record too.
+
+Pieces follow each other without gap: only an empty log takes a first piece from another place, the start of a file. A
+place is refused, and with it all that follows, when no record that names it can stand there: a copy that is not one is
+never continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gantrymq.message import record
+from store.appender import ArrivalListener
+from store.base.errors import CopyRefused, NoRoomForCopy
+from store.log.mapped_file import MappedFile
+from store.log.scan import ScannedRecord, has_queue_unit, scan_filled
+from store.parts import StoreParts
+
+JOINT_BYTES_MAX = 16 << 20  # of the newest record and what follows it in no queue
+JOINT_BYTES = 64 << 10  # where no queue tells the newest record
+_SIZES = "mappedFileSizeCommitLog has to be the master's"
+
+
+class RawAppender:
+    """The single writer of a store whose log is a copy. Loop thread only."""
+
+    def __init__(self, parts: StoreParts) -> None:
+        self.arrival_listener: ArrivalListener | None = None
+        self._log = parts.log
+        self._queues = parts.queues
+        self._stats = parts.stats
+        self._state = parts.state
+        self._tags_codes = parts.tags_codes
+        self._dispatcher = parts.dispatcher
+        self._part_bytes = 0  # what stands behind `log.position`
+        self._arrived: dict[tuple[str, int], tuple[int, list[int]]] = {}  # in this piece, by queue: see ArrivalListener
+
+    @property
+    def end(self) -> int:
+        """Up to here the files have the master's log; its last bytes may be no whole record."""
+        return self._log.position + self._part_bytes
+
+    def append_raw(self, physical_offset: int, data: bytes | memoryview) -> None:
+        """Append bytes that stand at this place of the master's log. CopyRefused; NoRoomForCopy.
+
+        After an error nothing of the refused bytes counts, and the same place may be tried again.
+        """
+        assert self._state.is_copy
+        log = self._log
+        if physical_offset != self.end:
+            self._begin_at(physical_offset)
+        rest = memoryview(data)
+        try:
+            while rest:
+                end = self.end
+                piece = rest[: log.file_bytes - end % log.file_bytes]
+                if not log.make_room_to(end + len(piece)):
+                    raise NoRoomForCopy(f"the commit log can't grow: {log.no_space}")
+                start = end - log.base
+                log.map[start : start + len(piece)] = piece  # type: ignore[index]  # make_room_to has opened it
+                self._part_bytes += len(piece)
+                rest = rest[len(piece) :]
+                self._take_whole_records()
+        except CopyRefused:
+            self.forget_part()
+            raise
+
+    def forget_part(self) -> None:
+        """Erase the first bytes of a record that is not whole: the master gives them again."""
+        if self._part_bytes:
+            start = self._log.position - self._log.base
+            self._log.map[start : start + self._part_bytes] = bytes(self._part_bytes)  # type: ignore[index]
+            self._part_bytes = 0
+
+    def joint_start(self) -> int:
+        """Where to begin a comparison with the master's log: at the newest record that any queue has.
+
+        A record names its own place and time, so two logs that agree in one have agreed up to it.
+        """
+        log, end = self._log, self.end
+        newest = max(self._queues, key=lambda queue: queue.max_physical_offset, default=None)
+        unit = newest.unit_at(newest.next_index - 1) if newest is not None else None
+        file = log.queue.find(end - 1)
+        if file is None:
+            return end
+        if unit is not None and file.base <= unit.physical_offset < end <= unit.physical_offset + JOINT_BYTES_MAX:
+            return unit.physical_offset
+        return max(file.base, end - JOINT_BYTES)
+
+    def reader(self, physical_offset: int) -> Callable[[], bytes]:
+        """Return what reads all that the last file has from there to `end`, on a thread."""
+        file, size = self._log.queue.find(physical_offset), self.end - physical_offset
+        if file is None or not size:
+            return bytes
+        return lambda: file.peek(physical_offset - file.base, size)
+
+    # -- one piece -----------------------------------------------------------------------------------------------
+
+    def _begin_at(self, physical_offset: int) -> None:
+        log = self._log
+        if log.queue.files or log.position or self._part_bytes:
+            raise CopyRefused(f"the next byte of this log is that at {self.end}, not that at {physical_offset}")
+        if physical_offset < 0 or physical_offset % log.file_bytes:
+            raise CopyRefused(
+                f"the master's file begins at {physical_offset}, which is no multiple of mappedFileSizeCommitLog="
+                f"{log.file_bytes}: set it to the master's"
+            )
+        log.begin_at(physical_offset)
+
+    def _take_whole_records(self) -> None:
+        """Hand on what is whole now, and move `log.position` behind it."""
+        log, before = self._log, self._log.position
+        file = log.queue.find(before)
+        assert file is not None
+        end = self.end - file.base
+        position = scan_filled(file, before - file.base, end, self._hand_on)
+        self._move_to(file.base + position)
+        self._look_at_rest(file, position, end)
+        self._stats.put_bytes += log.position - before
+        arrived, self._arrived = self._arrived, {}
+        if self.arrival_listener is not None:
+            for (topic, queue_id), (first_offset, codes) in arrived.items():
+                self.arrival_listener(topic, queue_id, first_offset, codes)
+
+    def _look_at_rest(self, file: MappedFile, position: int, end: int) -> None:
+        """What follows the whole records is the beginning of one, or a file's end; anything else is refused."""
+        room = file.size - position
+        if end - position < min(record.BLANK.size, room) or not room:
+            return
+        if room < record.BLANK.size:
+            raise CopyRefused(f"a file of the master's does not end at {file.end}: {_SIZES}")
+        size, magic = record.BLANK.unpack_from(file.view, position)
+        if magic == record.BLANK_MAGIC:
+            if size != room:
+                raise CopyRefused(f"a file of the master's ends at {file.base + position + size}: {_SIZES}")
+            if end == file.size:
+                self._move_to(file.end)
+        elif magic != record.MESSAGE_MAGIC or not record.RECORD_BYTES_MIN <= size <= room or size <= end - position:
+            raise CopyRefused(f"the master's bytes at {file.base + position} are no record")
+
+    def _move_to(self, position: int) -> None:
+        self._part_bytes -= position - self._log.position
+        self._log.position = position
+
+    def _hand_on(self, fields: ScannedRecord, physical_offset: int) -> None:
+        """One whole record: into queue and index, as recovery does it; both skip what they have."""
+        self._dispatcher.redispatch(fields, physical_offset)
+        self._stats.put_times += 1
+        if self.arrival_listener is None or not has_queue_unit(fields.sys_flag):
+            return
+        topic = fields.topic.decode(errors="replace")
+        slot = self._queues.slots.get(topic)
+        if slot is not None:
+            codes = self._arrived.setdefault((topic, fields.queue_id), (fields.queue_offset, []))[1]
+            codes.append(self._tags_codes.code(slot, fields.properties, fields.store_timestamp))
