@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import gc
 import logging
@@ -25,7 +26,6 @@ from appliance.broker.access.access_control import access_gate, account_book, ma
 from appliance.broker.access.cost_limits import CreationLimit
 from appliance.broker.cluster.address_server import AddressServer, address_server_url
 from appliance.broker.cluster.outer_api import BrokerOuterApi
-from appliance.broker.cluster.slaves import SlaveService
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.consume_lag import StoreTimes
 from appliance.broker.delivery.long_polling import PullRequestHold
@@ -46,7 +46,14 @@ from appliance.broker.open_parts import OpenParts
 from appliance.broker.processors.pull import Parts as PullParts
 from appliance.broker.processors.pull import answer_held
 from appliance.broker.processors.reply import ReplyPushes
+from appliance.broker.processors.slave import for_slave
 from appliance.broker.processors.table import TABLE, without_pulls
+from appliance.broker.replication.copy_mark import CopyMark
+from appliance.broker.replication.follower import Follower
+from appliance.broker.replication.ha_client import HaClient
+from appliance.broker.replication.master_address import MasterAddress
+from appliance.broker.replication.slave_synchronize import SlaveSynchronize
+from appliance.broker.replication.slaves import SlaveService
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.status.told_settings import told_settings
 from appliance.broker.status.watermarks import WatermarkLog
@@ -97,6 +104,8 @@ class BrokerController:
         file: PropertiesFile | None = None,
         ignored: Sequence[str] = (),
     ) -> None:
+        if config.is_slave and store_config.transient_pool_enable:  # as in RocketMQ: a slave appends to its files
+            store_config = dataclasses.replace(store_config, transient_pool_enable=False)
         self.config = config
         self.store_config = store_config
         self.live_config = LiveConfig(
@@ -107,7 +116,8 @@ class BrokerController:
             told=lambda: told_settings(config, store_config),
         )
         self.cluster_property = b"CLUSTER\x01" + config.cluster_name.encode()  # of every message
-        self.store = MessageStore(store_config)
+        self.store = MessageStore(store_config, is_copy=config.is_slave)
+        self.copy_mark = CopyMark.of(store_config.root)
         self.store_times = StoreTimes(self.store)
         self.stats = BrokerStatsManager(config.cluster_name, totals=self._totals)
         self.accounts = account_book(config, store_config)  # None: no access control
@@ -224,7 +234,9 @@ class BrokerController:
         await asyncio.to_thread(self._load)
         stack.callback(self.store.close)
         self.store.start()
-        ended = await asyncio.to_thread(load_ended, self.store, self.offsets)
+        ended = EndedHalves()
+        if not self.config.is_slave:
+            ended = await asyncio.to_thread(load_ended, self.store, self.offsets)
         stack.push_async_callback(self.lanes.close)
         await self.topic_retention.apply()
         port = await self._listen(stack)
@@ -232,6 +244,8 @@ class BrokerController:
         await stack.enter_async_context(running(*self._services(opened)))
         stack.push_async_callback(self._leave)
         routes = routes_of(TABLE, opened, self)
+        if self.config.is_slave:
+            routes = for_slave(routes)
         self.server.serve(routes)
         self.vip_server.serve(without_pulls(routes))
         logger.info("broker serves", extra={"event": "broker_serves", "address": opened.address})
@@ -239,6 +253,7 @@ class BrokerController:
     def _load(self) -> None:
         """Read the tables and recover the store. Blocking."""
         check_format(self.store_config.root, STORE)  # before its tables are read: they may be newer, too
+        self.copy_mark.check(self.config)
         if self.accounts is not None:
             try:
                 self.accounts.load()
@@ -273,7 +288,7 @@ class BrokerController:
             if self.config.listen_port > VIP_PORT_DISTANCE:
                 await self.vip_server.open()
                 stack.push_async_callback(self.vip_server.close)
-            if self.config.slaves_enable:
+            if self.config.slaves_enable and not self.config.is_slave:
                 after_own = port + 1 if self.config.listen_port else 0
                 await self.slaves.open(self.config.ha_listen_port or after_own)
                 stack.push_async_callback(self.slaves.close)
@@ -292,7 +307,14 @@ class BrokerController:
         store_host = encode_host(host, port)
         transactions = TransactionService(store, ended, store_host)
         ha_host, ha_port = config.ha_advertised_host or host, self.slaves.port or config.ha_listen_port or port + 1
-        outer_api = BrokerOuterApi(config, self.topics, address=f"{host}:{port}", ha_address=f"{ha_host}:{ha_port}")
+        master = MasterAddress(f"{host}:{port}", config.ha_master_address)
+        outer_api = BrokerOuterApi(
+            config,
+            self.topics,
+            address=f"{host}:{port}",
+            ha_address=f"{ha_host}:{ha_port}",
+            on_registered=master.registered,
+        )
         self._opened = OpenParts(
             port=port,
             address=f"{host}:{port}",
@@ -305,14 +327,29 @@ class BrokerController:
             ),
             outer_api=outer_api,
             topic_sharing=TopicSharing(config, lambda: outer_api.addresses),
+            follower=self._follower(master, outer_api) if config.is_slave else None,
         )
         self._wire(self._opened)
         return self._opened
 
+    def _follower(self, master: MasterAddress, outer_api: BrokerOuterApi) -> Follower:
+        """What makes this broker a slave."""
+        synchronize = SlaveSynchronize(self.config, master, self.topics, self.groups, self.offsets, self.schedule)
+        ha_client = HaClient(
+            self.store,
+            self.config,
+            master,
+            self.copy_mark,
+            ask_again=outer_api.refresh,
+            figures=synchronize.figures,
+        )
+        return Follower(ha_client, synchronize)
+
     def _wire(self, opened: OpenParts) -> None:
         """Set the hooks that join parts made one after the other: all there are, but for filter bits."""
         self.store.arrival_listener = self._messages_arrived
-        self.store.cleaner.ask_before_delete = self.timer_rolling.may_delete
+        if not self.config.is_slave:  # which stores nothing anew
+            self.store.cleaner.ask_before_delete = self.timer_rolling.may_delete
         self.topics.announce_to(opened.outer_api.topic_changed, opened.topic_sharing.created)
         self.hold.answer_with(functools.partial(answer_held, parts_of(PullParts, opened, self), self.access))
 
@@ -320,13 +357,11 @@ class BrokerController:
         """What runs as long as the broker does. They end in this order."""
         services: list[Service] = [
             self.store,
-            opened.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
+            *self._services_of_role(opened),
             self.topics,
             self.groups,
             self.offsets,
             self.filters,
-            self.schedule,
-            self.timer,
             self.topic_retention,
             self.hold,
             self.stats,
@@ -338,13 +373,23 @@ class BrokerController:
             self.server,
             self.vip_server,
             opened.outer_api,
-            opened.topic_sharing,
-            self.slaves,
         ]
         url = address_server_url(self.config)
         if url is not None:
             services.append(AddressServer(url, opened.outer_api.follow))
         return services + [service for service in (self.accounts, self.tls) if service is not None]
+
+    def _services_of_role(self, opened: OpenParts) -> list[Service]:
+        """What only a master does, or only a slave."""
+        if opened.follower is not None:
+            return [opened.follower.ha_client, opened.follower.synchronize]
+        return [
+            opened.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
+            self.schedule,
+            self.timer,
+            opened.topic_sharing,
+            self.slaves,
+        ]
 
     async def _leave(self) -> None:
         """Stop accepting and tell the name servers, before anything else ends."""

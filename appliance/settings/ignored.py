@@ -40,8 +40,7 @@ _IGNORED = {
         flushCommitLogThoroughInterval flushCommitLogTimed flushConsumeQueueLeastPages
         flushConsumeQueueThoroughInterval flushLeastPagesWhenWarmMapedFile messageIndexSafe redeleteHangedFileInterval
         transientStorePoolSize useReentrantLockWhenPutMessage""",
-    "this broker can't be a slave, and sends don't wait for slaves": """
-        haMasterAddress haSlaveFallbehindMax offsetCheckInSlave slaveTimeout""",
+    "sends don't wait for slaves": "haSlaveFallbehindMax slaveTimeout",
     "there is no DLedger mode": """
         dLegerGroup dLegerPeers dLegerSelfId enableBatchPush isEnableBatchPush preferredLeaderId
         storePathDLedgerCommitLog""",
@@ -64,9 +63,6 @@ class Fixed(NamedTuple):
 
 
 FIXED = {
-    "brokerRole": Fixed(
-        "ASYNC_MASTER", "this broker can have slaves (slavesEnable), but sends don't wait for them, and it can't be one"
-    ),
     "clusterTest": Fixed("false", "there is no cluster-test mode: it would answer with routes of other clusters"),
     "duplicationEnable": Fixed("false", "RocketMQ's old replication does not exist here"),
     "enableDLegerCommitLog": Fixed("false", "DLedger has another store format, which is not implemented"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.settings.acl import AclSettings
+from appliance.settings.replication import ReplicationSettings
 from appliance.settings.sockets import SocketSettings
 from appliance.settings.tls import TlsSettings
 from gantrymq.errors import ConfigError
@@ -51,11 +52,10 @@ class NamesrvConfig(SocketSettings, TlsSettings, AclSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
+class BrokerConfig(ReplicationSettings, SocketSettings, TlsSettings, AclSettings):
     """One broker (RocketMQ: BrokerConfig and NettyServerConfig)."""
 
     broker_name: str = setting("broker-a", rocketmq="brokerName", doc="name of the broker set")
-    broker_id: int = setting(0, rocketmq="brokerId", doc="0 is the master")
     cluster_name: str = setting("DefaultCluster", rocketmq="brokerClusterName", doc="cluster this broker belongs to")
     namesrv_addresses: str = setting("", rocketmq="namesrvAddr", doc="host:port;host:port of all name servers")
     fetch_namesrv_addresses: bool = setting(
@@ -70,18 +70,6 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
     listen_port: int = setting(10911, rocketmq="listenPort", doc="port; 0: a free one (then no VIP port)")
     advertised_host: str = setting("", rocketmq="brokerIP1", doc="address given to clients; empty: determined")
-    ha_advertised_host: str = setting("", rocketmq="brokerIP2", doc="address given to slaves; empty: brokerIP1")
-    ha_listen_port: int = setting(0, rocketmq="haListenPort", doc="port for slaves; 0: listenPort + 1")
-    slaves_enable: bool = setting(
-        False,
-        rocketmq="slavesEnable",
-        doc="let slaves copy the log; any program that reaches their port can read it all (not RocketMQ's)",
-    )
-    ha_heartbeat_ms: int = setting(5000, rocketmq="haSendHeartbeatInterval", doc="interval of heartbeats to slaves, ms")
-    ha_housekeeping_ms: int = setting(
-        20_000, rocketmq="haHousekeepingInterval", doc="silence after which a slave's connection is closed, ms"
-    )
-    ha_transfer_batch_bytes: int = setting(32_768, rocketmq="haTransferBatchSize", doc="log bytes in one frame")
     permission: int = setting(6, rocketmq="brokerPermission", doc="4 read, 2 write; less than 6 limits every topic")
     acl_enable: bool = setting(False, rocketmq="aclEnable", doc="require accounts of clients: see rocketmqHome")
     credentials_file: Path | None = setting(
@@ -203,9 +191,6 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
     filter_clean_ms: int = setting(
         86_400_000, rocketmq="filterDataCleanTimeSpan", doc="how long the filter of a group without members is kept, ms"
     )
-    slave_read_enable: bool = setting(
-        False, rocketmq="slaveReadEnable", doc="suggest a slave to groups that read messages no longer in memory"
-    )
     start_accept_send_timestamp: int = setting(
         0, rocketmq="startAcceptSendRequestTimeStamp", doc="refuse sends before this time, ms"
     )
@@ -250,8 +235,7 @@ class BrokerConfig(SocketSettings, TlsSettings, AclSettings):
         self.check_sockets()
         if not self.broker_name or "/" in self.broker_name:
             raise ConfigError(f"brokerName={self.broker_name!r}: use a name without '/'")
-        if self.broker_id != 0:
-            raise ConfigError(f"brokerId={self.broker_id}: this broker can't be a slave, use 0")
+        self.check_replication()
         if not 0 <= self.listen_port <= 65533:
             raise ConfigError(f"listenPort={self.listen_port}: use 0 or a port up to 65533 (slaves use the next one)")
 

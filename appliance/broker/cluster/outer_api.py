@@ -79,7 +79,10 @@ class NamesrvLink:
 
 
 class BrokerOuterApi:
-    """Registrations of one broker. address, ha_address: "host:port" of its own and of the port for slaves."""
+    """Registrations of one broker. address, ha_address: "host:port" of its own and of the port for slaves.
+
+    on_registered: a slave's is called with what the answer to a registration says of its master.
+    """
 
     def __init__(
         self,
@@ -89,6 +92,7 @@ class BrokerOuterApi:
         address: str,
         ha_address: str,
         client: RemotingClient | None = None,
+        on_registered: Callable[[Mapping[str, str]], None] = lambda told: None,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -104,6 +108,7 @@ class BrokerOuterApi:
             "brokerId": str(config.broker_id),
         }
         self._ha_address = ha_address
+        self._on_registered = on_registered
         self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]
         self.period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by address: what keeps that link up to date
@@ -246,12 +251,16 @@ class BrokerOuterApi:
         if answer.code != ResponseCode.SUCCESS:
             raise ResponseError(answer.code, answer.remark, address=link.address)
         self._note_success(link)
-        if answer.body and link is next((known for known in self._links if known.is_registered), None):
-            self._apply_order_topics(answer.body)  # of one name server: two that disagree would have us turn for ever
+        # Of one name server: two that disagree would have us turn for ever.
+        if link is next((known for known in self._links if known.is_registered), None):
+            if self._config.is_slave:
+                self._on_registered(answer.ext_fields)
+            elif answer.body:
+                self._apply_order_topics(answer.body)
 
     async def _is_unchanged_there(self, link: NamesrvLink) -> bool:
         """Without forceRegister: ask whether the name server has our data version. Asking counts as a sign of life."""
-        if self._config.force_register:
+        if self._config.force_register or self._config.is_slave:  # whose answer says where the master is
             return False
         offered = self._topics.data_version
         request = RemotingCommand.request(RequestCode.QUERY_DATA_VERSION, dict(self._identity), offered.to_json())

@@ -114,6 +114,21 @@ class ConsumerOffsetManager(SavedTable):
         for group in self.groups_of(topic):
             self._remove(topic, group)
 
+    async def put_all(self, theirs: ConsumerOffsetTable) -> None:
+        """Put a master's offsets over these; what it does not have stays, as in RocketMQ. For its slave."""
+        async for key, queues in in_slices(list(theirs.offset_table.items()), KEYS_A_SLICE):
+            topic, separator, group = key.partition(SEPARATOR)
+            known = self.table.get(key)
+            if known is None:
+                if separator:
+                    self._add(topic, group, key, queues)
+                    self._writer.changed()
+            elif any(known.get(queue_id) != offset for queue_id, offset in queues.items()):
+                self.entry_count += len(queues.keys() - known.keys())
+                known.update(queues)
+                self._unrendered.add(key)
+                self._writer.changed()
+
     async def body(self) -> bytes:
         """The whole table as the body of 43."""
         await self._render_in_slices()

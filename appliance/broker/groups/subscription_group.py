@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from appliance.process.cooperative import in_slices
 from appliance.process.json_file import (
     Document,
     JsonFile,
@@ -40,6 +41,7 @@ BUILT_IN_GROUPS = (
     "CID_ONSAPI_OWNER",
 )
 WRITE_DELAY_S = 0.02
+GROUPS_A_SLICE = 64  # of a master's table, before others have a turn
 
 
 class SubscriptionGroupManager(SavedTable):
@@ -109,6 +111,17 @@ class SubscriptionGroupManager(SavedTable):
         self._touch()
         logger.info("group deleted", extra={"event": "group_deleted", "group": group})
         return True
+
+    async def replace_all(self, theirs: SubscriptionGroupWrapper) -> None:
+        """Take over a master's table as it is, its version included; for its slave."""
+        for group in self.configs.keys() - theirs.subscription_group_table.keys():
+            del self.configs[group], self._lines[group]
+            self._suspended.pop(group, None)
+        async for group, config in in_slices(list(theirs.subscription_group_table.items()), GROUPS_A_SLICE):
+            if self.configs.get(group) != config:
+                self._keep(dataclasses.replace(config, group_name=group))
+        self.data_version = theirs.data_version
+        self._writer.changed()
 
     async def body(self) -> bytes:
         """The whole table as the body of 201: with the groups that are suspended as they are now."""

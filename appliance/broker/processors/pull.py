@@ -112,7 +112,7 @@ def _pull(parts: Parts, connection: ServerConnection, request: Request, *, may_w
     group, topic, queue_id, offset = fields.group, fields.topic, fields.queue_id, fields.queue_offset
     sys_flag, count_max = fields.sys_flag, fields.count_max
     wanted = _checked_filter(parts, connection, fields)
-    if may_wait and sys_flag & COMMIT_OFFSET:
+    if may_wait and sys_flag & COMMIT_OFFSET and not parts.config.is_slave:
         parts.offsets.commit(group, topic, queue_id, fields.commit_offset)
     result = parts.store.get_message(group, topic, queue_id, offset, count_max, wanted)
     if result is None:
@@ -120,6 +120,8 @@ def _pull(parts: Parts, connection: ServerConnection, request: Request, *, may_w
     code = _CODES.get(result.status)
     if code is None:  # NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE: an offset other than 0 can't be right
         code = ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND
+    if code is ResponseCode.PULL_OFFSET_MOVED and parts.config.is_slave and not parts.config.offset_check_in_slave:
+        code = _uncorrected(result, offset)
     if code is ResponseCode.PULL_NOT_FOUND and may_wait and sys_flag & SUSPEND:
         _park(parts, connection, request, fields, wanted)
         return
@@ -129,6 +131,17 @@ def _pull(parts: Parts, connection: ServerConnection, request: Request, *, may_w
     elif parts.config.disable_slow_consumers and result.message_count and group != TOOLS_GROUP:
         parts.slow_consumers.note_read(group, topic, queue_id, result.next_begin_offset)
     _answer(parts, connection, request, fields, code, result)
+
+
+def _uncorrected(result: GetMessageResult, offset: int) -> ResponseCode:
+    """What a slave answers that does not have the offset: it may not have it yet, so the consumer keeps its place.
+
+    RocketMQ's slave has clients ask again at once in both cases; here who is ahead of the copy waits.
+    """
+    result.next_begin_offset = offset
+    if offset > result.max_offset:
+        return ResponseCode.PULL_NOT_FOUND
+    return ResponseCode.PULL_RETRY_IMMEDIATELY
 
 
 def _answer(

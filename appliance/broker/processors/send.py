@@ -276,7 +276,7 @@ def _answer_when_flushed(
 def _refusal(parts: Parts, status: PutMessageStatus) -> BrokerError:
     """What the client is told of a put that stored nothing."""
     code, remark = _REFUSALS.get(status, _UNKNOWN_REFUSAL)
-    if status in _DISKS_REFUSALS and (why := parts.store.trouble()):
+    if status in _DISKS_REFUSALS and (why := parts.store.why_refused()):
         remark = f"{remark}; {why}"
     remark = remark.replace("{delay_ms_max}", str(parts.store.timer_rules.delay_ms_max))
     return BrokerError(code, remark.replace("{body_bytes_max}", str(parts.store_config.message_bytes_max)))

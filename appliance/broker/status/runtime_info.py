@@ -30,7 +30,6 @@ from store.upkeep.disk_space import disk_space
 
 if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.cluster.outer_api import BrokerOuterApi
-    from appliance.broker.cluster.slaves import SlaveService
     from appliance.broker.delivery.long_polling import PullRequestHold
     from appliance.broker.delivery.offset_moved import OffsetMovedEvents
     from appliance.broker.delivery.schedule import ScheduleMessageService
@@ -39,6 +38,7 @@ if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.groups.consumer_groups import ConsumerManager
     from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
     from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+    from appliance.broker.replication.slaves import SlaveService
     from appliance.broker.timer.rolling import Rolling
     from appliance.broker.timer.service import TimerService
     from appliance.broker.topics.topic_config import TopicConfigManager

@@ -81,11 +81,10 @@ _ALWAYS = {
     "transientStorePoolSize": "0",  # its buffers are made when files are
     "useReentrantLockWhenPutMessage": "false",
     # no slave, no DLedger, no light message queues
-    **dict.fromkeys(("dLegerGroup", "dLegerPeers", "dLegerSelfId", "haMasterAddress", "preferredLeaderId"), ""),
+    **dict.fromkeys(("dLegerGroup", "dLegerPeers", "dLegerSelfId", "preferredLeaderId"), ""),
     "haSlaveFallbehindMax": "0",
     "isEnableBatchPush": "false",
     "maxLmqConsumeQueueNum": "0",
-    "offsetCheckInSlave": "false",
     "slaveTimeout": "0",
     "storePathDLedgerCommitLog": "",
     # numbers and delays

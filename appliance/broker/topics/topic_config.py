@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from appliance.process.cooperative import in_slices
 from appliance.process.json_file import (
     Document,
     JsonFile,
@@ -45,6 +46,7 @@ DLQ_QUEUES = 1
 UNIT_FLAG = 1
 UNIT_SUB_FLAG = 2
 CREATED_TOPICS_MAX = 250_000  # by sends and heartbeats; an operator may go on
+TOPICS_A_SLICE = 64  # of a master's table, before others have a turn
 WRITE_DELAY_S = 0.02  # a burst of new topics is one write, yet an operator's topic is on disk at once
 
 
@@ -229,6 +231,18 @@ class TopicConfigManager(SavedTable):
         self._tell(None)
         logger.info("topic deleted", extra={"event": "topic_deleted", "topic": topic})
         return True
+
+    async def replace_all(self, theirs: TopicConfigSerializeWrapper) -> None:
+        """Take over a master's table as it is, its version included; for its slave."""
+        for topic in self.configs.keys() - theirs.topic_config_table.keys():
+            del self.configs[topic], self._lines[topic]
+            if self._on_replaced is not None:
+                self._on_replaced(topic)
+        async for topic, config in in_slices(list(theirs.topic_config_table.items()), TOPICS_A_SLICE):
+            if self.configs.get(topic) != config:
+                self._keep(dataclasses.replace(config, topic_name=topic))
+        self.data_version = theirs.data_version
+        self._writer.changed()
 
     def apply_order_topics(self, ordered: Collection[str]) -> bool:
         """Mark exactly the topics in `ordered` (the name servers' order table) as ordered. Returns if any changed.

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from appliance.bench.apache_peer import ApachePeer
 from appliance.bench.peer import Peer
-from gantrymq import AdminClient, Message, SyncProducer
 from tests.harness import LocalCluster
+from tests.interop.stores.copied_log import behind, bodies, expected, log_of, send, wait_for
 from tests.peers.fixtures import make_apache_peer
 
-TOPIC = "Copied"
 COUNT = 300
-CATCH_UP_S = 60.0  # a slave reports every 5 s, asks for topics every 10 s, and tries a lost master again after 5 s
 
 
 @pytest.fixture
@@ -49,50 +45,3 @@ def test_a_slave_of_apaches_make_copies_serves_and_catches_up(master: Peer, slav
     wait_for(lambda: behind(master) == "0", "the slave has caught up")
     assert log_of(slave) == log_of(master)
     wait_for(lambda: len(bodies(slave)) == 2 * COUNT, "the slave shows the rest, too")
-
-
-def send(master: Peer, first: int, end: int) -> None:
-    with SyncProducer(master.namesrv_address) as producer:
-        for number in range(first, end):
-            producer.send(Message(TOPIC, b"%d" % number, keys=f"key-{number}"))
-
-
-def expected(first: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(first, end)]
-
-
-def behind(master: Peer) -> str:
-    async def ask() -> str:
-        async with AdminClient(master.namesrv_address) as admin:
-            return (await admin.brokers.runtime_info(master.broker_address))["slaveBehindBytes"]
-
-    return asyncio.run(ask())
-
-
-def bodies(slave: Peer) -> list[bytes]:
-    """What the slave hands out of the topic's queues."""
-
-    async def ask() -> list[bytes]:
-        found: list[bytes] = []
-        async with AdminClient(slave.namesrv_address) as admin:
-            for queue_id in range(4):
-                offset, end = 0, await admin.offsets.max_at(slave.broker_address, TOPIC, queue_id)
-                while offset < end:
-                    messages, offset, _, _ = await admin.messages.pull_at(slave.broker_address, TOPIC, queue_id, offset)
-                    assert messages
-                    found += [message.body for message in messages]
-        return found
-
-    return asyncio.run(ask())
-
-
-def log_of(peer: Peer) -> bytes:
-    """The first file of the log, as far as it was written."""
-    return (peer.store / "commitlog" / "00000000000000000000").read_bytes().rstrip(b"\0")
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + CATCH_UP_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not in {CATCH_UP_S:g} s: {what}"
-        time.sleep(0.3)

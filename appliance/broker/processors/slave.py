@@ -1,0 +1,57 @@
+"""What a slave answers where only a master may act. All else it serves: pulls, queries, heartbeats, offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from appliance.errors import BrokerError
+from appliance.remoting.connection import ServerConnection
+from appliance.remoting.lane import Handler, Route
+from gantrymq.remoting.codes import RequestCode as Code
+from gantrymq.remoting.codes import ResponseCode
+
+_NO_MESSAGES = (
+    ResponseCode.SERVICE_NOT_AVAILABLE,
+    "service not available now: this broker is a slave, messages go to its master",
+)
+_NO_CHANGES = (
+    ResponseCode.SYSTEM_ERROR,
+    "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
+)
+_NOT_STORED = (ResponseCode.SYSTEM_ERROR, "SERVICE_NOT_AVAILABLE: this broker is a slave")
+_REFUSALS = {
+    Code.SEND_MESSAGE: _NO_MESSAGES,
+    Code.SEND_MESSAGE_V2: _NO_MESSAGES,
+    Code.SEND_BATCH_MESSAGE: _NO_MESSAGES,
+    Code.CONSUMER_SEND_MSG_BACK: _NOT_STORED,
+    Code.SEND_REPLY_MESSAGE: _NOT_STORED,
+    Code.SEND_REPLY_MESSAGE_V2: _NOT_STORED,
+    Code.RESUME_CHECK_HALF_MESSAGE: _NOT_STORED,
+    Code.END_TRANSACTION: (
+        ResponseCode.SLAVE_NOT_AVAILABLE,
+        "Message store is slave mode, so end transaction is forbidden.",
+    ),
+    Code.UPDATE_AND_CREATE_TOPIC: _NO_CHANGES,
+    Code.UPDATE_AND_CREATE_TOPIC_LIST: _NO_CHANGES,
+    Code.DELETE_TOPIC_IN_BROKER: _NO_CHANGES,
+    Code.CLEAN_UNUSED_TOPIC: _NO_CHANGES,
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: _NO_CHANGES,
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: _NO_CHANGES,
+    Code.DELETE_SUBSCRIPTIONGROUP: _NO_CHANGES,
+}
+
+
+def for_slave(routes: Mapping[int, Route]) -> dict[int, Route]:
+    """The routes of a slave: what would store or change something is refused, in the lane it has on a master."""
+    return {
+        code: Route(_refuse(*_REFUSALS[Code(code)]), route.lane) if code in _REFUSALS else route
+        for code, route in routes.items()
+    }
+
+
+def _refuse(code: ResponseCode, remark: str) -> Handler:
+    def refuse(connection: ServerConnection, request: Any) -> NoReturn:
+        raise BrokerError(code, remark)
+
+    return refuse

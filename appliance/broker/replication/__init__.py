@@ -1,0 +1,1 @@
+"""Replication: a master that feeds its log to slaves, a slave that copies it, and what both tell of it."""

@@ -1,0 +1,16 @@
+"""What makes a broker a slave: the copy of the log, the master's tables, and what both tell of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from appliance.broker.replication.ha_client import HaClient
+from appliance.broker.replication.slave_synchronize import SlaveSynchronize
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """Both run as services of the broker."""
+
+    ha_client: HaClient
+    synchronize: SlaveSynchronize

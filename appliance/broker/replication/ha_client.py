@@ -1,0 +1,287 @@
+"""A slave's end of the HA connection: it finds the joint with the master's log, copies what follows, acknowledges.
+
+    no address    -> ask the name servers again every few seconds
+    joining       -> compare the newest record here, and what follows it, with the master's bytes at the same place
+    copying       -> append; acknowledge whole records
+    ahead         -> the master's log ends before this one: it lost its last messages
+    left behind   -> the master has deleted what comes next
+    diverged      -> the bytes differ, or can't follow: nothing more is copied until a person has decided
+
+RocketMQ's protocol compares nothing: its slave appends whatever has the right place. Here the slave asks for a place
+before its end and looks at what comes, which any master can serve. An empty slave asks for 0, as RocketMQ's does, and
+gets the master's last file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from appliance.broker.replication.copy_mark import CopyMark
+from appliance.broker.replication.ha_frames import OFFSET, FrameError, FrameReader
+from appliance.broker.replication.master_address import MasterAddress
+from appliance.process.json_file import StateFileError
+from appliance.settings.roles import BrokerConfig
+from gantrymq.errors import ConnectError
+from gantrymq.remoting.client import split_address
+from store.base.errors import CopyRefused, NoRoomForCopy
+from store.message_store import MessageStore
+
+logger = logging.getLogger(__name__)
+
+READ_BYTES = 64 << 10  # of the socket in one turn of the loop: about a millisecond of appending and indexing
+CONNECT_TIMEOUT_S = 5.0
+ASK_AGAIN_S = 5.0  # name servers that know no master
+RETRY_S_MIN, RETRY_S_MAX = 0.2, 5.0
+RETRY_REFUSED_S = 30.0  # a log that differs: a person has to act
+SIGNS_WITHOUT_BYTES = 2  # of life, at the joint: the first may come before the master has looked
+
+
+class HaState(enum.StrEnum):
+    """What a slave is doing; the texts are shown."""
+
+    NO_MASTER = "no master known"
+    CONNECTING = "connecting"
+    JOINING = "comparing logs"
+    COPYING = "copying"
+    AHEAD = "ahead of the master"
+    LEFT_BEHIND = "left behind"
+    DIVERGED = "diverged"
+    NO_ROOM = "disk full"
+
+
+class MasterLost(Exception):
+    """The connection to the master is over; the text says why."""
+
+
+class NothingAtJoint(MasterLost):
+    """The master closed the connection, or lives and sends nothing, where this log ends."""
+
+
+class LogDiverged(Exception):
+    """This log is not the beginning of the master's; the text says where."""
+
+
+class HaClient:
+    """Follows the master until cancelled.
+
+    ask_again: has the name servers asked for the master once more. figures: where the master's log begins and ends, as
+    it says itself, -1 when it does not.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        config: BrokerConfig,
+        master: MasterAddress,
+        mark: CopyMark,
+        *,
+        ask_again: Callable[[], None],
+        figures: Callable[[], Awaitable[tuple[int, int]]],
+    ) -> None:
+        self._store = store
+        self._copy = store.copy
+        self._config = config
+        self._master = master
+        self._mark = mark
+        self._ask_again = ask_again
+        self._figures = figures
+        self._told: tuple[HaState, str] | None = None  # how the last connection ended, as it was logged
+        self.state = HaState.NO_MASTER
+        self.why = ""  # the last connection ended, or nothing is copied
+        self.received_bytes = 0  # since the start
+        self.heard_at = 0.0  # monotonic: when the master last sent anything
+
+    async def run(self) -> None:
+        retry_s = RETRY_S_MIN
+        while True:
+            self._master.changed.clear()
+            if not self._master.ha:
+                self._ask_again()
+                await self._pause(ASK_AGAIN_S)
+                continue
+            before = self.received_bytes
+            try:
+                await self._follow(self._master.ha)
+            except NothingAtJoint as exc:
+                self._ended(*await self._why_nothing(str(exc)))
+            except (MasterLost, FrameError, ConnectError, OSError) as exc:
+                if self.received_bytes > before:
+                    retry_s, self._told = RETRY_S_MIN, None
+                self._ended(HaState.CONNECTING, str(exc) or type(exc).__name__, logging.WARNING)
+            except NoRoomForCopy as exc:
+                retry_s = RETRY_S_MAX
+                self._ended(HaState.NO_ROOM, str(exc), logging.ERROR)
+            except (LogDiverged, CopyRefused) as exc:
+                retry_s = RETRY_REFUSED_S
+                self._ended(HaState.DIVERGED, str(exc), logging.ERROR)
+            await self._pause(retry_s)
+            retry_s = min(retry_s * 2, RETRY_S_MAX)
+
+    # -- one connection -----------------------------------------------------------------------------------------------
+
+    async def _follow(self, address: str) -> None:
+        """Copy until the connection ends, by one of the errors that `run` names."""
+        host, port = split_address(address)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                reader, writer = await asyncio.open_connection(host, port, limit=READ_BYTES)
+        except TimeoutError:
+            raise MasterLost(f"no connection to {address} within {CONNECT_TIMEOUT_S:g} s") from None
+        try:
+            begin = self._copy.joint_start()
+            joint = _Joint(begin, await asyncio.to_thread(self._copy.reader(begin)))
+            if not joint.is_over and not begin:
+                joint.leave_out_first_byte()  # 0 asks for the last file
+            writer.write(OFFSET.pack(joint.position))
+            await self._copy_from(reader, writer, joint, address)
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def _copy_from(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, joint: _Joint, address: str
+    ) -> None:
+        beat_s, silence_s = self._config.ha_heartbeat_ms / 1000, self._config.ha_housekeeping_ms / 1000
+        frames, acknowledged = FrameReader(), -1
+        self.heard_at = said_at = time.monotonic()
+        if joint.is_over:
+            await self._joined(address)
+        elif self.state is not HaState.DIVERGED:
+            self._enter(HaState.JOINING)
+        while True:
+            try:
+                async with asyncio.timeout(beat_s):
+                    data = await reader.read(READ_BYTES)
+            except TimeoutError:
+                data = None
+            now = time.monotonic()
+            if data == b"":
+                raise (MasterLost if joint.has_begun else NothingAtJoint)("closed by the master")
+            if data is not None:
+                self.heard_at = now
+                for position, piece in frames.feed(data):
+                    if self._take(joint, position, piece):
+                        await self._joined(address)
+            elif now - self.heard_at >= silence_s:
+                raise MasterLost(f"silent for {silence_s:g} s")
+            end = self._store.max_physical_offset if joint.is_over else min(joint.position, self._copy.end)
+            if end != acknowledged or now - said_at >= beat_s:
+                writer.write(OFFSET.pack(end))
+                acknowledged, said_at = end, now
+                await writer.drain()
+
+    def _take(self, joint: _Joint, position: int, piece: memoryview) -> bool:
+        """Append or compare what came; return whether this was the end of the comparison."""
+        if joint.is_over:
+            self._append(position, piece)
+            return False
+        if piece:
+            self._compare(joint, position, piece)
+            return joint.is_over
+        joint.signs_of_life += 1
+        if joint.signs_of_life == SIGNS_WITHOUT_BYTES:
+            raise NothingAtJoint("the master has nothing to send")
+        return False
+
+    def _append(self, position: int, piece: memoryview) -> None:
+        if piece:
+            self._copy.append_raw(position, piece)
+            self.received_bytes += len(piece)
+        elif self._copy.end not in (0, position):
+            raise MasterLost(f"the master goes on at {position}, this log at {self._copy.end}")
+
+    def _compare(self, joint: _Joint, position: int, piece: memoryview) -> None:
+        """Compare what comes at the joint; append what is beyond it. LogDiverged."""
+        joint.signs_of_life = 0
+        beyond = joint.compare(position, piece)
+        if beyond:
+            self._append(joint.position, beyond)
+
+    async def _joined(self, address: str) -> None:
+        """The logs agree: what follows is copied."""
+        self._enter(HaState.COPYING)
+        logger.info(
+            "slave follows its master",
+            extra={"event": "slave_joined", "master": address, "physical_offset": self._copy.end},
+        )
+        try:
+            await asyncio.to_thread(self._mark.set, self._config, address)
+        except StateFileError as exc:
+            raise MasterLost(f"the folder can't be marked as a copy: {exc}") from exc
+
+    # -- what is told -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_copying(self) -> bool:
+        return self.state is HaState.COPYING
+
+    async def _why_nothing(self, why: str) -> tuple[HaState, str, int]:
+        """State, text and level for a connection that ended before a byte could be compared."""
+        start, end = await self._figures()
+        own = self._copy.end
+        if 0 <= end < own:
+            text = f"the master's log ends at {end}, this one at {own}: the master has lost messages that are here"
+            return HaState.AHEAD, text, logging.ERROR
+        if start > own:
+            text = f"the master's log begins at {start}, this one ends at {own}: what lies between is deleted there"
+            return HaState.LEFT_BEHIND, text, logging.ERROR
+        return HaState.CONNECTING, why, logging.WARNING
+
+    def _enter(self, state: HaState) -> None:
+        self.state, self.why = state, ""
+
+    def _ended(self, state: HaState, why: str, level: int) -> None:
+        """A connection ended. The same end is logged once, however often it is tried again."""
+        is_news = (state, why) != self._told
+        self.state, self.why = self._told = state, why
+        logger.log(
+            level if is_news else logging.DEBUG,
+            "master not followed" if level == logging.WARNING else "slave can't copy",
+            extra={"event": "master_not_followed", "master": self._master.ha, "state": str(state), "why": why},
+        )
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not when the master has another address meanwhile."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._master.changed.wait()
+
+
+class _Joint:
+    """What this log holds from a place on, to be compared with the master's bytes; no I/O."""
+
+    def __init__(self, position: int, expected: bytes) -> None:
+        self.position = position  # up to here both agree
+        self.has_begun = not expected
+        self.signs_of_life = 0  # since the last bytes
+        self._expected = memoryview(expected)
+
+    @property
+    def is_over(self) -> bool:
+        return not self._expected
+
+    def leave_out_first_byte(self) -> None:
+        self.position += 1
+        self._expected = self._expected[1:]
+
+    def compare(self, position: int, piece: memoryview) -> memoryview:
+        """Return what of the master's bytes lies beyond this log's end. LogDiverged where they differ."""
+        if position != self.position:
+            raise LogDiverged(f"the master sends {position}, where {self.position} was asked for")
+        size = min(len(piece), len(self._expected))
+        if piece[:size] != self._expected[:size]:
+            at = next(at for at in range(size) if piece[at] != self._expected[at])
+            raise LogDiverged(
+                f"at {position + at} the master's log has other bytes than this one, which ends at "
+                f"{self.position + len(self._expected)}: nothing is copied, since one of them would be lost"
+            )
+        self.has_begun = True
+        self._expected = self._expected[size:]
+        self.position += size
+        return piece[size:]

@@ -1,0 +1,28 @@
+"""Where a slave's master is: the name servers tell it in their answers to registrations, haMasterAddress may fix it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from appliance.settings.replication import HA_ADDRESS_CHARS_MIN
+
+
+class MasterAddress:
+    """broker: "host:port" for requests; ha: that of the log. "" while not known."""
+
+    def __init__(self, own_address: str, fixed_ha: str = "") -> None:
+        self._own_address = own_address
+        self._fixed_ha = fixed_ha if len(fixed_ha) >= HA_ADDRESS_CHARS_MIN else ""
+        self.broker = ""
+        self.ha = self._fixed_ha
+        self.changed = asyncio.Event()  # another address than before; who acts on it clears it
+
+    def registered(self, told: Mapping[str, str]) -> None:
+        """Take the fields of a registration's answer. One without a master leaves the last one known standing."""
+        broker, ha = told.get("masterAddr", ""), self._fixed_ha or told.get("haServerAddr", "")
+        if not broker or broker == self._own_address:
+            return
+        if (broker, ha) != (self.broker, self.ha):
+            self.broker, self.ha = broker, ha
+            self.changed.set()

@@ -1,0 +1,149 @@
+"""What a slave asks its master for every ten seconds: topics, offsets, delay offsets and groups, as RocketMQ's does.
+
+They are ordinary requests, so either side may be Apache's. Each of the four goes by itself: what fails is asked again
+in the next round. Topics and groups replace the slave's when their version is another; offsets are put over the
+slave's, which keeps what the master has forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from appliance.broker.access.access_control import own_credentials
+from appliance.broker.delivery.schedule import ScheduleMessageService
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.replication.master_address import MasterAddress
+from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.process.json_file import StateFileError
+from appliance.settings.roles import BrokerConfig
+from gantrymq.errors import GantryError, ResponseError
+from gantrymq.remoting.bodies import (
+    ConsumerOffsetTable,
+    DelayOffsetTable,
+    KVTable,
+    SubscriptionGroupWrapper,
+    TopicConfigSerializeWrapper,
+)
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_S = 10.0  # fixed in RocketMQ
+RETRY_S = 1.0  # while no round has been complete yet: a slave without topics serves no consumer
+TIMEOUT_S = 3.0
+
+
+class SlaveSynchronize:
+    """The rounds of one slave."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        master: MasterAddress,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        offsets: ConsumerOffsetManager,
+        schedule: ScheduleMessageService,
+        *,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        self._config = config
+        self._master = master
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._schedule = schedule
+        self._interval_s = interval_s
+        self._client = RemotingClient(
+            tls=config.outgoing_tls,
+            credentials=own_credentials(config),
+            connect_timeout_s=config.connect_timeout_ms / 1000,
+        )
+        self._failed: dict[str, str] = {}  # what could not be had in the last round, and why
+        self.complete_at = 0.0  # monotonic: when the last round ended in which all was had
+
+    async def figures(self) -> tuple[int, int]:
+        """Where the master's log begins and ends, as it says now; -1 for what it does not say."""
+        if not self._master.broker:
+            return -1, -1
+        try:
+            table = KVTable.from_json(await self._ask(self._master.broker, RequestCode.GET_BROKER_RUNTIME_INFO)).table
+            return int(table.get("commitLogMinOffset", "-1")), int(table.get("commitLogMaxOffset", "-1"))
+        except (GantryError, ValueError):
+            return -1, -1
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        try:
+            while True:
+                if self._master.broker:
+                    await self._round(self._master.broker)
+                await asyncio.sleep(self._interval_s if self.complete_at else RETRY_S)
+        finally:
+            await self._client.close()
+
+    async def _round(self, address: str) -> None:
+        steps: Mapping[str, Callable[[str], Awaitable[None]]] = {
+            "topics": self._take_topics,
+            "groups": self._take_groups,
+            "consumer offsets": self._take_offsets,
+            "delay offsets": self._take_delay_offsets,
+        }
+        failed: dict[str, str] = {}
+        for what, step in steps.items():
+            try:
+                await step(address)
+            except (GantryError, StateFileError, ValueError) as exc:
+                failed[what] = str(exc)
+        if failed.keys() - self._failed.keys():
+            logger.warning(
+                "slave could not get all from its master",
+                extra={
+                    "event": "slave_sync_failed",
+                    "master": address,
+                    **{what.replace(" ", "_"): why for what, why in failed.items()},
+                },
+            )
+        if not failed:
+            self.complete_at = time.monotonic()
+        self._failed = failed
+
+    # -- the steps ----------------------------------------------------------------------------------------------------
+
+    async def _take_topics(self, address: str) -> None:
+        body = await self._ask(address, RequestCode.GET_ALL_TOPIC_CONFIG)
+        theirs = await asyncio.to_thread(TopicConfigSerializeWrapper.from_json, body)
+        if theirs.data_version != self._topics.data_version:
+            await self._topics.replace_all(theirs)
+
+    async def _take_groups(self, address: str) -> None:
+        body = await self._ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        theirs = await asyncio.to_thread(SubscriptionGroupWrapper.from_json, body)
+        if theirs.data_version != self._groups.data_version:
+            await self._groups.replace_all(theirs)
+
+    async def _take_offsets(self, address: str) -> None:
+        body = await self._ask(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
+        await self._offsets.put_all(await asyncio.to_thread(ConsumerOffsetTable.from_json, body))
+
+    async def _take_delay_offsets(self, address: str) -> None:
+        try:
+            body = await self._ask(address, RequestCode.GET_ALL_DELAY_OFFSET)
+        except ResponseError as exc:
+            if exc.code == ResponseCode.SYSTEM_ERROR:
+                return  # a master without delayed messages has none
+            raise
+        self._schedule.offsets = DelayOffsetTable.from_json(body).offset_table
+        await asyncio.to_thread(self._schedule.persist)
+
+    async def _ask(self, address: str, code: RequestCode) -> bytes:
+        answer = await self._client.invoke(address, RemotingCommand.request(code), timeout_s=TIMEOUT_S)
+        if answer.code != ResponseCode.SUCCESS:
+            raise ResponseError(answer.code, answer.remark, address=address)
+        return answer.body

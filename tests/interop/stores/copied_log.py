@@ -1,0 +1,71 @@
+"""What tests of slaves send, ask and compare; master and slave may be of either make."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from appliance.bench.peer import Peer
+from gantrymq import AdminClient, Message, SyncProducer
+
+TOPIC = "Copied"
+CATCH_UP_S = 60.0  # a slave reports every 5 s, asks for topics every 10 s, and tries a lost master again after 5 s
+
+
+def send(master: Peer, first: int, end: int, padding: bytes = b"") -> None:
+    with SyncProducer(master.namesrv_address) as producer:
+        for number in range(first, end):
+            producer.send(Message(TOPIC, b"%d" % number + padding, keys=f"key-{number}"))
+
+
+def expected(first: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, end)]
+
+
+def behind(master: Peer) -> str:
+    async def ask() -> str:
+        async with AdminClient(master.namesrv_address) as admin:
+            return (await admin.brokers.runtime_info(master.broker_address))["slaveBehindBytes"]
+
+    return asyncio.run(ask())
+
+
+def bodies(slave: Peer) -> list[bytes]:
+    """What the slave hands out of the topic's queues."""
+
+    async def ask() -> list[bytes]:
+        found: list[bytes] = []
+        async with AdminClient(slave.namesrv_address) as admin:
+            for queue_id in range(4):
+                offset, end = 0, await admin.offsets.max_at(slave.broker_address, TOPIC, queue_id)
+                while offset < end:
+                    messages, offset, _, _ = await admin.messages.pull_at(slave.broker_address, TOPIC, queue_id, offset)
+                    assert messages
+                    found += [message.body for message in messages]
+        return found
+
+    return asyncio.run(ask())
+
+
+def log_of(peer: Peer) -> bytes:
+    """The log's files, as far as they were written."""
+    files = sorted((peer.store / "commitlog").iterdir())
+    return b"".join(path.read_bytes() for path in files).rstrip(b"\0")
+
+
+def log_end(peer: Peer) -> int:
+    """Where its log ends, as the broker says."""
+
+    async def ask() -> int:
+        async with AdminClient(peer.namesrv_address) as admin:
+            return int((await admin.brokers.runtime_info(peer.broker_address))["commitLogMaxOffset"])
+
+    return asyncio.run(ask())
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + CATCH_UP_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not in {CATCH_UP_S:g} s: {what}"
+        time.sleep(0.3)

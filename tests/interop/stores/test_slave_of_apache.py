@@ -1,0 +1,65 @@
+"""A slave of ours copies the log of a broker of Apache's, over the ends of files and after either side was killed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.apache_peer import ApachePeer
+from appliance.bench.peer import Peer
+from gantrymq import Message, SyncProducer
+from tests.harness import LocalCluster
+from tests.interop.stores.copied_log import TOPIC, bodies, log_end, log_of, send, wait_for
+from tests.peers.fixtures import make_apache_peer
+
+COUNT = 60
+PADDING = random.Random(1).randbytes(9000)  # it would be compressed otherwise
+FILES = {"mappedFileSizeCommitLog": str(1 << 20)}
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[ApachePeer]:
+    with make_apache_peer(tmp_path / "master", broker_properties=FILES) as peer:
+        yield peer
+
+
+@pytest.fixture
+def slave(master: Peer, tmp_path: Path) -> Iterator[LocalCluster]:
+    """Not started yet."""
+    peer = LocalCluster(tmp_path / "slave", broker_properties=FILES)
+    peer.join_as_slave(master)
+    yield peer
+    peer.stop()
+
+
+def test_a_slave_of_ours_copies_serves_and_catches_up(master: ApachePeer, slave: LocalCluster) -> None:
+    send(master, 0, COUNT, PADDING)
+    slave.start_broker()
+    wait_for(lambda: 0 < log_end(master) == log_end(slave), "the slave has everything")
+    assert log_of(slave) == log_of(master)
+
+    slave.kill_broker()
+    send(master, COUNT, 3 * COUNT, PADDING)
+    with SyncProducer(master.namesrv_address) as producer:
+        producer.send(Message("Later", b"delayed", delay_level=3))
+    assert log_end(master) > 1 << 20, "more than one file"
+    slave.start_broker()
+    wait_for(lambda: log_end(slave) == log_end(master), "the slave has caught up")
+    assert log_of(slave) == log_of(master)
+
+    master.kill_broker()
+    wait_for(lambda: len(bodies(slave)) == 3 * COUNT, "without its master the slave shows all")
+    master.start_broker()
+    send(master, 3 * COUNT, 4 * COUNT)
+    wait_for(lambda: log_end(slave) == log_end(master), "the slave follows the restarted master")
+    assert log_of(slave) == log_of(master)
+    wait_for(lambda: {TOPIC, "Later"} <= topics_of(slave).keys(), "the slave has the topics")
+
+
+def topics_of(peer: Peer) -> dict[str, object]:
+    table: dict[str, object] = json.loads((peer.store / "config/topics.json").read_text())["topicConfigTable"]
+    return table
