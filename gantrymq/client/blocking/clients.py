@@ -6,7 +6,7 @@ functions; they run in the consumer's own threads and may use blocking clients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Unpack
 
 from gantrymq.client.blocking.base import BlockingClient
@@ -155,9 +155,11 @@ class SyncPullConsumer(BlockingClient):
         return self._run(self._client.poll(timeout_s))
 
     def __iter__(self) -> Iterator[MessageExt]:
-        """Message by message, for ever."""
+        """Message by message, for ever. See PullConsumer.__aiter__."""
         while True:
-            yield from self.poll()
+            batch = self._run(self._client.poll_one_by_one())
+            if batch is not None:
+                yield from batch.one_by_one()
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """See PullConsumer.pause."""
@@ -169,9 +171,9 @@ class SyncPullConsumer(BlockingClient):
         resumed = list(queues)
         self._run(_on_loop(lambda: self._client.resume(resumed)))
 
-    def commit(self) -> None:
+    def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
         """See PullConsumer.commit."""
-        self._run(self._client.commit())
+        self._run(self._client.commit(offsets))
 
     def committed(self, queue: MessageQueue) -> int | None:
         """See PullConsumer.committed."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from gantrymq.client.connection.background import Background
@@ -176,6 +176,12 @@ class Assignment:
         for queue, process_queue in self.held.items():
             self._note_offset(queue, process_queue)
         await self._offsets.persist(list(self.held))
+
+    async def persist_offsets(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Write these offsets of held queues, whatever was finished."""
+        for queue, offset in offsets.items():
+            self._offsets.update(queue, offset)
+        await self._offsets.persist(list(offsets))
 
     def close(self) -> None:
         """Take nothing more; what is held stays, for `leave`."""

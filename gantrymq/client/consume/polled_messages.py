@@ -1,15 +1,47 @@
-"""What a pull consumer has pulled ahead: batches of messages that wait to be polled, and those polled last."""
+"""What a pull consumer has pulled ahead: messages that wait to be polled, and those that the application has now.
+
+The application has one batch at a time. It gets all of it at once (`poll`), or message by message (an iterator). Its
+position says which messages it finished and which it was given; what it was never given goes back to the others.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gantrymq.client.connection.background import wait_for_event
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.message.model import MessageExt, MessageQueue
+
+
+class PolledBatch:
+    """Messages of one queue that are the application's turn. `finished` and `given` count from the first.
+
+    A thread may move the position while the event loop reads it: each is one assignment.
+    """
+
+    __slots__ = ("_paused", "finished", "given", "is_over", "messages", "process_queue")
+
+    def __init__(self, process_queue: ProcessQueue, messages: list[MessageExt], paused: set[MessageQueue]) -> None:
+        self.process_queue = process_queue
+        self.messages = messages
+        self.finished = 0
+        self.given = len(messages)
+        self.is_over = False  # another batch is the application's turn
+        self._paused = paused
+
+    def one_by_one(self) -> Iterator[MessageExt]:
+        """Give message by message. Asking for the next one says that those before are finished. Ends early when the
+        queue goes on elsewhere (`seek`, another member), or is paused."""
+        queue = self.process_queue
+        for position, message in enumerate(self.messages):
+            if self.is_over or queue.was_dropped() or queue.queue in self._paused:
+                return
+            self.finished = position
+            self.given = position + 1
+            yield message
 
 
 class PolledMessages:
@@ -20,25 +52,28 @@ class PolledMessages:
         self._batch_size = batch_size
         self._arrived: deque[tuple[ProcessQueue, list[MessageExt]]] = deque()  # bounded by FlowLimits
         self._has_arrived = asyncio.Event()
-        self._last: tuple[ProcessQueue, list[MessageExt]] | None = None
+        self._last: PolledBatch | None = None
 
     def add(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         """Add messages of a pull, which the process queue holds already."""
         self._arrived.append((process_queue, messages))
         self._has_arrived.set()
 
-    async def next(self, timeout_s: float) -> list[MessageExt]:
-        """The next messages, none when none come in time or `wake` was called."""
+    async def next(self, timeout_s: float, *, one_by_one: bool = False) -> PolledBatch | None:
+        """The next messages, None when none come in time or `wake` was called. one_by_one: nothing of the batch counts
+        as given before its iterator gives it."""
         deadline = time.monotonic() + timeout_s
-        while not (found := self._take()):
+        while (found := self._take()) is None:
             self._has_arrived.clear()
             if not await wait_for_event(self._has_arrived, deadline - time.monotonic()):
-                return []
+                return None
             if not self._arrived:
-                return []
+                return None
+        if one_by_one:
+            found.given = 0
         return found
 
-    def _take(self) -> list[MessageExt]:
+    def _take(self) -> PolledBatch | None:
         for _ in range(len(self._arrived)):
             process_queue, messages = self._arrived.popleft()
             if process_queue.was_dropped():
@@ -49,20 +84,35 @@ class PolledMessages:
             if len(messages) > self._batch_size:
                 self._arrived.appendleft((process_queue, messages[self._batch_size :]))
                 messages = messages[: self._batch_size]
-            self._last = process_queue, messages
-            return messages
-        return []
+            self._last = PolledBatch(process_queue, messages, self.paused)
+            return self._last
+        return None
 
     def finish(self) -> None:
-        """Count the messages that were polled last as consumed."""
-        if self._last is not None:
-            process_queue, messages = self._last
-            process_queue.remove(messages)
-            self._last = None
+        """Count what the application was given as consumed, and end its turn: what it was not given is polled next."""
+        if (last := self._last) is None:
+            return
+        self.finish_given()
+        last.is_over = True
+        self._last = None
+        if last.given < len(last.messages):
+            self._arrived.appendleft((last.process_queue, last.messages[last.given :]))
+            self._has_arrived.set()
+
+    def finish_given(self) -> None:
+        """Count what the application was given as consumed; an iterator goes on behind it."""
+        if (last := self._last) is not None:
+            last.process_queue.remove(last.messages[: last.given])
+
+    def settle(self) -> None:
+        """Count as consumed what the application went past, and not the message that it may still be working on."""
+        if (last := self._last) is not None and last.finished:
+            last.process_queue.remove(last.messages[: last.finished])
 
     def forget(self, queue: MessageQueue) -> None:
         """Do not count what was polled last of this queue: it goes on at another offset."""
-        if self._last is not None and self._last[0].queue == queue:
+        if self._last is not None and self._last.process_queue.queue == queue:
+            self._last.is_over = True
             self._last = None
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:

@@ -5,8 +5,9 @@
         while messages := await consumer.poll(): ...
 
 or `await consumer.assign(queues)`, to read queues of one's own choice. Messages are pulled ahead, within limits. Asking
-for the next messages says that those before are finished; with `auto_commit` their offsets are written each 5 s and at
-the end, without when `commit` is called.
+for the next messages says that those before are finished, and so does leaving the `async with` block without an error;
+an exception and `close` do not. With `auto_commit` the offsets of what is finished are written each 5 s and at the end,
+without when `commit` is called.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from types import TracebackType
 from typing import Unpack
 
 from gantrymq.client.connection.background import Background, every
@@ -23,7 +25,7 @@ from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.assignment import REBALANCE_S, Assignment, GroupShare
 from gantrymq.client.consume.offset_store import offset_store
 from gantrymq.client.consume.options import PullConsumerKeywords, PullConsumerOptions
-from gantrymq.client.consume.polled_messages import PolledMessages
+from gantrymq.client.consume.polled_messages import PolledBatch, PolledMessages
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.pull_loop import PullContext, keep_pulling
 from gantrymq.client.consume.running_info import ConsumeCounters
@@ -47,8 +49,8 @@ class PullConsumer(Client):
     how the members share the queues. offsets_folder: where a BROADCASTING consumer keeps its offsets. Also
     instance_name, credentials, tls and serialize_type. PullConsumerOptions has the defaults.
 
-    Subscribe or assign before or after `start`. `close` writes the offsets (with auto_commit: polled messages are
-    finished) and leaves the group.
+    Subscribe or assign before or after `start`. `close` writes the offsets (with auto_commit: of what is finished) and
+    leaves the group.
     """
 
     def __init__(
@@ -105,10 +107,16 @@ class PullConsumer(Client):
         if self._options.auto_commit:
             self._background.start(every(COMMIT_S, self._assignment.persist), "commit offsets")
 
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:  # an exception leaves open whether the last messages were handled: they come again
+            self._polled.finish()
+        await super().__aexit__(kind, error, trace)
+
     async def _shut_down(self) -> None:
         self._assignment.close()
         await self._background.close()
-        self._polled.finish()
         await self._assignment.leave()
         self._polled.wake()
         await self._session.close(consumer_group=self.group)
@@ -193,19 +201,29 @@ class PullConsumer(Client):
 
     async def poll(self, timeout_s: float = POLL_S) -> list[MessageExt]:
         """The next messages of some queue, an empty list when none come in time. The last poll's are finished."""
+        batch = await self._next_batch(timeout_s)
+        return batch.messages if batch is not None else []
+
+    async def poll_one_by_one(self, timeout_s: float = POLL_S) -> PolledBatch | None:
+        """As `poll`, for an iterator: each message is finished when the next one is asked for."""
+        return await self._next_batch(timeout_s, one_by_one=True)
+
+    async def _next_batch(self, timeout_s: float, *, one_by_one: bool = False) -> PolledBatch | None:
         self._session.require_open()
         self._polled.finish()
-        found = await self._polled.next(timeout_s)
+        batch = await self._polled.next(timeout_s, one_by_one=one_by_one)
         self._session.require_open()
-        return found
+        return batch
 
     def __aiter__(self) -> AsyncIterator[MessageExt]:
-        """Message by message, for ever."""
+        """Message by message, for ever. A message is finished when the next one is asked for: after an exception in the
+        loop it comes again, with those behind it."""
         return self._messages()
 
     async def _messages(self) -> AsyncIterator[MessageExt]:
         while True:
-            for message in await self.poll():
+            batch = await self.poll_one_by_one()
+            for message in batch.one_by_one() if batch is not None else ():
                 yield message
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
@@ -223,14 +241,30 @@ class PullConsumer(Client):
     # -- offsets ------------------------------------------------------------------------------------------------------
 
     def _to_commit(self, process_queue: ProcessQueue) -> int | None:
-        return process_queue.commit_offset if self._options.auto_commit else self._committed.get(process_queue.queue)
+        if not self._options.auto_commit:
+            return self._committed.get(process_queue.queue)
+        self._polled.settle()
+        return process_queue.commit_offset
 
-    async def commit(self) -> None:
-        """Write that every polled message is finished, those of the last poll too."""
+    async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
+        """Write that every message given so far is finished, the last one too; or write these offsets: of each queue
+        the next one that the group will consume, so that of the last finished message plus one.
+
+        ConfigError when a queue is not assigned to this consumer or an offset is outside of what it was given.
+        """
         self._session.require_open()
-        self._polled.finish()
-        self._committed.update({queue: held.commit_offset for queue, held in self._assignment.held.items()})
-        await self._assignment.persist()
+        if offsets is None:
+            self._polled.finish_given()
+            self._committed.update({queue: held.commit_offset for queue, held in self._assignment.held.items()})
+            await self._assignment.persist()
+            return
+        for queue, offset in offsets.items():
+            self._require_held(queue)
+            most = self._assignment.held[queue].next_offset
+            if not 0 <= offset <= most:
+                raise ConfigError(f"offset {offset} of queue {queue.queue_id} is not one of 0 to {most}, read so far")
+        self._committed.update(offsets)
+        await self._assignment.persist_offsets(offsets)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """The group's next offset in the queue as it is written, None when it has none."""

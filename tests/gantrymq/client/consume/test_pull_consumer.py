@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -145,6 +146,88 @@ async def test_the_consumer_is_an_endless_iterator_too(peer: Peer, name: str) ->
                 if len(got) == 30:
                     break
         assert got == [b"%d" % n for n in range(30)]
+
+
+class Unhandled(Exception):
+    """The application could not handle a message."""
+
+
+async def test_after_an_exception_in_the_loop_the_message_and_those_behind_it_come_again(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+        await producer.send_batch([Message(name, b"%d" % n) for n in range(10)])
+        queue = MessageQueue(name, peer.broker_name, 0)
+        with pytest.raises(Unhandled):
+            async with consumer_of(peer, name) as consumer:
+                await consumer.assign([queue])
+                async for message in consumer:
+                    if message.body == b"3":
+                        raise Unhandled
+        with pytest.raises(Unhandled):
+            async with consumer_of(peer, name) as consumer:
+                await consumer.assign([queue])
+                assert (await poll_until(consumer, 7))[0].body == b"3"
+                raise Unhandled  # how many of the seven were handled is not known
+        async with consumer_of(peer, name, batch_size=4) as consumer:
+            await consumer.assign([queue])
+            async for message in consumer:
+                if message.body == b"5":
+                    break  # leaves the block without an error: handled
+        async with consumer_of(peer, name) as consumer:
+            await consumer.assign([queue])
+            assert [message.body for message in await poll_until(consumer, 4)] == [b"6", b"7", b"8", b"9"]
+
+
+async def test_what_an_iterator_was_not_asked_for_is_polled_next(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+        await producer.send_batch([Message(name, b"%d" % n) for n in range(6)])
+        queue = MessageQueue(name, peer.broker_name, 0)
+        async with consumer_of(peer, name, auto_commit=False) as consumer:
+            await consumer.assign([queue])
+            async for message in consumer:
+                await consumer.commit()  # in the middle of a batch, which goes on behind it
+                if message.body == b"2":
+                    break
+            assert await consumer.committed(queue) == 3
+            assert [message.body for message in await poll_until(consumer, 3)] == [b"3", b"4", b"5"]
+            await consumer.seek(queue, 4)
+            assert [message.body async for _, message in countdown(consumer, 2)] == [b"4", b"5"]
+            await consumer.commit({queue: 5})
+            assert await consumer.committed(queue) == 5
+            for offset in (-1, 7):
+                with pytest.raises(ConfigError, match="read so far"):
+                    await consumer.commit({queue: offset})
+            with pytest.raises(ConfigError, match="not assigned"):
+                await consumer.commit({queue._replace(queue_id=9): 0})
+        async with consumer_of(peer, name) as again:
+            await again.assign([queue])
+            assert [message.body for message in await poll_until(again, 1)] == [b"5"]
+
+
+async def countdown(consumer: PullConsumer, count: int) -> AsyncIterator[tuple[int, MessageExt]]:
+    async for message in consumer:
+        count -= 1
+        yield count, message
+        if not count:
+            return
+
+
+def test_threads_keep_a_position_for_each_message_too(peer: Peer, name: str) -> None:
+    rpc.create_topic(peer.broker_address, name, 1)
+    queue = MessageQueue(name, peer.broker_name, 0)
+
+    def consumer() -> SyncPullConsumer:
+        return SyncPullConsumer(peer.namesrv_address, group=name, consume_from=ConsumeFrom.FIRST_OFFSET)
+
+    with SyncProducer(peer.namesrv_address) as producer:
+        producer.send_batch([Message(name, b"%d" % n) for n in range(10)])
+    with pytest.raises(Unhandled), consumer() as first:
+        first.assign([queue])
+        for message in first:
+            if message.body == b"3":
+                raise Unhandled
+    with consumer() as second:
+        second.assign([queue])
+        assert next(iter(second)).body == b"3"
 
 
 def test_threads_poll_as_well(peer: Peer, name: str) -> None:
