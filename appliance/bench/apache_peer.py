@@ -28,6 +28,9 @@ BROKER_FLAGS = (
 )
 NAMESRV_HEAP = "128m"
 
+# Where nothing is measured: a process that lives for seconds does not earn back what the second compiler takes.
+QUICK_START_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
 _LOGBACK = """<configuration>
   <appender name="file" class="ch.qos.logback.core.FileAppender">
     <file>{home}/{role}-java.log</file>
@@ -39,7 +42,11 @@ _LOGBACK = """<configuration>
 
 
 class ApachePeer(Peer):
-    """Apache RocketMQ from Maven. heap: the broker's, as -Xms and -Xmx take it. java_properties: what -D gives."""
+    """Apache RocketMQ from Maven.
+
+    heap: the broker's, as -Xms and -Xmx take it. java_properties: what -D gives. is_measured: with the collector of
+    RocketMQ's own scripts, and all of Java's compilers; otherwise it starts with less work.
+    """
 
     label = "apache"
 
@@ -50,8 +57,11 @@ class ApachePeer(Peer):
         heap: str = "2g",
         broker_properties: Mapping[str, str] | None = None,
         java_properties: Mapping[str, object] | None = None,
+        is_measured: bool = True,
     ) -> None:
         super().__init__(home, broker_properties=broker_properties)
+        self._namesrv_flags = () if is_measured else QUICK_START_FLAGS
+        self._broker_flags = BROKER_FLAGS if is_measured else QUICK_START_FLAGS
         self._java_properties = {**JAVA_DISK_MARKS, **(java_properties or {})}
         self.heap = heap
         self._java = maven.find_tool("java", "Apache RocketMQ runs on Java 17")
@@ -64,11 +74,11 @@ class ApachePeer(Peer):
         return f"Apache RocketMQ {jar.stem.removeprefix('rocketmq-broker-')}"
 
     def _namesrv_command(self, properties: Path) -> list[str | Path]:
-        flags = (f"-Xms{NAMESRV_HEAP}", f"-Xmx{NAMESRV_HEAP}")
+        flags = (f"-Xms{NAMESRV_HEAP}", f"-Xmx{NAMESRV_HEAP}", *self._namesrv_flags)
         return self._command("namesrv", flags, "org.apache.rocketmq.namesrv.NamesrvStartup", properties)
 
     def _broker_command(self, properties: Path) -> list[str | Path]:
-        flags = (f"-Xms{self.heap}", f"-Xmx{self.heap}", *BROKER_FLAGS)
+        flags = (f"-Xms{self.heap}", f"-Xmx{self.heap}", *self._broker_flags)
         return self._command("broker", flags, "org.apache.rocketmq.broker.BrokerStartup", properties)
 
     def _command(self, role: str, flags: tuple[str, ...], main: str, properties: Path) -> list[str | Path]:

@@ -19,6 +19,7 @@ from gantrymq.errors import GantryError
 
 START_TIMEOUT_S = 60.0
 CLUSTER_NAME = "BenchCluster"
+LOOK_FIRST_S, LOOK_LAST_S = 0.02, 0.2  # between questions to a server that starts: each is work for it, too
 
 
 class PeerError(GantryError):
@@ -188,6 +189,7 @@ class Peer(abc.ABC):
 
     def _wait(self, process: Process, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
+        pause_s = LOOK_FIRST_S
         while True:
             if process.exit_code is not None:
                 raise PeerError(f"{self.label} {process.name} ended with {process.exit_code}: {process.last_output()}")
@@ -202,7 +204,8 @@ class Peer(abc.ABC):
                     f"{self.label} {process.name} not ready in {START_TIMEOUT_S:g} s ({reason}): "
                     f"{process.last_output()}"
                 )
-            time.sleep(0.01)
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, LOOK_LAST_S)
 
 
 def _running(process: Process | None) -> Process:

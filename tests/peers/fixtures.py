@@ -29,7 +29,9 @@ def make_apache_peer(
     require_tool("mvn", REASON)
     try:
         properties = PATIENT | dict(broker_properties or {})
-        return ApachePeer(home, heap=heap, broker_properties=properties, java_properties=java_properties)
+        return ApachePeer(
+            home, heap=heap, broker_properties=properties, java_properties=java_properties, is_measured=False
+        )
     except ToolError as exc:
         missing("the jars of Apache RocketMQ", str(exc))
         raise
