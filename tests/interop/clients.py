@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ HERE = Path(__file__).parent
 JAVA_SOURCES = HERE / "java"
 JAVASCRIPT_SOURCES = HERE / "javascript"
 BUILD_TIMEOUT_S = 300.0
+LOOK_S = 0.02  # between two looks at what a program has said: a flood of lines is not looked at line by line
 
 # A consumer looks each second, not each twenty, for queues that are new: those of its retry topic, for one.
 QUICK_JAVA = {"rocketmq.client.rebalance.waitInterval": 1000}
@@ -66,7 +68,8 @@ class ClientProgram:
                 encoding="utf-8",
                 cwd=cwd,
             )
-        self._lines: list[list[str]] = []
+        self._lines: defaultdict[str, list[list[str]]] = defaultdict(list)  # by their first word
+        self._last: deque[str] = deque(maxlen=3)
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, name=f"read {name}", daemon=True)
         self._reader.start()
@@ -74,7 +77,7 @@ class ClientProgram:
     def lines(self, word: str) -> list[list[str]]:
         """The fields of every line so far that starts with `word`, without the word."""
         with self._changed:
-            return [fields[1:] for fields in self._lines if fields[0] == word]
+            return self._lines[word].copy()
 
     def sent(self) -> list[Sent]:
         return [Sent(int(line[0]), int(line[1]), int(line[2]), line[3], line[4]) for line in self.lines("ACK")]
@@ -84,7 +87,7 @@ class ClientProgram:
 
     def count(self, word: str) -> int:
         with self._changed:
-            return sum(fields[0] == word for fields in self._lines)
+            return len(self._lines[word])
 
     def queues(self) -> set[int]:
         """The queues that a consumer said it holds, last."""
@@ -92,7 +95,7 @@ class ClientProgram:
         return {int(queue_id) for queue_id in told[-1][0].split(",") if queue_id} if told else set()
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """Wait until the condition holds; it is looked at whenever the program has said something, and now and then."""
+        """Wait until the condition holds; it is looked at soon after each line of the program, and now and then."""
         deadline = time.monotonic() + timeout_s
         while not condition():
             if self._popen.poll() not in (None, 0):
@@ -101,6 +104,7 @@ class ClientProgram:
                 raise AssertionError(f"{self.name}: no {what} in {timeout_s:g} s; {self._errors()}")
             with self._changed:
                 self._changed.wait(0.1)
+            time.sleep(LOOK_S)
 
     def wait_started(self) -> None:
         self.wait_for(lambda: self.count("STARTED") > 0, 60, "start")
@@ -131,12 +135,14 @@ class ClientProgram:
         assert self._popen.stdout is not None
         for line in self._popen.stdout:
             with self._changed:
-                self._lines.append(line.rstrip("\n").split("\t"))
+                word, *fields = line.rstrip("\n").split("\t")
+                self._lines[word].append(fields)
+                self._last.append(" ".join((word, *fields)))
                 self._changed.notify_all()
 
     def _errors(self) -> str:
         with self._changed:
-            said = [" ".join(fields) for fields in self._lines[-3:]]
+            said = list(self._last)
         return f"it said last {said}, on stderr {self.log.read_text(errors='replace')[-2000:]!r}"
 
 
