@@ -19,6 +19,7 @@ import pytest
 
 import tests.machine  # noqa: F401  # before any test, whether Django's settings were first or not
 from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of
+from tests.suite.long_runs import LONG
 from tests.suite.unit_guard import are_brokers_beside, nothing_outside
 
 if TYPE_CHECKING:
@@ -72,12 +73,15 @@ def require_tool(name: str, reason: str) -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only the modules whose tests are all marked unit")
-    parser.addoption("--fuzz-seconds", default="60", help="seconds that tests/fuzz take in all (default 60)")
+    parser.addoption("--long", action="store_true", help="all examples and messages of what a usual run takes less of")
+    parser.addoption("--fuzz-seconds", default="20", help="seconds that tests/fuzz take in all (default 20)")
     parser.addoption("--fuzz-seed", default="1", help="where the seeds of tests/fuzz begin (default 1)")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A run that is told to end cleans up as one that is interrupted: mounts, processes, folders."""
+    if config.getoption("--long"):
+        os.environ[LONG] = "1"
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
@@ -95,13 +99,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_module and config.getoption("--fast") and kind_of(collection_path) != "unit" else None
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # marked before -m chooses, sorted when pytest-django has put its own first
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Mark every test with its kind; the modules that run alone go last, the long kinds first."""
     for item in items:
         kind = _kind_of_item(item)
         if kind != "outside":
             item.add_marker(kind)
+    yield
     items.sort(key=lambda item: (is_alone(item.path), ORDER.index(kind_of(item.path))))
 
 

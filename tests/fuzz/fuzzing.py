@@ -1,6 +1,6 @@
 """How long and with which seeds the fuzzed targets run, and what their input is made of.
 
-`--fuzz-seconds N` shares N seconds among the targets (a minute by default); `--fuzz-seed S` says where the seeds begin.
+`--fuzz-seconds N` shares N seconds among the targets (20 by default); `--fuzz-seed S` says where the seeds begin.
 Hypothesis runs with the seeds S, S+1, ... until the time is up, so a run is repeated by its numbers: a failure prints
 the seed, and `--fuzz-seed` with it and one second meets it first.
 """

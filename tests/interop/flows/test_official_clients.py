@@ -11,10 +11,11 @@ from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from tests.interop.checks import check_contents, check_order, check_places, tag_of
 from tests.interop.clients import Client, ClientProgram, JavaClient, JavaScriptClient
+from tests.suite.long_runs import in_all
 
 pytestmark = pytest.mark.interop
 
-COUNT = 10_000
+COUNT = in_all(2_000, long=10_000)
 QUEUES = 4
 
 
@@ -47,7 +48,7 @@ def _share_fairly(first: ClientProgram, second: ClientProgram) -> bool:
 
 
 @pytest.mark.parametrize("sender", ["java", "javascript"])
-def test_ten_thousand_messages_reach_both_clients_with_tags_and_keys_in_order(
+def test_thousands_of_messages_reach_both_clients_with_tags_and_keys_in_order(
     cluster: Peer, java: JavaClient, javascript: JavaScriptClient, sender: str
 ) -> None:
     client: Client = java if sender == "java" else javascript
@@ -86,7 +87,7 @@ def test_ten_thousand_messages_reach_both_clients_with_tags_and_keys_in_order(
 
 
 @pytest.mark.parametrize("pair", [("java", "java"), ("java", "javascript"), ("javascript", "javascript")], ids="+".join)
-def test_two_consumers_of_a_group_share_ten_thousand_messages(
+def test_two_consumers_of_a_group_share_thousands_of_messages(
     cluster: Peer, java: JavaClient, javascript: JavaScriptClient, pair: tuple[str, str]
 ) -> None:
     clients: dict[str, Client] = {"java": java, "javascript": javascript}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
@@ -14,6 +14,7 @@ from gantrymq.message.properties import decode_properties, encode_properties
 from gantrymq.message.record import decode_records
 from gantrymq.remoting.bodies import SubscriptionData
 from store import GetMessageStatus, MessageStore, StoreMessage
+from tests.bounded import bounded
 from tests.store.conftest import HOST, FakeClock, small_config
 
 CONDITIONS = st.sampled_from(
@@ -27,7 +28,7 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@bounded(30)
 @given(st.lists(CONDITIONS, min_size=1, max_size=4), MESSAGES, st.integers(0, 60))
 def test_a_read_finds_the_same_with_and_without_bits(
     conditions: list[str], messages: list[dict[str, str]], early: int

@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.broker.sql_filter import SqlError, compile_condition
 from appliance.broker.sql_filter.parser import CHARS_MAX
+from tests.bounded import bounded
 
 ORDER = {"price": "12", "region": "eu", "TAGS": "fresh", "vip": "TRUE"}
 
@@ -102,7 +103,7 @@ WORDS = st.sampled_from(
 PROPERTIES = st.dictionaries(st.sampled_from("ab"), st.text(max_size=8))
 
 
-@settings(max_examples=400, deadline=None)
+@bounded(400)
 @given(st.one_of(st.text(max_size=200), st.lists(WORDS, max_size=30).map(" ".join)), PROPERTIES)
 def test_no_text_raises_anything_but_its_own_error(text: str, properties: dict[str, str]) -> None:
     try:
@@ -113,7 +114,7 @@ def test_no_text_raises_anything_but_its_own_error(text: str, properties: dict[s
         assert condition.is_met(properties) in (True, False)
 
 
-@settings(max_examples=200, deadline=None)
+@bounded(200)
 @given(st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 31), (1 << 31) - 1))
 def test_whole_numbers_compare_as_numbers(value: int, bound: int) -> None:
     properties = {"a": str(value)}
@@ -122,7 +123,7 @@ def test_whole_numbers_compare_as_numbers(value: int, bound: int) -> None:
     assert compile_condition(f"a NOT BETWEEN {bound} AND 7").is_met(properties) is (value < bound or value > 7)
 
 
-@settings(max_examples=200, deadline=None)
+@bounded(200)
 @given(st.text(max_size=20))
 def test_texts_are_quoted_by_doubling(text: str) -> None:
     quoted = text.replace("'", "''")
