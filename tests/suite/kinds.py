@@ -36,6 +36,16 @@ ALONE = (
     "bench",
 )
 
+# They read the same code: in one process each file is parsed once.
+READERS = (
+    "test_floors.py",
+    "test_forbidden_calls.py",
+    "test_function_length.py",
+    "test_private_state.py",
+    "test_waiting.py",
+    "docs/test_security_list.py",
+)
+
 ORDER = (*NAMED, "outside", "unit")
 
 _KIND = {place: kind for kind, places in NAMED.items() for place in places} | dict.fromkeys(OUTSIDE, "outside")
@@ -52,6 +62,11 @@ def kind_of(module: Path | str, test: str = "") -> str:
 def is_alone(module: Path | str) -> bool:
     """Whether the module runs when no other test does."""
     return any(place in ALONE for place in _places_of(module))
+
+
+def is_reader(module: Path | str) -> bool:
+    """Whether the module goes to the same worker as the others that read the project's code."""
+    return _from_tests(module) in READERS
 
 
 def _places_of(module: Path | str) -> tuple[str, ...]:

@@ -1,8 +1,11 @@
 """How a parallel run (`pytest -n 4`) shares the tests out.
 
 A worker takes a file at a time, so that what a module's tests share is made once. The order is that of the collection,
-which puts the long kinds first (`kinds.py`). Modules that judge what the machine can do come last, one after
-another in the one worker that is left, when no other test runs.
+which puts the long kinds first (`kinds.py`). One worker leaves those that run Java to the others: clients in Java have
+time limits of their own, and wait much, so there is a core for something else beside them.
+
+Modules that judge what the machine can do come last, one after another in the one worker that is left, when no other
+test runs.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from tests.suite.kinds import is_alone
+from tests.suite.kinds import is_alone, is_reader, kind_of
 
 ALONE = "alone"  # the one group of all modules that want the machine to themselves
+JAVA = ("apache", "spark")  # kinds that run it
+READERS = "readers"  # and of those that read the project's code
 
 
 class FilesThenAlone(LoadFileScheduling):  # type: ignore[misc]  # xdist's class is not typed
@@ -26,6 +31,8 @@ class FilesThenAlone(LoadFileScheduling):  # type: ignore[misc]  # xdist's class
 
     def _split_scope(self, nodeid: str) -> str:
         module: str = super()._split_scope(nodeid)
+        if is_reader(module):
+            return READERS
         return ALONE if is_alone(module) else module
 
     def remove_node(self, node: WorkerController) -> str | None:
@@ -35,8 +42,13 @@ class FilesThenAlone(LoadFileScheduling):  # type: ignore[misc]  # xdist's class
         return crashed
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        if not self._is_only_alone_left() or self.nodes == [node]:
-            super()._assign_work_unit(node)
+        if self._is_only_alone_left() and self.nodes != [node]:
+            return
+        if self._is_java_enough(node):
+            other = next((scope for scope in self.workqueue if scope != ALONE and not _runs_java(scope)), None)
+            if other is not None:
+                self.workqueue.move_to_end(other, last=False)
+        super()._assign_work_unit(node)
 
     def _reschedule(self, node: WorkerController) -> None:
         others = [other for other in self.nodes if other is not node]
@@ -45,5 +57,16 @@ class FilesThenAlone(LoadFileScheduling):  # type: ignore[misc]  # xdist's class
         elif not node.shutting_down and any(not other.shutting_down for other in others):
             node.shutdown()  # it ends when its tests are done; the last one stays
 
+    def _is_java_enough(self, node: WorkerController) -> bool:
+        """Whether all other workers have modules that run Java."""
+        others = [work for other, work in self.assigned_work.items() if other is not node]
+        return bool(others) and all(
+            any(_runs_java(scope) and not all(tests.values()) for scope, tests in work.items()) for work in others
+        )
+
     def _is_only_alone_left(self) -> bool:
         return next(iter(self.workqueue), None) == ALONE
+
+
+def _runs_java(scope: str) -> bool:
+    return scope not in (ALONE, READERS) and kind_of(scope) in JAVA

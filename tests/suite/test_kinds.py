@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from tests.suite.kinds import ALONE, NAMED, ORDER, OUTSIDE, TESTS, kind_of
+from tests.suite.kinds import ALONE, NAMED, ORDER, OUTSIDE, READERS, TESTS, kind_of
 from tests.suite.parallel import FilesThenAlone
 from tests.suite.unit_guard import nothing_outside
 
 
-@pytest.mark.parametrize("place", [*OUTSIDE, *ALONE, *(place for places in NAMED.values() for place in places)])
+@pytest.mark.parametrize(
+    "place", [*OUTSIDE, *ALONE, *READERS, *(place for places in NAMED.values() for place in places)]
+)
 def test_what_the_lists_name_is_there(place: str) -> None:
     path, _, test = place.partition("::")
     assert (TESTS / path).exists()
@@ -73,16 +75,39 @@ class Worker:
         self.shutting_down = True
 
 
-def test_what_runs_alone_waits_until_the_other_workers_have_ended() -> None:
-    tests = ["tests/a.py::x", "tests/b.py::x", "tests/c.py::x", "tests/bench/a.py::x", f"tests/{ALONE[0]}::x"]
-    alone = [3, 4]
-    config: Any = SimpleNamespace(getvalue={"tx": ["2*popen"]}.get, option=SimpleNamespace(loadscopereorder=True))
+def scheduler_of(workers: list[Worker], tests: list[str]) -> FilesThenAlone:
+    """It has given every worker its first tests."""
+    numprocesses = f"{len(workers)}*popen"
+    config: Any = SimpleNamespace(getvalue={"tx": [numprocesses]}.get, option=SimpleNamespace(loadscopereorder=True))
     scheduler = FilesThenAlone(config)
-    workers = [Worker(), Worker()]
     for worker in workers:
         scheduler.add_node(worker)
         scheduler.add_node_collection(worker, tests)
     scheduler.schedule()
+    return scheduler
+
+
+def test_one_worker_leaves_java_to_the_others() -> None:
+    java = [f"tests/interop/test_{module}.py::{test}" for module in "abcdef" for test in "uvwx"]
+    other = [f"tests/test_{module}.py::{test}" for module in "gh" for test in "uvwx"]
+    workers = [Worker(), Worker(), Worker()]
+    scheduler = scheduler_of(workers, [*java, *other])
+    assert [len(worker.sent) for worker in workers] == [4, 4, 4]
+    last = workers[2].sent.copy()
+    assert min(last) >= len(java)
+    for index in last:
+        scheduler.mark_test_complete(workers[2], index)
+    assert min(workers[2].sent) >= len(java), "the second of the other modules"
+    for index in workers[2].sent[4:]:
+        scheduler.mark_test_complete(workers[2], index)
+    assert min(workers[2].sent) < len(java), "nothing else is left"
+
+
+def test_what_runs_alone_waits_until_the_other_workers_have_ended() -> None:
+    tests = ["tests/a.py::x", "tests/b.py::x", "tests/c.py::x", "tests/bench/a.py::x", f"tests/{ALONE[0]}::x"]
+    alone = [3, 4]
+    workers = [Worker(), Worker()]
+    scheduler = scheduler_of(workers, tests)
     assert sorted(workers[0].sent + workers[1].sent) == [0, 1, 2]
     for worker in workers:
         for index in list(worker.sent):
