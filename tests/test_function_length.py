@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.source_files import ROOT, sources, syntax_of
+from tests.source_files import ROOT, sources, statements_of, syntax_of
 
 LINES_MAX = 50
 LONGER = {}
@@ -13,7 +13,7 @@ LONGER = {}
 
 def long_functions(path: Path) -> dict[str, int]:
     found = {}
-    for node in ast.walk(syntax_of(path)):
+    for node in statements_of(syntax_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > LINES_MAX:

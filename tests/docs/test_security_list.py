@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_files import syntax_of
+from tests.source_files import statements_of, syntax_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "security.md"
@@ -39,7 +39,7 @@ def named_by_tests() -> dict[str, set[str]]:
         tree = syntax_of(path)
         tests = [
             node
-            for node in ast.walk(tree)
+            for node in statements_of(tree)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
         ]
         for node in (tree, *tests):

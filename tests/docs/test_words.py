@@ -36,7 +36,7 @@ TEXTS = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", 
 def words_of(path: Path) -> Iterator[str]:
     """The refused words of one file; of a program only those in its strings and comments."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".py":
+    if path.suffix == ".py" and REFUSED.search(text):
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         text = "\n".join(token.string for token in tokens if token.type in TEXTS)
     return (match[0].lower() for match in REFUSED.finditer(text))

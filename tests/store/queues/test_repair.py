@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,14 +47,21 @@ def opened(config: MessageStoreConfig) -> MessageStore:
 
 
 def written(root: Path, *, two_queues: bool = False) -> MessageStoreConfig:
-    config = small_config(root)
+    """A copy of a store that was written once for all tests."""
+    shutil.copytree(_written(two_queues), root, dirs_exist_ok=True)
+    return small_config(root)
+
+
+@functools.cache
+def _written(two_queues: bool) -> Path:
+    config = small_config(Path(tempfile.mkdtemp()))  # in the folder of this run
     store = opened(config)
     for number in range(COUNT):
         store.put_message(message(b"%06d" % number, tags="TagA"))
         if two_queues:
             store.put_message(message(b"other", queue_id=1))
     store.close()
-    return config
+    return config.root
 
 
 def spoil_unit(
