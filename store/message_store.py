@@ -79,6 +79,7 @@ class MessageStore:
         self.properties_of = view.properties_of
         self.log_file_start = view.log_file_start
         self.log_reader = view.log_reader
+        self.log_view = view.log_view
         self.min_offset = view.min_offset
         self.max_offset = view.max_offset
         self.offset_by_time = view.offset_by_time

@@ -90,6 +90,18 @@ class StoreView:
         start, size = physical_offset - file.base, min(size_max, end - physical_offset)
         return lambda: file.peek(start, size)
 
+    def log_view(self, physical_offset: int, size_max: int) -> memoryview | bytes:
+        """Return the log's bytes from there as a view, at most size_max, and not over a file's end.
+
+        For what was written just now: the caller looks at mapped pages.
+        """
+        log = self._log
+        file = log.queue.find(physical_offset)
+        if file is None:
+            return b""
+        size = min(size_max, log.readable_end - physical_offset, file.end - physical_offset)
+        return log.read(physical_offset, size) or b""
+
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Return the first queue offset whose message is kept; 0 for an unknown queue."""
         queue = self._queues.find(topic, queue_id)

@@ -52,6 +52,7 @@ from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.ha_client import HaClient
 from appliance.broker.replication.master_address import MasterAddress
+from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.broker.replication.slaves import SlaveService
 from appliance.broker.status.stats import BrokerStatsManager
@@ -178,6 +179,7 @@ class BrokerController:
         config = self.config
         self.lanes = Lanes(lane_limits(config))
         self.slaves = SlaveService(self.store, config)
+        self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
         self.tls = server_tls(config)
         self.server = self._listener(config.listen_port)
         self.vip_server = self._listener(config.listen_port - VIP_PORT_DISTANCE)

@@ -40,7 +40,6 @@ _IGNORED = {
         flushCommitLogThoroughInterval flushCommitLogTimed flushConsumeQueueLeastPages
         flushConsumeQueueThoroughInterval flushLeastPagesWhenWarmMapedFile messageIndexSafe redeleteHangedFileInterval
         transientStorePoolSize useReentrantLockWhenPutMessage""",
-    "sends don't wait for slaves": "haSlaveFallbehindMax slaveTimeout",
     "there is no DLedger mode": """
         dLegerGroup dLegerPeers dLegerSelfId enableBatchPush isEnableBatchPush preferredLeaderId
         storePathDLedgerCommitLog""",

@@ -38,6 +38,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "registerBrokerTimeoutMills": (10, 600_000),
     "haSendHeartbeatInterval": (100, 600_000),
     "haHousekeepingInterval": (1000, 3_600_000),
+    "haSlaveFallbehindMax": (1, LONG_MAX),
+    "slaveTimeout": (10, 600_000),
     "haTransferBatchSize": (1024, 1024 * 1024),
     "registerNameServerPeriod": (1000, 600_000),
     "rocketmq.broker.rebalance.lockMaxLiveTime": (1000, DAY_MS),

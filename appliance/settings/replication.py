@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 
 from gantrymq.errors import ConfigError
 from store.base.config import setting
 
-ROLES = ("ASYNC_MASTER", "SLAVE")
+ROLES = ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")
 HA_ADDRESS_CHARS_MIN = 6  # RocketMQ takes a shorter haMasterAddress for none
 
 
@@ -19,7 +20,7 @@ class ReplicationSettings:
     broker_role: str = setting(
         "ASYNC_MASTER",
         rocketmq="brokerRole",
-        doc="ASYNC_MASTER, or SLAVE: copies its master's log",
+        doc="ASYNC_MASTER, SYNC_MASTER: sends are answered when a slave has them, or SLAVE: copies its master's log",
     )
     ha_advertised_host: str = setting("", rocketmq="brokerIP2", doc="address given to slaves; empty: brokerIP1")
     ha_listen_port: int = setting(0, rocketmq="haListenPort", doc="port for slaves; 0: listenPort + 1")
@@ -27,6 +28,19 @@ class ReplicationSettings:
         False,
         rocketmq="slavesEnable",
         doc="let slaves copy the log; any program that reaches their port can read it all (not RocketMQ's)",
+    )
+    ha_slave_addresses: str = setting(
+        "",
+        rocketmq="haSlaveAddresses",
+        doc="addresses and networks (10.1.0.0/16), with ',', from which slaves may come; empty: any (not RocketMQ's)",
+    )
+    slave_timeout_ms: int = setting(
+        3000, rocketmq="slaveTimeout", doc="longest wait of a send for a slave, with SYNC_MASTER, ms"
+    )
+    slave_fall_behind_bytes: int = setting(
+        256 << 20,
+        rocketmq="haSlaveFallbehindMax",
+        doc="a slave that lacks so many bytes of the log is not in sync: with SYNC_MASTER sends don't wait for it",
     )
     ha_master_address: str = setting(
         "", rocketmq="haMasterAddress", doc="a slave copies from this host:port; empty: as the name servers say"
@@ -49,6 +63,18 @@ class ReplicationSettings:
     def is_slave(self) -> bool:
         return self.broker_role == "SLAVE"
 
+    @property
+    def is_sync_master(self) -> bool:
+        return self.broker_role == "SYNC_MASTER"
+
+    def may_be_slave(self, host: str) -> bool:
+        """Say if a connection from this address may be a slave's."""
+        networks = _networks(self.ha_slave_addresses)
+        address = ipaddress.ip_address(host.partition("%")[0])
+        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        return not networks or any(address in network for network in networks)
+
     def check_replication(self) -> None:
         """Raise ConfigError for a role that can't be; called by __post_init__."""
         if self.broker_role not in ROLES:
@@ -57,8 +83,19 @@ class ReplicationSettings:
             raise ConfigError(f"brokerId={self.broker_id}: a slave's is 1 or more, each slave of a master has its own")
         if not self.is_slave and self.broker_id != 0:
             raise ConfigError(f"brokerId={self.broker_id}: a master's is 0; use brokerRole=SLAVE for a slave")
+        if self.is_sync_master and not self.slaves_enable:
+            raise ConfigError("brokerRole=SYNC_MASTER waits for slaves: set slavesEnable=true as well")
+        _networks(self.ha_slave_addresses)
         if self.ha_master_address and not _is_address(self.ha_master_address):
             raise ConfigError(f"haMasterAddress={self.ha_master_address}: use host:port")
+
+
+def _networks(text: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """Raise ConfigError for what is neither an address nor a network."""
+    try:
+        return [ipaddress.ip_network(word.strip()) for word in text.split(",") if word.strip()]
+    except ValueError as exc:
+        raise ConfigError(f"haSlaveAddresses={text}: {exc}") from exc
 
 
 def _is_address(text: str) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.processors.send import check_gate, check_permission, no_such_queue
+from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.topic_config import UNIT_FLAG, TopicConfigManager
 from appliance.errors import BrokerError
@@ -28,7 +29,6 @@ from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 
@@ -47,8 +47,8 @@ class Parts:
     """What these handlers use of the broker."""
 
     config: BrokerConfig
-    store_config: MessageStoreConfig
     store: MessageStore
+    put_waits: PutWaits
     stats: BrokerStatsManager
     topics: TopicConfigManager
     producers: ProducerManager
@@ -229,7 +229,7 @@ async def _stored(
         )
         return {}
     parts.stats.inc_topic_put(fields.topic, 1, result.size_bytes)
-    if parts.store_config.is_sync_flush:
+    if parts.put_waits.is_needed:
         await _flushed(parts, result)
     return {
         "msgId": parts.send_answers.message_id(result.physical_offset),
@@ -242,9 +242,9 @@ async def _flushed(parts: Parts, result: PutMessageResult) -> None:
     """Wait until the disk has the record, or was too slow for it; the replier is told neither."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def told(_: bool) -> None:
+    def told(_: ResponseCode) -> None:
         if not done.done():
             done.set_result(None)
 
-    parts.store.when_flushed(result.physical_offset + result.size_bytes, told)
+    parts.put_waits.when_stored(result.physical_offset + result.size_bytes, told)
     await done

@@ -8,9 +8,10 @@ topic, retry topic, refusals) is handled by functions of its own. What holds at 
               is. From here on consumers get it, and the end of this process does not take it; a power cut does,
               until it is flushed
     counted   in memory only: a crash takes the count, never the message
-    answer    handed to the lanes, which write it at the end of their round; with SYNC_FLUSH it waits for the disk, for
-              the first message of a topic until the name servers know the topic (a second at most). Whenever an answer
-              is lost, the message is stored all the same, and a client that sends it again stores it twice
+    answer    handed to the lanes, which write it at the end of their round; with SYNC_FLUSH it waits for the disk, with
+              SYNC_MASTER for a slave, for the first message of a topic until the name servers know the topic (a second
+              at most). Whenever an answer is lost, the message is stored all the same, and a client that sends it again
+              stores it twice
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.processors.transaction import half_message
+from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.send_target import SendTargets
 from appliance.broker.topics.topic_config import UNIT_FLAG, UNIT_SUB_FLAG, TopicConfigManager
@@ -112,6 +114,7 @@ class Parts:
     store_host: bytes
     cluster_property: bytes
     transactions: TransactionService
+    put_waits: PutWaits
 
 
 def send(parts: Parts, connection: ServerConnection, request: Request) -> bytes | None:
@@ -230,7 +233,8 @@ def _answer(
 ) -> bytes | None:
     """The end of each send that was stored: its answer; None for one-way sends, and when the disk has to have it first.
 
-    topic, queue_id: where the client sent it to. is_waiting: with SYNC_FLUSH the client waits for the disk.
+    topic, queue_id: where the client sent it to. is_waiting: the client waits for the disk (SYNC_FLUSH) and for a
+    slave (SYNC_MASTER).
     """
     if request.flag & ONEWAY_FLAG:
         return None
@@ -239,7 +243,7 @@ def _answer(
         answer = answers.stored_batch(request, result.offsets, queue_id, result.queue_offset)
     else:
         answer = answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
-    if is_waiting and parts.store_config.is_sync_flush:
+    if is_waiting and parts.put_waits.is_needed:
         _answer_when_flushed(parts, connection, request, queue_id, result, answer, topic)
         return None
     return answer
@@ -254,23 +258,21 @@ def _answer_when_flushed(
     answer: bytes,
     topic: str,
 ) -> None:
-    """SYNC_FLUSH: the answer waits for the disk; a disk that is too slow is told as "stored, but".
+    """The answer waits for the disk (SYNC_FLUSH), a slave (SYNC_MASTER) or both; too slow is "stored, but".
 
-    The message can be consumed meanwhile. A power cut before the flush may take it: its client has no answer.
+    The message can be consumed meanwhile. A power cut before may take it: its client has no answer.
     """
     offsets = result.offsets or (result.physical_offset,)
 
-    def flushed(is_on_disk: bool) -> None:
+    def stored(code: ResponseCode) -> None:
         told = (
             answer
-            if is_on_disk
-            else parts.send_answers.stored_batch(
-                request, offsets, queue_id, result.queue_offset, ResponseCode.FLUSH_DISK_TIMEOUT
-            )
+            if code is ResponseCode.SUCCESS
+            else parts.send_answers.stored_batch(request, offsets, queue_id, result.queue_offset, code)
         )
         parts.outer_api.when_told(topic, functools.partial(connection.write, told))
 
-    parts.store.when_flushed(result.physical_offset + result.size_bytes, flushed)
+    parts.put_waits.when_stored(result.physical_offset + result.size_bytes, stored)
 
 
 def _refusal(parts: Parts, status: PutMessageStatus) -> BrokerError:

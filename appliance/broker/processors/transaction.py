@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.transaction import half as halves
 from appliance.broker.transaction.service import TransactionService
 from appliance.errors import BrokerError
@@ -21,7 +22,6 @@ from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.record import split_record
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 
@@ -41,8 +41,8 @@ _NOT_RESUMED = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
 class Parts:
     """What these handlers use of the broker."""
 
-    store_config: MessageStoreConfig
     store: MessageStore
+    put_waits: PutWaits
     transactions: TransactionService
 
 
@@ -145,13 +145,13 @@ def end_transaction(parts: Parts, connection: ServerConnection, request: Remotin
         end_offset = transactions.commit(half)
     else:
         end_offset = transactions.roll_back(half)
-    if request.is_oneway or not parts.store_config.is_sync_flush:
+    if request.is_oneway or not parts.put_waits.is_needed:
         return request.reply()
 
-    def flushed(is_on_disk: bool) -> None:  # RocketMQ answers before; stored is stored, so a slow disk is no error
+    def stored(code: ResponseCode) -> None:  # stored is stored, so a slow disk or slave is no error
         connection.reply(request, request.reply())
 
-    parts.store.when_flushed(end_offset, flushed)
+    parts.put_waits.when_stored(end_offset, stored)
     return None
 
 

@@ -1,13 +1,11 @@
-"""Slaves: brokers that keep a copy of this one's commit log, byte for byte, over RocketMQ's HA protocol.
-
-    slave -> master   i64: up to here I have the log. First the place to begin at, then acknowledgements
-    master -> slave   i64 place, i32 size, that many bytes of the log; size 0 says that the connection lives
+"""Slaves: brokers that keep a copy of this one's commit log, byte for byte, over RocketMQ's HA protocol (ha_frames.py).
 
 A slave that asks for 0 gets the log from the beginning of its last file on, as RocketMQ does it: an empty slave is no
 backup of old messages. Topics, offsets and groups it asks for with ordinary requests. A peer that reaches this port
-reads every message, so it is open only with slavesEnable.
+reads every message, so it is open only with slavesEnable, and haSlaveAddresses may name who is let in.
 
-Only asynchronous replication: no send waits for a slave.
+Each connection has a task of its own and a bounded buffer: a slow slave slows nothing but itself. With SYNC_MASTER
+sends wait for the slave that is furthest (group_transfer.py).
 """
 
 from __future__ import annotations
@@ -15,31 +13,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from appliance.broker.replication.group_transfer import GroupTransfer
+from appliance.broker.replication.ha_frames import HEAD, OFFSET
+from appliance.broker.replication.slave_figures import LogEnds, TransferRate
 from appliance.settings.roles import BrokerConfig
+from gantrymq.remoting.codes import ResponseCode
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
 SLAVES_MAX = 16
 READ_BYTES = 1024 * 1024  # of the log in one go, on a thread; sent in frames of haTransferBatchSize
-IDLE_S = 0.02  # between looks for new messages
+HOT_BYTES = 4 << 20  # before the log's end: just written, so surely in memory
+IDLE_S = 0.02  # between looks for new messages, unless a send waits
+SAMPLE_S = 1.0
 REPORT_S = 60.0  # RocketMQ: the difference is logged each minute
-
-_OFFSET = struct.Struct(">q")
-_FRAME = struct.Struct(">qi")
 
 
 @dataclass(slots=True, eq=False)
 class Slave:
-    """One connected slave. acknowledged: up to where it has the log, -1 before it said so."""
+    """One connected slave. acknowledged: up to where it has the log, -1 before it said so; sent: what it was given."""
 
     address: str
+    rate: TransferRate
     acknowledged: int = -1
+    sent: int = -1
+    sent_bytes: int = 0
+    in_sync: bool = False
+    seconds_behind: float = 0.0
     begin: asyncio.Event = field(default_factory=asyncio.Event)
+    more: asyncio.Event = field(default_factory=asyncio.Event)  # the log has grown, and a send waits for it
 
 
 class SlaveService:
@@ -50,14 +57,34 @@ class SlaveService:
         self._config = config
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
+        self._ends = LogEnds()
         self.slaves: set[Slave] = set()
+        self.gone: dict[str, float] = {}  # hosts whose slave went and has not come back, and when (monotonic)
         self.port = 0  # 0: not open
 
     @property
     def behind_bytes(self) -> int | None:
         """What the best slave lacks of the log; None without slaves."""
-        known = [slave.acknowledged for slave in self.slaves if slave.acknowledged >= 0]
-        return max(self._store.max_physical_offset - max(known), 0) if known else None
+        best = self._best()
+        return None if best is None else self.lacks(best)
+
+    def lacks(self, slave: Slave) -> int:
+        """What a slave lacks of the log, bytes; all of it before it said where it is."""
+        return max(self._store.max_physical_offset - max(slave.acknowledged, 0), 0)
+
+    def when_copied(self, end_offset: int, callback: Callable[[ResponseCode], None]) -> None:
+        """Call back once a slave has everything below the offset: SUCCESS, or FLUSH_SLAVE_TIMEOUT.
+
+        At once SLAVE_NOT_AVAILABLE, when no slave is connected or the best lacks haSlaveFallbehindMax and more.
+        """
+        best = self._best()
+        if best is None or end_offset - best.acknowledged >= self._config.slave_fall_behind_bytes:
+            callback(ResponseCode.SLAVE_NOT_AVAILABLE)
+            return
+        self._transfer.wait(end_offset, callback)
+        for slave in self.slaves:
+            slave.more.set()
 
     async def open(self, port: int) -> None:
         """Bind. port 0: a free one. Raises OSError."""
@@ -65,16 +92,19 @@ class SlaveService:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def run(self) -> None:
-        """Log how far the slaves are, each minute, until cancelled."""
+        """Watch how far the slaves are, and log it each minute, until cancelled."""
+        reported = time.monotonic()
         while True:
-            await asyncio.sleep(REPORT_S)
-            if self.slaves:
-                logger.info(
-                    "slaves",
-                    extra={"event": "slaves", "connected": len(self.slaves), "behind_bytes": self.behind_bytes},
-                )
+            await asyncio.sleep(SAMPLE_S)
+            now = time.monotonic()
+            self._sample(now)
+            if now - reported >= REPORT_S:
+                reported = now
+                for slave in self.slaves:
+                    logger.info("Slave fall behind master", extra={"event": "slave_difference", **self._facts(slave)})
 
     async def close(self) -> None:
+        self._transfer.close()
         if self._server is None:
             return
         self._server.close()
@@ -83,6 +113,33 @@ class SlaveService:
         await asyncio.gather(*self._connections, return_exceptions=True)
         self._server = None
 
+    # -- figures ------------------------------------------------------------------------------------------------------
+
+    def _best(self) -> Slave | None:
+        """The slave that is furthest."""
+        known = [slave for slave in self.slaves if slave.acknowledged >= 0]
+        return max(known, key=lambda slave: slave.acknowledged, default=None)
+
+    def _sample(self, now: float) -> None:
+        self._ends.note(self._store.max_physical_offset, now)
+        for slave in self.slaves:
+            slave.rate.note(slave.sent_bytes, now)
+            slave.seconds_behind = self._ends.seconds_behind(slave.acknowledged, now)
+            in_sync = slave.acknowledged >= 0 and self.lacks(slave) < self._config.slave_fall_behind_bytes
+            if slave.in_sync and not in_sync:
+                logger.warning("slave falls behind", extra={"event": "slave_falls_behind", **self._facts(slave)})
+            elif in_sync and not slave.in_sync:
+                logger.info("slave is in sync", extra={"event": "slave_in_sync", **self._facts(slave)})
+            slave.in_sync = in_sync
+
+    def _facts(self, slave: Slave) -> dict[str, object]:
+        return {
+            "slave": slave.address,
+            "bytes": self.lacks(slave),
+            "seconds": round(slave.seconds_behind, 1),
+            "bytes_per_s": round(slave.rate.bytes_per_s),
+        }
+
     # -- one slave ----------------------------------------------------------------------------------------------------
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -90,17 +147,12 @@ class SlaveService:
         assert task is not None
         self._connections.add(task)
         host, port = writer.get_extra_info("peername")[:2]
-        slave = Slave(f"{host}:{port}")
-        why = "closed by the slave"
+        slave = Slave(f"{host}:{port}", TransferRate(time.monotonic()))
+        why = self._refusal(host)
         try:
-            if len(self.slaves) >= SLAVES_MAX:
-                why = f"{SLAVES_MAX} slaves are connected already"
-                return
-            self.slaves.add(slave)
-            logger.info("slave connected", extra={"event": "slave_connected", "slave": slave.address})
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._hear(slave, reader), name=f"slave {slave.address}: acknowledgements")
-                tasks.create_task(self._feed(slave, writer), name=f"slave {slave.address}: log")
+            if not why:
+                why = "this broker stops"
+                await self._serve(slave, reader, writer)
         except* SlaveLost as lost:
             why = str(lost.exceptions[0])
         except* OSError as errors:
@@ -111,7 +163,32 @@ class SlaveService:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
-            logger.info("slave gone", extra={"event": "slave_gone", "slave": slave.address, "why": why})
+            self._note_gone(slave, host, why)
+
+    def _refusal(self, host: str) -> str:
+        """Why a peer is not served; "" when it is."""
+        if len(self.slaves) >= SLAVES_MAX:
+            return f"{SLAVES_MAX} slaves are connected already"
+        if not self._config.may_be_slave(host):
+            return "its address is not in haSlaveAddresses"
+        return ""
+
+    async def _serve(self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.slaves.add(slave)
+        logger.info("slave connected", extra={"event": "slave_connected", "slave": slave.address})
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._hear(slave, reader), name=f"slave {slave.address}: acknowledgements")
+            tasks.create_task(self._feed(slave, writer), name=f"slave {slave.address}: log")
+
+    def _note_gone(self, slave: Slave, host: str, why: str) -> None:
+        was_slave = slave.acknowledged >= 0
+        if was_slave and self._server is not None and self._server.is_serving():
+            self.gone[host] = time.monotonic()
+        logger.log(
+            logging.WARNING if was_slave else logging.INFO,
+            "slave gone",
+            extra={"event": "slave_gone", "slave": slave.address, "why": why},
+        )
 
     async def _hear(self, slave: Slave, reader: asyncio.StreamReader) -> None:
         """Take what the slave says it has. Ends by SlaveLost."""
@@ -119,41 +196,61 @@ class SlaveService:
         while True:
             try:
                 async with asyncio.timeout(silence_s):
-                    (offset,) = _OFFSET.unpack(await reader.readexactly(_OFFSET.size))
+                    (offset,) = OFFSET.unpack(await reader.readexactly(OFFSET.size))
             except TimeoutError:
                 raise SlaveLost(f"silent for {silence_s:.0f} s") from None
             except asyncio.IncompleteReadError:
                 raise SlaveLost("closed by the slave") from None
-            end = self._store.max_physical_offset
-            if not 0 <= offset <= end:
-                raise SlaveLost(f"says it has the log up to {offset}, which ends at {end}: it is not this log's copy")
+            # First it says where to begin; then it can't have more than it was given.
+            end = self._store.max_physical_offset if slave.acknowledged < 0 else slave.sent
+            if not 0 <= offset <= max(end, slave.acknowledged):
+                raise SlaveLost(f"says it has the log up to {offset}, beyond {end}: it is not this log's copy")
             slave.acknowledged = offset
-            slave.begin.set()
+            if not slave.begin.is_set():
+                self.gone.pop(slave.address.rpartition(":")[0], None)
+                slave.begin.set()
+            self._transfer.acknowledged(offset)
 
     async def _feed(self, slave: Slave, writer: asyncio.StreamWriter) -> None:
         """Send the log from where the slave wants it, and signs of life while there is nothing new."""
         await slave.begin.wait()
-        position = slave.acknowledged or self._store.log_file_start(self._store.max_physical_offset)
-        frame_bytes, beat_s = self._config.ha_transfer_batch_bytes, self._config.ha_heartbeat_ms / 1000
+        store, beat_s = self._store, self._config.ha_heartbeat_ms / 1000
+        slave.sent = slave.acknowledged or store.log_file_start(store.max_physical_offset)
         sent_at = time.monotonic()
         while True:
-            read = self._store.log_reader(position, READ_BYTES)
-            if read is None:
-                if position < self._store.min_physical_offset:
-                    raise SlaveLost(f"wants the log from {position}, which is deleted")
-                if time.monotonic() - sent_at >= beat_s:
-                    writer.write(_FRAME.pack(position, 0))
-                    await writer.drain()
-                    sent_at = time.monotonic()
-                await asyncio.sleep(IDLE_S)
+            data = await self._next_bytes(slave.sent)
+            if data:
+                await self._send(slave, writer, data)
+                sent_at = time.monotonic()
                 continue
-            data = await asyncio.to_thread(read)
-            for start in range(0, len(data), frame_bytes):
-                part = data[start : start + frame_bytes]
-                writer.write(_FRAME.pack(position, len(part)) + part)
+            if slave.sent < store.min_physical_offset:
+                raise SlaveLost(f"wants the log from {slave.sent}, which is deleted")
+            if time.monotonic() - sent_at >= beat_s:
+                writer.write(HEAD.pack(slave.sent, 0))
                 await writer.drain()
-                position += len(part)
-            sent_at = time.monotonic()
+                sent_at = time.monotonic()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(IDLE_S):
+                    await slave.more.wait()
+            slave.more.clear()
+
+    async def _next_bytes(self, position: int) -> bytes | memoryview:
+        """The log from there on, none when there is nothing new; older bytes are read by a thread."""
+        store = self._store
+        if store.max_physical_offset - position <= HOT_BYTES:
+            return store.log_view(position, READ_BYTES)
+        read = store.log_reader(position, READ_BYTES)
+        return await asyncio.to_thread(read) if read is not None else b""
+
+    async def _send(self, slave: Slave, writer: asyncio.StreamWriter, data: bytes | memoryview) -> None:
+        frame_bytes = self._config.ha_transfer_batch_bytes
+        for start in range(0, len(data), frame_bytes):
+            part = data[start : start + frame_bytes]
+            position = slave.sent
+            slave.sent += len(part)
+            slave.sent_bytes += len(part)
+            writer.write(b"".join((HEAD.pack(position, len(part)), part)))
+            await writer.drain()
 
 
 class SlaveLost(Exception):

@@ -80,12 +80,10 @@ _ALWAYS = {
     "redeleteHangedFileInterval": "0",
     "transientStorePoolSize": "0",  # its buffers are made when files are
     "useReentrantLockWhenPutMessage": "false",
-    # no slave, no DLedger, no light message queues
+    # no DLedger, no light message queues
     **dict.fromkeys(("dLegerGroup", "dLegerPeers", "dLegerSelfId", "preferredLeaderId"), ""),
-    "haSlaveFallbehindMax": "0",
     "isEnableBatchPush": "false",
     "maxLmqConsumeQueueNum": "0",
-    "slaveTimeout": "0",
     "storePathDLedgerCommitLog": "",
     # numbers and delays
     "autoDeleteUnusedStats": "true",

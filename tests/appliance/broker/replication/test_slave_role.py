@@ -45,31 +45,27 @@ async def has_topic(slave: BrokerController) -> None:
 
 
 async def test_a_slave_takes_over_topics_groups_offsets_and_delay_offsets(tmp_path: Path) -> None:
-    async with (
-        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
-        connected(cluster.broker.port) as peer,
-        slave_of(cluster, tmp_path / "slave") as slave,
-    ):
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster, connected(cluster.broker.port) as peer:
         master = cluster.broker
         await send(cluster, 3)
         assert (await peer.ask(RequestCode.SEND_MESSAGE_V2, delayed(), b"later")).code == 0
         group = SubscriptionGroupConfig("G", retry_max_times=7)
         await peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group.to_json())
         master.offsets.commit("G", TOPIC, 0, 2)
-        slave.offsets.commit("Own", TOPIC, 1, 1)
         await until(lambda: master.schedule.offsets.get(1) == 1)
-
-        await until(lambda: slave.topics.data_version == master.topics.data_version)
-        assert slave.topics.configs == master.topics.configs
-        await until(lambda: slave.offsets.query("G", TOPIC, 0) == 2)
-        assert slave.offsets.query("Own", TOPIC, 1) == 1, "what the master does not have stays, as in RocketMQ"
-        assert slave.groups.configs["G"].retry_max_times == 7
-        assert slave.groups.data_version == master.groups.data_version
-        await until(lambda: slave.schedule.offsets.get(1) == 1)
-        file = slave.store_config.root / "config" / "delayOffset.json"
-        await until(file.exists)
-        assert json.loads(file.read_text())["offsetTable"]["1"] == 1
-        assert slave.store.max_offset("Later", 0) <= 1, "the slave itself delivers nothing"
+        async with slave_of(cluster, tmp_path / "slave") as slave:
+            slave.offsets.commit("Own", TOPIC, 1, 1)
+            await until(lambda: follower_of(slave).synchronize.complete_at > 0)
+            assert slave.topics.data_version == master.topics.data_version
+            assert slave.topics.configs == master.topics.configs
+            assert slave.groups.configs["G"].retry_max_times == 7
+            assert slave.groups.data_version == master.groups.data_version
+            assert slave.offsets.query("G", TOPIC, 0) == 2
+            assert slave.offsets.query("Own", TOPIC, 1) == 1, "what the master does not have stays, as in RocketMQ"
+            saved = json.loads((slave.store_config.root / "config" / "delayOffset.json").read_text())
+            assert saved["offsetTable"]["1"] == 1
+            await caught_up(slave, master)
+            assert slave.store.max_offset("Later", 0) == 1, "the slave itself delivers nothing"
 
 
 def delayed() -> dict[str, str]:
