@@ -32,6 +32,8 @@ from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.delivery.offset_moved import OffsetMovedEvents
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+from appliance.broker.fast_sends import Parts as FastSendsParts
+from appliance.broker.fast_sends import fast_sends
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.broker.groups.client_connections import ClientConnections
 from appliance.broker.groups.clients import ProducerManager
@@ -71,6 +73,7 @@ from appliance.errors import StartError
 from appliance.process.gc_pacing import GcPacer
 from appliance.process.malloc import MemoryTrimmer
 from appliance.process.tasks import Service, running
+from appliance.remoting.connection import FastPath
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.route_table import parts_of, routes_of
 from appliance.remoting.server import RemotingServer
@@ -248,9 +251,15 @@ class BrokerController:
         routes = routes_of(TABLE, opened, self)
         if self.config.is_slave:
             routes = for_slave(routes)
-        self.server.serve(routes)
-        self.vip_server.serve(without_pulls(routes))
+        fast_path = self._fast_path(opened)
+        self.server.serve(routes, fast_path)
+        self.vip_server.serve(without_pulls(routes), fast_path)
         logger.info("broker serves", extra={"event": "broker_serves", "address": opened.address})
+
+    def _fast_path(self, opened: OpenParts) -> FastPath | None:
+        if self.config.is_slave or self.access is not None:
+            return None
+        return fast_sends(parts_of(FastSendsParts, opened, self), frame_bytes_max=self.server.frame_bytes_max)
 
     def _load(self) -> None:
         """Read the tables and recover the store. Blocking."""

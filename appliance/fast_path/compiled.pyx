@@ -1,13 +1,60 @@
-# cython: language_level=3
+# cython: language_level=3, binding=False
 """The compiled module, `gantry_compiled`: made by build.py, found by loader.py, used through the latter only.
+
+`FastPath` serves the plain sends of a read event in one call. It owns nothing between two calls: position of the log,
+tails of queues, counters and tables are the Python objects' own. A call reads what it needs of them, works on memory,
+and leaves them as the Python path would have. docs/decisions/0013-a-compiled-fast-path.md says who owns what.
 
 The files beside this one are cimported by their plain names: they are compiled from one flat folder.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport uint8_t, uint32_t
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItemWithError
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcmp, memcpy
+from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 
+import time
+
+from answers cimport ANSWER_BYTES_MAX, Piece, SendTexts, put_answer
+from batch_body cimport PROPERTIES_BYTES_MAX, cut_batch
+from bytes_in_order cimport get32
 from crc32 cimport gantry_crc32_update, gantry_crc32_update_by_tables
+from headers cimport BINARY_HEADER, JSON_HEADER, Header, scan_binary, scan_json
+from index_file cimport Entry, IndexFile, hash_keys, put_entries
+from properties cimport find_marks
+from records cimport HOST_BYTES, RECORD_FIXED_BYTES, UNIT_BYTES, Common, Message, put_record, put_unit
+from send_fields cimport SEND_BATCH_MESSAGE, SEND_MESSAGE, SEND_MESSAGE_V2, SendFields, read_send
+from texts cimport java_hash, resolve
+
+cdef extern from "string.h" nogil:
+    void *memmem(const void *haystack, size_t haystack_size, const void *needle, size_t needle_size)
+
+cdef enum:
+    RESPONSE_FLAG = 1
+    ONEWAY_FLAG = 2
+    TRANSACTION_BITS = 0xC
+    V6_BITS = 0x30
+    MESSAGES_MAX = 1024  # in a batch; a larger one is Python's
+    ENTRIES_MAX = 4096  # of the key index, of one call
+    SCRATCH_BYTES = 512 * 1024  # properties of one request
+    OUT_BYTES_FIRST = 64 * 1024
+    SLOW_NS = 1000000
+    ID_BYTES = 17  # of a message id behind the broker's address, and a comma
+    PENDING_MAX = 256  # as in store/index/service.py
+
+cdef int64_t NS_A_SECOND = 1000000000
+
+ctypedef enum IndexWay:
+    NO_INDEX
+    INDEX_AT_ONCE  # straight into the mapped file
+    INDEX_LATER  # into the list of what is pending, as the Python path does
 
 
 def crc32(data, uint32_t value=0):
@@ -28,3 +75,626 @@ def crc32_by_tables(data, uint32_t value=0):
         return gantry_crc32_update_by_tables(value, <const uint8_t*> view.buf, <size_t> view.len)
     finally:
         PyBuffer_Release(&view)
+
+
+cdef inline int64_t monotonic_ns() noexcept:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec * NS_A_SECOND + now.tv_nsec
+
+
+cdef inline Piece piece_of(bytes text):
+    cdef Piece piece
+    piece.at = <const uint8_t *> PyBytes_AS_STRING(text)
+    piece.size = <int32_t> PyBytes_GET_SIZE(text)
+    return piece
+
+
+cdef class FastPath:
+    """Serves plain sends. parts: see appliance/broker/fast_path.py; each is used as the Python path uses it.
+
+    count: how many requests the last call of `serve` served.
+    """
+
+    cdef readonly int count
+    # borrowed for good
+    cdef object _config, _store, _store_config, _log, _state, _stats, _index, _dispatcher, _queues, _tags_codes
+    cdef object _hold, _answers, _clock, _known_listener, _flushed_answers
+    cdef dict _targets
+    cdef bytes _store_host, _cluster_property
+    cdef int64_t _record_bytes_max, _message_bytes_max, _frame_bytes_max, _header_bytes_max
+    # memory of its own, with nothing in it between two calls
+    cdef uint8_t *_scratch
+    cdef uint8_t *_out
+    cdef size_t _out_size, _out_max
+    cdef Message *_messages
+    cdef int64_t *_offsets
+    cdef Entry *_entries
+    cdef int _entry_count, _new_entries
+    # the text of answers, as long as SendAnswers says the same
+    cdef object _said
+    cdef tuple _said_texts
+    cdef SendTexts _texts
+    cdef size_t _texts_size
+    # of one call: the log
+    cdef int64_t _position, _base, _limit, _prepare_at, _timestamp
+    cdef Py_buffer _map
+    cdef bint _has_map
+    # of one call: index file
+    cdef IndexWay _index_way
+    cdef object _index_file
+    cdef Py_buffer _index_map
+    cdef bint _has_index_map
+    cdef IndexFile _file
+    # of one call: the topic that was looked up last
+    cdef const uint8_t *_topic_at
+    cdef int32_t _topic_size, _queue_id_end
+    cdef object _target, _slot
+    cdef tuple _first
+    cdef bytes _encoded_topic
+    cdef uint32_t _prefix_hash
+    cdef int64_t _target_count, _target_times, _target_bytes
+    # of one call: the rest
+    cdef int64_t _put_times, _put_bytes
+    cdef object _listener
+    cdef bint _tells_arrivals, _is_sync_flush, _is_refusing
+    cdef int32_t _keys_max
+    cdef list _arrivals, _unflushed
+    cdef bytes _born_host
+
+    def __cinit__(self):
+        self._scratch = <uint8_t *> malloc(SCRATCH_BYTES)
+        self._out = <uint8_t *> malloc(OUT_BYTES_FIRST)
+        self._out_max = OUT_BYTES_FIRST
+        self._messages = <Message *> malloc(MESSAGES_MAX * sizeof(Message))
+        self._offsets = <int64_t *> malloc(MESSAGES_MAX * sizeof(int64_t))
+        self._entries = <Entry *> malloc(ENTRIES_MAX * sizeof(Entry))
+        if not (self._scratch and self._out and self._messages and self._offsets and self._entries):
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self._scratch)
+        free(self._out)
+        free(self._messages)
+        free(self._offsets)
+        free(self._entries)
+
+    def __init__(self, parts, *, flushed_answers, frame_bytes_max, header_bytes_max):
+        store_parts = parts.store.parts
+        self._config = parts.config
+        self._store_config = parts.store_config
+        self._store = parts.store
+        self._log = store_parts.log
+        self._state = store_parts.state
+        self._stats = store_parts.stats
+        self._index = store_parts.index
+        self._dispatcher = store_parts.dispatcher
+        self._queues = store_parts.queues
+        self._tags_codes = store_parts.tags_codes
+        self._clock = None if store_parts.clock is time.time else store_parts.clock
+        self._hold = parts.hold
+        self._answers = parts.send_answers
+        self._flushed_answers = flushed_answers
+        self._targets = parts.send_targets.plain
+        self._store_host = parts.store_host
+        self._cluster_property = parts.cluster_property
+        self._known_listener = parts.store.arrival_listener
+        self._record_bytes_max = store_parts.log.record_bytes_max
+        self._message_bytes_max = parts.store_config.message_bytes_max
+        self._frame_bytes_max = frame_bytes_max
+        self._header_bytes_max = header_bytes_max
+        self._arrivals = []
+        self._unflushed = []
+
+    # -- one call -------------------------------------------------------------------------------------------------
+
+    def serve(self, bytes buffer not None, Py_ssize_t start, int count_max, connection):
+        """Serve the plain requests that begin at `start`, one after the other, at most `count_max`.
+
+        Return where the first byte is that was not served: an incomplete frame, a request for the Python path, the
+        end. Their answers are written to the connection, or wait for the disk.
+        """
+        cdef const uint8_t *data = <const uint8_t *> PyBytes_AS_STRING(buffer)
+        cdef const uint8_t *at = data + start
+        cdef const uint8_t *end = data + PyBytes_GET_SIZE(buffer)
+        cdef int64_t size
+        self.count = 0
+        if start < 0 or end - at < 8 or not self._open(connection):
+            return start
+        try:
+            while self.count < count_max and end - at >= 8:
+                size = <int32_t> get32(at)
+                if size < 4 or size + 4 > self._frame_bytes_max or size + 4 > end - at:
+                    break
+                if not self._serve_frame(at + 4, at + 4 + size):
+                    break
+                self.count += 1
+                at += 4 + size
+        finally:
+            self._close(connection)
+        return at - data
+
+    cdef bint _serve_frame(self, const uint8_t *at, const uint8_t *end) except -1:
+        """Serve one request; False: it is for the Python path, and nothing has changed."""
+        cdef Header header
+        cdef SendFields fields
+        cdef uint32_t word = get32(at)
+        cdef const uint8_t *body = at + 4 + (word & 0xFFFFFF)
+        if self._is_refusing or body > end or (word & 0xFFFFFF) > self._header_bytes_max:
+            return False
+        if word >> 24 == JSON_HEADER:
+            if not scan_json(at + 4, body, &header):
+                return False
+        elif word >> 24 != BINARY_HEADER or not scan_binary(at + 4, body, &header):
+            return False
+        if header.flag & RESPONSE_FLAG:
+            return False
+        if header.code == SEND_MESSAGE_V2 or header.code == SEND_BATCH_MESSAGE or header.code == SEND_MESSAGE:
+            return read_send(&header, &fields) and self._send(&header, &fields, body, end)
+        return False
+
+    cdef bint _open(self, connection) except -1:
+        """Read the state that a call works on. False: at present nothing is plain."""
+        config = self._config
+        if self._state.refusal is not None or config.start_accept_send_timestamp:
+            return False
+        self._born_host = connection.born_host
+        if PyBytes_GET_SIZE(self._born_host) != HOST_BYTES or PyBytes_GET_SIZE(self._store_host) != HOST_BYTES:
+            return False
+        self._is_sync_flush = self._store_config.is_sync_flush
+        self._keys_max = config.message_keys_max
+        self._listener = self._store.arrival_listener
+        self._tells_arrivals = self._listener is not None and (
+            self._listener is not self._known_listener or self._hold.held
+        )
+        self._is_refusing = False
+        self._put_times = self._put_bytes = 0
+        self._out_size = 0
+        self._topic_at = NULL
+        self._target = None
+        self._has_map = False
+        self._index_way = NO_INDEX
+        self._has_index_map = False
+        self._entry_count = 0
+        if self._said is not self._answers.said:
+            self._take_texts()
+        self._load_log()
+        return True
+
+    cdef int _close(self, connection) except -1:
+        """Leave all state as the Python path would: true, and the listener told."""
+        self._store_log()
+        self._release_map()
+        self._close_index()
+        self._close_target()
+        if self._put_times:
+            self._stats.put_times += self._put_times
+            self._stats.put_bytes += self._put_bytes
+        if self._out_size:
+            answer = PyBytes_FromStringAndSize(<char *> self._out, self._out_size)
+            if self._unflushed:
+                waiting, self._unflushed = self._unflushed, []
+                self._store.when_flushed(self._position, self._flushed_answers(connection, answer, waiting))
+            else:
+                connection.write(answer)
+        if self._arrivals:
+            self._tell_arrivals()
+        return 0
+
+    cdef int _tell_arrivals(self) except -1:
+        arrivals, self._arrivals = self._arrivals, []
+        held = self._hold.held
+        for queue, first_offset, codes in arrivals:
+            if self._listener is not self._known_listener or (queue.topic, queue.queue_id) in held:
+                self._listener(queue.topic, queue.queue_id, first_offset, codes)
+        return 0
+
+    cdef int _take_texts(self) except -1:
+        """Take the prepared text of answers: it changes with the region and the trace setting."""
+        said = self._answers.said
+        texts = self._answers.texts()
+        self._texts.before_id, self._texts.before_queue_id = piece_of(texts[0]), piece_of(texts[1])
+        self._texts.before_queue_offset, self._texts.before_opaque = piece_of(texts[2]), piece_of(texts[3])
+        self._texts.end, self._texts.binary_start = piece_of(texts[4]), piece_of(texts[5])
+        self._texts.binary_flag, self._texts.binary_common = piece_of(texts[6]), piece_of(texts[7])
+        self._texts.id_prefix = piece_of(texts[8])
+        self._texts_size = sum(map(len, texts))
+        self._said_texts, self._said = texts, said
+        return 0
+
+    # -- the log --------------------------------------------------------------------------------------------------
+
+    cdef int _load_log(self) except -1:
+        log = self._log
+        self._position = log.position
+        self._base = log.base
+        self._limit = log.limit
+        self._prepare_at = min(log.prepare_at, 0x7FFFFFFFFFFFFFFF)
+        self._timestamp = log.store_timestamp
+        mapping = log.map
+        if mapping is not None:
+            PyObject_GetBuffer(mapping, &self._map, PyBUF_WRITABLE)
+            self._has_map = True
+        return 0
+
+    cdef int _store_log(self) except -1:
+        self._log.position = self._position
+        self._log.store_timestamp = self._timestamp
+        return 0
+
+    cdef int _release_map(self) except -1:
+        if self._has_map:
+            self._has_map = False
+            PyBuffer_Release(&self._map)
+        return 0
+
+    cdef bint _make_room(self, int64_t size) except -1:
+        """Have the log make room as the Python path does; False: there is no space."""
+        cdef bint has_room
+        self._store_log()
+        self._release_map()
+        try:
+            has_room = self._log.make_room(size)
+        finally:
+            self._load_log()
+        return has_room and self._has_map and self._position + size <= self._limit
+
+    cdef int _request_prepare(self) except -1:
+        self._store_log()
+        self._log.request_prepare()
+        self._limit = self._log.limit
+        self._prepare_at = min(self._log.prepare_at, 0x7FFFFFFFFFFFFFFF)
+        return 0
+
+    cdef int64_t _now_ms(self) except -1:
+        cdef timespec now
+        if self._clock is not None:
+            return int(self._clock() * 1000)
+        clock_gettime(CLOCK_REALTIME, &now)
+        return now.tv_sec * 1000 + now.tv_nsec // 1000000
+
+    # -- the topic ------------------------------------------------------------------------------------------------
+
+    cdef bint _find_target(self, const uint8_t *at, int32_t size) except -1:
+        """Look the topic up, unless it is the last request's. False: it is not one that is plainly sent to."""
+        cdef PyObject *found
+        if self._topic_at != NULL and self._topic_size == size and memcmp(self._topic_at, at, size) == 0:
+            return True
+        self._close_target()
+        topic = PyUnicode_DecodeUTF8(<char *> at, size, NULL)
+        found = PyDict_GetItemWithError(self._targets, topic)
+        if found == NULL:
+            return False
+        target = <object> found
+        slot = target.slot
+        if slot is None or slot.is_gone:
+            slot = self._queues.slot(target.topic)
+            if slot is None:
+                return False
+        if slot.is_schedule:
+            return False
+        self._target, self._slot = target, slot
+        self._first = slot.first
+        self._encoded_topic = slot.encoded
+        self._prefix_hash = slot.prefix_hash
+        self._queue_id_end = target.queue_id_end
+        self._topic_at, self._topic_size = at, size
+        return True
+
+    cdef int _close_target(self) except -1:
+        """Count what was put into the topic that was looked up last."""
+        if self._target is not None and self._target_times:
+            self._target.count += self._target_count
+            self._target.times += self._target_times
+            self._target.size += self._target_bytes
+        self._target_count = self._target_times = self._target_bytes = 0
+        self._topic_at = NULL
+        self._target = self._slot = None
+        return 0
+
+    cdef _queue(self, int32_t queue_id):
+        if queue_id < PyTuple_GET_SIZE(self._first):
+            return self._first[queue_id]
+        queue = self._queues.of(self._slot, queue_id)
+        self._first = self._slot.first  # it may have grown
+        return queue
+
+    # -- sends ----------------------------------------------------------------------------------------------------
+
+    cdef bint _send(self, Header *header, SendFields *fields, const uint8_t *body, const uint8_t *end) except -1:
+        """One send or batch; False: it is for the Python path, and nothing has changed."""
+        cdef Common common
+        cdef int32_t size
+        cdef int count
+        cdef int64_t queue_offset
+        if fields.sys_flag & TRANSACTION_BITS or end - body > self._message_bytes_max:
+            return False
+        if not self._find_target(fields.topic.at, fields.topic.size):
+            return False
+        if not 0 <= fields.queue_id < self._queue_id_end:
+            return False
+        size = self._properties(fields)
+        if size < 0:
+            return False
+        common.queue_id, common.sys_flag = fields.queue_id, fields.sys_flag & ~V6_BITS
+        common.born_timestamp, common.reconsume_times = fields.born_timestamp, fields.reconsume_times
+        common.born_host = <const uint8_t *> PyBytes_AS_STRING(self._born_host)
+        common.store_host = <const uint8_t *> PyBytes_AS_STRING(self._store_host)
+        common.topic = <const uint8_t *> PyBytes_AS_STRING(self._encoded_topic)
+        common.topic_size = <int32_t> PyBytes_GET_SIZE(self._encoded_topic)
+        if fields.is_batch:
+            count = self._cut_batch(body, end, size)
+        else:
+            count = self._single(body, end, size, fields.flag)
+        if not count or not self._put(&common, count, &queue_offset):
+            return False
+        if not header.flag & ONEWAY_FLAG:
+            self._answer(header, count, common.queue_id, queue_offset)
+        return True
+
+    cdef int32_t _properties(self, SendFields *fields) except -2:
+        """Write the request's properties into the scratch memory, with the broker's own pair; their size, -1: Python.
+
+        Of a single message the marks are found, too. A batch's own may ask for no delay at all.
+        """
+        cdef int32_t size = fields.properties.size
+        cdef int32_t cluster_size = <int32_t> PyBytes_GET_SIZE(self._cluster_property)
+        if size + cluster_size + 1 > SCRATCH_BYTES:
+            return -1
+        if fields.properties.has_escapes:
+            size = resolve(&fields.properties, self._scratch)
+            if size < 0:
+                return -1
+        elif size:
+            memcpy(self._scratch, fields.properties.at, size)
+        if fields.is_batch:
+            if memmem(self._scratch, size, b"DEL", 3) != NULL:
+                return -1
+        elif not find_marks(self._scratch, &size, self._keys_max, True, &self._messages[0].marks):
+            return -1
+        if size and self._scratch[size - 1] != 2:
+            self._scratch[size] = 2
+            size += 1
+        memcpy(self._scratch + size, PyBytes_AS_STRING(self._cluster_property), cluster_size)
+        size += cluster_size
+        return size if size <= PROPERTIES_BYTES_MAX else -1
+
+    cdef int _single(self, const uint8_t *body, const uint8_t *end, int32_t properties_size, int32_t flag) except -1:
+        cdef Message *message = &self._messages[0]
+        message.body, message.body_size = body, <int32_t> (end - body)
+        message.properties, message.properties_size = self._scratch, properties_size
+        message.flag = flag
+        return 1
+
+    cdef int _cut_batch(self, const uint8_t *body, const uint8_t *end, int32_t common_size) except -1:
+        return cut_batch(
+            body,
+            end,
+            self._scratch,
+            common_size,
+            self._keys_max,
+            self._scratch + common_size,
+            self._scratch + SCRATCH_BYTES,
+            self._messages,
+            MESSAGES_MAX,
+        )
+
+    cdef bint _put(self, Common *common, int count, int64_t *queue_offset) except -1:
+        """Store the messages side by side, all or none; False: none, and nothing has changed.
+
+        First all that can fail, then the copy, then the numbers that make it count, as in store/appender.py.
+        """
+        cdef int64_t started = monotonic_ns(), size = 0
+        cdef Message *message
+        cdef int index
+        for index in range(count):
+            message = &self._messages[index]
+            message.size = RECORD_FIXED_BYTES + message.body_size + common.topic_size + message.properties_size
+            size += message.size
+            if not self._find_code(message):
+                return False
+        if size > self._record_bytes_max or not self._hash_keys(count):
+            return False
+        if (not self._has_map or self._position + size > self._limit) and not self._make_room(size):
+            self._entry_count -= self._new_entries
+            return False
+        queue = self._queue(common.queue_id)
+        queue_offset[0] = queue.next_index
+        self._write(queue, common, count, size, queue_offset[0])
+        self._count_put(queue, count, size, queue_offset[0])
+        self._note_slow(monotonic_ns() - started)
+        return True
+
+    cdef int _write(self, queue, Common *common, int count, int64_t size, int64_t queue_offset) except -1:
+        """Records into the log, units into the queue. Nothing here refuses."""
+        cdef Py_ssize_t tail_size
+        cdef uint8_t *unit
+        cdef uint8_t *record
+        cdef Message *message
+        cdef int index
+        if self._position + size > self._prepare_at:
+            self._request_prepare()
+        tail = queue.tail
+        tail_size = PyByteArray_GET_SIZE(tail)
+        PyByteArray_Resize(tail, tail_size + UNIT_BYTES * count)
+        unit = <uint8_t *> PyByteArray_AS_STRING(tail) + tail_size
+        record = <uint8_t *> self._map.buf + (self._position - self._base)
+        common.store_timestamp = self._timestamp = self._now_ms()
+        for index in range(count):
+            message = &self._messages[index]
+            message.position = self._offsets[index] = self._position
+            put_record(record, message, common, queue_offset + index)
+            put_unit(unit + UNIT_BYTES * index, message)
+            record += message.size
+            self._position += message.size
+        queue.next_index = queue_offset + count
+        if not queue.dirty:
+            queue.dirty = True
+            self._queues.dirty.append(queue)
+        return 0
+
+    cdef bint _find_code(self, Message *message) except -1:
+        """The hash of the tag, as the consume queue has it; False: the tag is no UTF-8."""
+        cdef uint32_t hashed = 0
+        if message.marks.tags.at >= 0:
+            if not java_hash(message.properties + message.marks.tags.at, message.marks.tags.size, &hashed):
+                return False
+        message.code = <int32_t> hashed
+        return True
+
+    cdef int _count_put(self, queue, int count, int64_t size, int64_t queue_offset) except -1:
+        """Hand the keys on, count, and remember whom to tell."""
+        cdef int index
+        if self._index_way == INDEX_AT_ONCE:
+            self._place_entries(count)
+        elif self._index_way == INDEX_LATER:
+            self._add_pending(count)
+        self._put_times += count
+        self._put_bytes += size
+        self._target_count += count
+        self._target_times += 1
+        self._target_bytes += size
+        if self._tells_arrivals:
+            codes = [self._messages[index].code for index in range(count)]
+            if self._arrivals and self._arrivals[-1][0] is queue:
+                self._arrivals[-1][2].extend(codes)
+            else:
+                self._arrivals.append((queue, queue_offset, codes))
+        return 0
+
+    cdef int _note_slow(self, int64_t elapsed_ns) except -1:
+        if elapsed_ns >= SLOW_NS:
+            self._stats.slow_put(elapsed_ns // 1000000)
+            self._state.note_append(elapsed_ns / 1e9)
+            self._is_refusing = self._state.refusal is not None
+        return 0
+
+    # -- answers --------------------------------------------------------------------------------------------------
+
+    cdef int _answer(self, Header *header, int count, int32_t queue_id, int64_t queue_offset) except -1:
+        """Add the answer to the others of this call. With SYNC_FLUSH also what it takes to say that the disk failed."""
+        cdef size_t needed = self._out_size + self._texts_size + ANSWER_BYTES_MAX
+        cdef uint8_t *stop
+        cdef int index
+        needed += count * (<size_t> self._texts.id_prefix.size + ID_BYTES)
+        if needed > self._out_max:
+            self._grow_out(2 * needed)
+        stop = put_answer(
+            self._out + self._out_size,
+            &self._texts,
+            header.encoding,
+            header.opaque,
+            self._offsets,
+            count,
+            queue_id,
+            queue_offset,
+        )
+        self._out_size = stop - self._out
+        if self._is_sync_flush:
+            offsets = tuple([self._offsets[index] for index in range(count)])
+            self._unflushed.append((header.code, header.opaque, header.encoding, queue_id, queue_offset, offsets))
+        return 0
+
+    cdef int _grow_out(self, size_t size) except -1:
+        cdef uint8_t *grown = <uint8_t *> realloc(self._out, size)
+        if grown == NULL:
+            raise MemoryError
+        self._out, self._out_max = grown, size
+        return 0
+
+    # -- the key index --------------------------------------------------------------------------------------------
+
+    cdef bint _hash_keys(self, int count) except -1:
+        """Make the entries of the messages, without their places; False: a key is no UTF-8, or there are too many."""
+        cdef int index, start, before = self._entry_count
+        cdef Message *message
+        self._new_entries = 0
+        if self._index_way == NO_INDEX and self._index.enabled:
+            self._open_index()
+        if self._index_way != INDEX_AT_ONCE:
+            return True
+        for index in range(count):
+            message = &self._messages[index]
+            start = self._entry_count
+            if not hash_keys(
+                self._prefix_hash, message.properties, &message.marks, self._entries, ENTRIES_MAX, &self._entry_count
+            ):
+                self._entry_count = before
+                if not before:
+                    return False
+                self._write_entries()  # now there is room for this request's
+                return self._hash_keys(count)
+            message.entries = self._entry_count - start
+        self._new_entries = self._entry_count - before
+        if self._file.count + self._entry_count > self._file.count_end:
+            self._entry_count = before
+            self._close_index()
+            self._index_way = INDEX_LATER
+        return True
+
+    cdef int _place_entries(self, int count) except -1:
+        """Say of which messages the new entries are."""
+        cdef int index, left
+        cdef Entry *entry = &self._entries[self._entry_count - self._new_entries]
+        for index in range(count):
+            left = self._messages[index].entries
+            while left:
+                entry.physical_offset, entry.timestamp = self._messages[index].position, self._timestamp
+                entry += 1
+                left -= 1
+        return 0
+
+    cdef int _add_pending(self, int count) except -1:
+        """Leave the keys to the Python path: the index file is full, new, or has no disk blocks."""
+        cdef int index
+        cdef Message *message
+        pending = self._index.pending
+        for index in range(count):
+            message = &self._messages[index]
+            properties = PyBytes_FromStringAndSize(<char *> message.properties, message.properties_size)
+            pending.append((self._prefix_hash, properties, message.position, self._timestamp))
+        if len(pending) >= PENDING_MAX:
+            self._dispatcher.put_pending()
+        return 0
+
+    cdef int _open_index(self) except -1:
+        """Decide how keys get into the index during this call, and map the file if it is at once."""
+        index = self._index
+        self._index_way = INDEX_LATER
+        if index.pending:
+            self._dispatcher.put_pending()  # entries stand in the order of the log
+        file = index.active
+        if file is None or index.pending or not index.enabled:
+            return 0
+        if file.count <= 1 or file.begin_ms <= 0 or self._position < file.end_offset:
+            return 0
+        self._file.slots, self._file.entries_at = file.slots, file.entries_at
+        self._file.begin_ms, self._file.begin_offset = file.begin_ms, file.begin_offset
+        self._file.used_slots, self._file.count = file.used_slots, file.count
+        self._file.count_end = min(file.allocated_entries, file.entries)
+        PyObject_GetBuffer(file.map, &self._index_map, PyBUF_WRITABLE)
+        self._has_index_map = True
+        self._file.map = <uint8_t *> self._index_map.buf
+        self._index_file = file
+        self._index_way = INDEX_AT_ONCE
+        return 0
+
+    cdef int _write_entries(self) except -1:
+        cdef Entry *last
+        if self._entry_count:
+            put_entries(&self._file, self._entries, self._entry_count)
+            last = &self._entries[self._entry_count - 1]
+            file = self._index_file
+            file.dirty = True  # before the rest: a syncing thread believes what `end_offset` says
+            file.count, file.used_slots = self._file.count, self._file.used_slots
+            file.end_offset, file.end_ms = last.physical_offset, last.timestamp
+            self._entry_count = 0
+        return 0
+
+    cdef int _close_index(self) except -1:
+        if self._has_index_map:
+            self._write_entries()
+            self._has_index_map = False
+            PyBuffer_Release(&self._index_map)
+            self._index_file = None
+        return 0

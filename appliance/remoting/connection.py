@@ -45,6 +45,14 @@ REQUEST_HEADER_BYTES_MAX = 256 * 1024  # a message's properties fill 200 KiB at 
 INVOKES_MAX = 64  # requests to one client that await its answer (RocketMQ: serverAsyncSemaphoreValue)
 
 
+class FastPath(Protocol):
+    """The compiled twin of the plain sends; see appliance/fast_path. count: requests of the last call of `serve`."""
+
+    @property
+    def count(self) -> int: ...
+    def serve(self, buffer: bytes, start: int, count_max: int, connection: ServerConnection) -> int: ...
+
+
 class AccessGate(Protocol):
     """Access control; see appliance/acl/access.py."""
 
@@ -68,6 +76,7 @@ class ServerConnection(asyncio.Protocol):
         self._lanes = server.lanes
         self._routes = server.routes
         self._access = server.access
+        self._fast_path = server.fast_path
         decode = decode_request if server.access is None else decode_request_with_fields
         self._protocol = RemotingProtocol(
             frame_bytes_max=server.frame_bytes_max, header_bytes_max=REQUEST_HEADER_BYTES_MAX, decode=decode
@@ -186,6 +195,12 @@ class ServerConnection(asyncio.Protocol):
                 return 0
             self._held = None
             body_bytes += len(held.body)
+        elif self._fast_path is not None:
+            count = self._serve_at_once(self._fast_path, count_max)
+            if count >= count_max:
+                self.frame_count += count
+                self._has_more = self._protocol.pending_bytes > 0
+                return 0
         while not self._is_discarding and (command := next_command()) is not None:
             if command.flag & RESPONSE_FLAG:
                 self._answer_arrived(command)
@@ -205,6 +220,25 @@ class ServerConnection(asyncio.Protocol):
                 break
         self.frame_count += count
         return body_bytes
+
+    def _serve_at_once(self, fast_path: FastPath, count_max: int) -> int:
+        """Have the fast path serve the plain requests that come first, up to `count_max`. Returns how many it took.
+
+        Requests of its lane that run, or wait, may have filled it: then the rules of a full lane count.
+        """
+        lanes = self._lanes
+        lane = lanes.by_name[MESSAGE_LANE]
+        if self._is_discarding or len(lane.queue) + lane.running >= lane.capacity:
+            return 0
+        started = time.monotonic()
+        count = self._protocol.take_frames(fast_path, count_max, self)
+        if count:
+            now = time.monotonic()
+            seconds = now - started
+            if seconds > LONG_SECONDS:
+                seconds = lanes.own_seconds(started, now)
+            lanes.served_at_once(lane, self.usage, count, seconds)
+        return count
 
     def _park(self, *, is_new: bool = True) -> None:
         """Wait for a turn, or, with too many running coroutines, for the end of some of them first."""

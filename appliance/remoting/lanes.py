@@ -62,6 +62,7 @@ class Lanes:
         self.queued_seconds = 0.0  # expected time to serve all queued requests
         self.queued_bytes = 0  # bodies queued in all lanes
         self.served = 0.0  # seconds that the lanes have worked since the start
+        self.at_once_seconds = 0.0  # of these, since the last round: requests that the fast path served on arrival
         self.worked = 0.0  # CPU seconds of the loop's thread, at the last reading
         self.worked_at = 0.0  # monotonic seconds of that reading
         self.parked_count = 0  # connections with more requests than they may submit now
@@ -94,7 +95,9 @@ class Lanes:
 
     def budget_seconds(self) -> float:
         """How much more work may be queued, seconds; 0 or less: none."""
-        return READ_AHEAD_SECONDS - self.queued_seconds if self.queued_bytes <= BACKLOG_BYTES_WANTED else 0.0
+        if self.queued_bytes > BACKLOG_BYTES_WANTED:
+            return 0.0
+        return READ_AHEAD_SECONDS - self.queued_seconds - self.at_once_seconds
 
     @staticmethod
     def has_enough_begun(usage: ConnectionUsage) -> bool:
@@ -126,6 +129,15 @@ class Lanes:
         if prepay:
             turn.prepaid = each
             turn.usage.charge(each * turn.left)
+
+    def served_at_once(self, lane: Lane, usage: ConnectionUsage, count: int, seconds: float) -> None:
+        """Count requests that the fast path served when they were read, in so many seconds. Who calls charges them."""
+        lane.served += count
+        if count > lane.size_peak:
+            lane.size_peak = count
+        usage.note(seconds, count)
+        self.served += seconds
+        self.at_once_seconds += seconds
 
     def look_at_worked(self, now: float) -> None:
         """Read the CPU time of the loop's thread. It takes a microsecond, so not for each request."""
@@ -187,6 +199,7 @@ class Lanes:
         deadline = now + ROUND_SECONDS_MAX
         has_more = True
         self._is_round_over = False
+        self.at_once_seconds = 0.0
         while has_more and now < deadline and not self._is_round_over:
             has_more = False
             for lane in self._lanes:

@@ -36,7 +36,12 @@ _decode_send = msgspec.json.Decoder(SendRequest, strict=False).decode
 _decode_pull = msgspec.json.Decoder(PullRequest, strict=False).decode
 _decode_raw_send = msgspec.json.Decoder(_RawSend, strict=True).decode
 _convert = msgspec.convert
-_UNUSUAL = (msgspec.ValidationError, msgspec.DecodeError, RecursionError)  # RecursionError: deeply nested brackets
+_UNUSUAL = (
+    msgspec.ValidationError,
+    msgspec.DecodeError,
+    RecursionError,  # deeply nested brackets
+    UnicodeDecodeError,
+)
 
 
 def decode_request(buffer: bytes, start: int, end: int) -> RemotingCommand | SendRequest | PullRequest:

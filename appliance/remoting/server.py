@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from appliance.remoting.connection import WRITE_BUFFER_HIGH_BYTES, AccessGate, ServerConnection
+from appliance.remoting.connection import WRITE_BUFFER_HIGH_BYTES, AccessGate, FastPath, ServerConnection
 from appliance.remoting.lane import Lane, Route
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.plain_listener import PlainListener
@@ -60,6 +60,7 @@ class RemotingServer:
         self.sockets = sockets
         self.frame_bytes_max = sockets.frame_bytes_max
         self.access = access  # None: no access control
+        self.fast_path: FastPath | None = None  # the compiled twin of plain requests, where there is one
         self._host = host
         self._requested_port = port
         self._on_close = on_close
@@ -86,8 +87,12 @@ class RemotingServer:
         self.port = await self._listener.open()
         return self.port
 
-    def serve(self, routes: Mapping[int, Route]) -> None:
-        """Take connections from now on, their requests by these routes. Without `open` there is no port to serve."""
+    def serve(self, routes: Mapping[int, Route], fast_path: FastPath | None = None) -> None:
+        """Take connections from now on, their requests by these routes. Without `open` there is no port to serve.
+
+        fast_path: serves those that it knows before they get to a route.
+        """
+        self.fast_path = fast_path
         self.routes.update({int(code): (self.lanes.by_name[route.lane], route) for code, route in routes.items()})
         if self._listener is not None:
             self._listener.accept()

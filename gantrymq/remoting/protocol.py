@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from gantrymq.errors import FrameError
 from gantrymq.remoting.command import RemotingCommand
@@ -20,6 +20,14 @@ _LENGTH = struct.Struct(">i")
 _HEADER_WORD = struct.Struct(">I")
 _HEADER_LENGTH_MASK = 0xFFFFFF
 _TLS_RECORDS = (0x1503, 0x1603)  # how a TLS alert and a TLS handshake begin
+
+
+class FrameTaker(Protocol):
+    """Serves frames from `start` on; returns where the first byte is that it leaves. count: of the last call."""
+
+    @property
+    def count(self) -> int: ...
+    def serve(self, buffer: bytes, start: int, count_max: int, connection: Any) -> int: ...
 
 
 class RemotingProtocol:
@@ -79,6 +87,16 @@ class RemotingProtocol:
         else:
             self._buffer = data
         self._position = 0
+
+    def take_frames(self, taker: FrameTaker, count_max: int, connection: Any) -> int:
+        """Let `taker` have up to `count_max` whole frames first: those that it takes, next_command will not return.
+
+        Returns how many it took.
+        """
+        if self._missing:
+            return 0
+        self._position = taker.serve(self._buffer, self._position, count_max, connection)
+        return taker.count
 
     def next_command(self) -> RemotingCommand | None:
         """The next whole command, or None while bytes are missing. Raises FrameError; the stream is lost then."""

@@ -51,10 +51,8 @@ class IndexFile:
     """Maps the file at once when opened; the header is kept in fields and written through at each put."""
 
     __slots__ = (
-        "_allocated_entries",
-        "_entries_at",
         "_fd",
-        "_map",
+        "allocated_entries",
         "begin_ms",
         "begin_offset",
         "count",
@@ -62,6 +60,8 @@ class IndexFile:
         "end_ms",
         "end_offset",
         "entries",
+        "entries_at",
+        "map",
         "path",
         "slots",
         "used_slots",
@@ -72,11 +72,11 @@ class IndexFile:
         self.slots = slots
         self.entries = entries
         self.dirty = False
-        self._entries_at = HEADER_BYTES + 4 * slots
-        self._allocated_entries = 0
-        self._fd = file_bytes.create_sized(path, self._entries_at + 20 * entries)
-        self._map = mmap.mmap(self._fd, self._entries_at + 20 * entries)
-        self._map.madvise(mmap.MADV_RANDOM)  # or a fault on a new page reads ahead: up to 8 MiB, 20 ms on the loop
+        self.entries_at = HEADER_BYTES + 4 * slots
+        self.allocated_entries = 0
+        self._fd = file_bytes.create_sized(path, self.entries_at + 20 * entries)
+        self.map = mmap.mmap(self._fd, self.entries_at + 20 * entries)
+        self.map.madvise(mmap.MADV_RANDOM)  # or a fault on a new page reads ahead: up to 8 MiB, 20 ms on the loop
         header = os.pread(
             self._fd, HEADER_BYTES, 0
         )  # not by the map: on a full tmpfs a look into a hole ends the process
@@ -132,10 +132,10 @@ class IndexFile:
     def _put_run(self, run: list[Entry]) -> bool:
         """Add RUN_ENTRIES entries, the entries themselves with one write. False, and nothing done, in a rare case."""
         count, begin_ms, used_slots = self.count, self.begin_ms, self.used_slots
-        has_room = count + RUN_ENTRIES <= min(self._allocated_entries, self.entries)
+        has_room = count + RUN_ENTRIES <= min(self.allocated_entries, self.entries)
         if not has_room or count <= 1 or begin_ms <= 0 or run[0][1] < self.end_offset:
             return False
-        mapping, slots, first = self._map, self.slots, count
+        mapping, slots, first = self.map, self.slots, count
         seconds = seconds_of_ms = -1
         fields: list[int] = []
         places = [HEADER_BYTES + 4 * (entry[0] % slots) for entry in run]
@@ -151,18 +151,18 @@ class IndexFile:
             fields += (key_hash, physical_offset, seconds, previous)
             _pack_slot(mapping, slot_at, count)
             count += 1
-        _pack_run(mapping, self._entries_at + 20 * first, *fields)
+        _pack_run(mapping, self.entries_at + 20 * first, *fields)
         _pack_header(mapping, 0, begin_ms, timestamp_ms, self.begin_offset, physical_offset, used_slots, count)
         self.dirty = True  # before the rest: a syncing thread believes what `end_offset` says
         self.count, self.used_slots, self.end_offset, self.end_ms = count, used_slots, physical_offset, timestamp_ms
         return True
 
     def _put_each(self, entries: list[Entry], start: int) -> int:
-        mapping, slots, entries_at, begin_ms = self._map, self.slots, self._entries_at, self.begin_ms
+        mapping, slots, entries_at, begin_ms = self.map, self.slots, self.entries_at, self.begin_ms
         count, used_slots, end_offset, end_ms = self.count, self.used_slots, self.end_offset, self.end_ms
-        if not self._allocated_entries:
+        if not self.allocated_entries:
             self._allocate(count)
-        limit = min(self._allocated_entries, self.entries)
+        limit = min(self.allocated_entries, self.entries)
         done = start
         try:
             for key_hash, physical_offset, timestamp_ms in entries[start:] if start else entries:
@@ -170,7 +170,7 @@ class IndexFile:
                     if count >= self.entries:
                         break
                     self._allocate(count)
-                    limit = min(self._allocated_entries, self.entries)
+                    limit = min(self.allocated_entries, self.entries)
                 done += 1
                 if physical_offset < end_offset:
                     continue
@@ -203,7 +203,7 @@ class IndexFile:
         offsets: list[int] = []
         if self.count <= 1:
             return offsets  # there may be no disk blocks to look at
-        number = _unpack_slot(self._map, HEADER_BYTES + 4 * (key_hash % self.slots))[0]
+        number = _unpack_slot(self.map, HEADER_BYTES + 4 * (key_hash % self.slots))[0]
         if self.count > self.entries:
             raise IndexDamaged(self.path, self.count - 1)
         while 0 < number < self.count and len(offsets) < limit:
@@ -222,12 +222,12 @@ class IndexFile:
 
     def entry(self, number: int) -> tuple[int, int, int, int]:
         """Return (key hash, physical offset, seconds, previous entry)."""
-        fields: tuple[int, int, int, int] = ENTRY.unpack_from(self._map, self._entries_at + 20 * number)
+        fields: tuple[int, int, int, int] = ENTRY.unpack_from(self.map, self.entries_at + 20 * number)
         return fields
 
     def _peek(self, number: int) -> tuple[int, int, int, int]:
         """Read an entry that may be a hole: not by the map, see __init__."""
-        data = os.pread(self._fd, ENTRY.size, self._entries_at + 20 * number)
+        data = os.pread(self._fd, ENTRY.size, self.entries_at + 20 * number)
         fields: tuple[int, int, int, int] = ENTRY.unpack(data) if len(data) == ENTRY.size else (0, 0, 0, 0)
         return fields
 
@@ -269,13 +269,13 @@ class IndexFile:
                     return False
                 break
             slot = key_hash % self.slots
-            ENTRY.pack_into(self._map, self._entries_at + 20 * number, key_hash, physical_offset, seconds, heads[slot])
+            ENTRY.pack_into(self.map, self.entries_at + 20 * number, key_hash, physical_offset, seconds, heads[slot])
             used += heads[slot] == 0
             heads[slot] = number
             last_offset = physical_offset
             number += 1
         heads.byteswap()
-        self._map[HEADER_BYTES : self._entries_at] = heads.tobytes()
+        self.map[HEADER_BYTES : self.entries_at] = heads.tobytes()
         self._end_at(number, used)
         return True
 
@@ -306,19 +306,19 @@ class IndexFile:
         An entry on two of the disk's sectors may have lost the second, and with it what stood before it in the chain.
         Then the entries behind it are holes; of the last one that is not known.
         """
-        last_at = self._entries_at + 20 * (self.count - 1)
+        last_at = self.entries_at + 20 * (self.count - 1)
         if self.count > kept and last_at % SECTOR_BYTES > SECTOR_BYTES - ENTRY.size:
             return False
         for number in range(self.count - 1, kept - 1, -1):
             key_hash, _physical_offset, _seconds, previous = self.entry(number)
             slot_at = HEADER_BYTES + 4 * (key_hash % self.slots)
-            if _unpack_slot(self._map, slot_at)[0] != number or not 0 <= previous < number:
+            if _unpack_slot(self.map, slot_at)[0] != number or not 0 <= previous < number:
                 return False
-            _pack_slot(self._map, slot_at, previous)
+            _pack_slot(self.map, slot_at, previous)
         return True
 
     def _heads(self) -> array[int]:
-        heads = array("i", self._map[HEADER_BYTES : self._entries_at])
+        heads = array("i", self.map[HEADER_BYTES : self.entries_at])
         heads.byteswap()
         return heads
 
@@ -328,7 +328,7 @@ class IndexFile:
             last = self.entry(count - 1) if count > 1 else (0, 0, 0, 0)
             self.end_ms, self.end_offset = self.begin_ms + 1000 * last[2], last[1]
         self.count, self.used_slots = count, used_slots
-        _pack_header(self._map, 0, self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, used_slots, count)
+        _pack_header(self.map, 0, self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, used_slots, count)
         self.sync()
 
     def _has_entries(self, number: int, end: int, last_offset: int, physical_end: int) -> bool:
@@ -349,12 +349,12 @@ class IndexFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-            self._map.close()
+            self.map.close()
 
     def _allocate(self, count: int) -> None:
         """Own the blocks of the slots, and of the next entries."""
-        if not self._allocated_entries:
-            file_bytes.allocate_range(self._fd, 0, self._entries_at + 20)
+        if not self.allocated_entries:
+            file_bytes.allocate_range(self._fd, 0, self.entries_at + 20)
         end = min(count + ALLOCATE_ENTRIES, self.entries)
-        file_bytes.allocate_range(self._fd, self._entries_at + 20 * count, self._entries_at + 20 * end)
-        self._allocated_entries = end
+        file_bytes.allocate_range(self._fd, self.entries_at + 20 * count, self.entries_at + 20 * end)
+        self.allocated_entries = end

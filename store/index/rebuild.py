@@ -130,7 +130,7 @@ class _Builder(IndexService):
         super().__init__(folder, config, time.time)
         self._gap = gap
         self.files = [file]
-        self._active = file
+        self.active = file
         self._topics: dict[bytes, TopicSlot | None] = {}
 
     def add(self, fields: ScannedRecord, physical_offset: int) -> None:

@@ -63,7 +63,7 @@ class IndexService:
         self.enabled = config.index_enable  # not while the disk is full
         self._prefix_hashes: dict[bytes, int] = {}
         self._stems: dict[bytes, tuple[int, int]] = {}
-        self._active: IndexFile | None = None
+        self.active: IndexFile | None = None
         self._named: IndexFile | None = None  # the newest file whose name the disk surely has
         self.files: list[IndexFile] = []
         self.pending: list[Pending] = []
@@ -122,8 +122,8 @@ class IndexService:
         """Take a damaged file out of service; a marker tells IndexRebuilder, of this run or the next."""
         self._mark(file.path.name)
         self.files.remove(file)
-        if self._active is file:
-            self._active = None
+        if self.active is file:
+            self.active = None
         file.delete()
         logger.warning(
             "index file damaged: it is made anew from the log",
@@ -258,11 +258,11 @@ class IndexService:
         for file in self.files:
             file.close()
         self.files = []
-        self._active = None
+        self.active = None
 
     def _write(self, entries: list[Entry]) -> None:
         """Give the entries to the newest file, and to new ones as they fill up."""
-        file = self._active
+        file = self.active
         if file is None:
             file = self._roll()  # RocketMQ too makes one at the first message, with or without a key
         done = file.put_many(entries)
@@ -294,10 +294,10 @@ class IndexService:
     def _roll(self) -> IndexFile:
         """Open the next index file, named by the local time."""
         file = IndexFile(self._folder / f"{self._new_name():0{NAME_DIGITS}d}", self._slots, self._entries)
-        if self._active is not None:
-            file.preset(self._active)
+        if self.active is not None:
+            file.preset(self.active)
         self.files.append(file)
-        self._active = file
+        self.active = file
         return file
 
     def _new_name(self) -> int:
@@ -308,7 +308,7 @@ class IndexService:
         return max([name, *(int(path.name) + 1 for path in others)])
 
     def _choose_active(self) -> None:
-        self._active = self.files[-1] if self.files else None
+        self.active = self.files[-1] if self.files else None
 
 
 def key_hash(prefix_hash: int, key: bytes) -> int:

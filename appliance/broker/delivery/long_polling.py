@@ -50,7 +50,7 @@ class PullRequestHold:
     def __init__(self, properties_of: PropertiesOf) -> None:
         self._answer: PullAgain = _no_answer
         self._properties_of = properties_of
-        self._held: dict[tuple[str, int], list[HeldPull]] = {}
+        self.held: dict[tuple[str, int], list[HeldPull]] = {}
         self._woken: list[HeldPull] = []
         self._counts: dict[ServerConnection, int] = {}
         self.held_count = 0
@@ -73,11 +73,11 @@ class PullRequestHold:
             pull = pull._replace(extra_bytes=extra_bytes)
         self._counts[pull.connection] = count + 1
         self.held_count += 1
-        self._held.setdefault((topic, queue_id), []).append(pull)
+        self.held.setdefault((topic, queue_id), []).append(pull)
 
     def messages_arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:
         """Messages were stored in a queue from `first_offset` on. Called for every put: hot."""
-        waiting = self._held.get((topic, queue_id)) if self._held else None
+        waiting = self.held.get((topic, queue_id)) if self.held else None
         if waiting is None:
             return
         end = first_offset + len(tags_codes)
@@ -91,9 +91,9 @@ class PullRequestHold:
             else:
                 kept.append(pull)
         if kept:
-            self._held[topic, queue_id] = kept
+            self.held[topic, queue_id] = kept
         else:
-            del self._held[topic, queue_id]
+            del self.held[topic, queue_id]
 
     def _has_match(
         self, wanted: Filter | None, topic: str, queue_id: int, offset: int, tags_codes: Sequence[int]
@@ -143,7 +143,7 @@ class PullRequestHold:
 
     def sweep(self, now: float) -> None:
         """One look at every waiting pull."""
-        for key, waiting in list(self._held.items()):
+        for key, waiting in list(self.held.items()):
             kept = []
             for pull in waiting:
                 if pull.connection.is_closing:
@@ -154,9 +154,9 @@ class PullRequestHold:
                 else:
                     kept.append(pull)
             if kept:
-                self._held[key] = kept
+                self.held[key] = kept
             else:
-                del self._held[key]
+                del self.held[key]
 
 
 def _extra_bytes(request: RemotingCommand | PullRequest) -> int:

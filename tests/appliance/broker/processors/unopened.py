@@ -25,9 +25,11 @@ LOCAL_HOST = encode_host("127.0.0.1", 10911)
 
 
 @contextlib.contextmanager
-def unopened_broker(folder: Path, **settings: Any) -> Iterator[BrokerController]:
+def unopened_broker(
+    folder: Path, *, store: dict[str, Any] | None = None, **settings: Any
+) -> Iterator[BrokerController]:
     """A broker whose handlers can be called: loaded, its store started, not listening."""
-    store_config = MessageStoreConfig(root=folder / "store", **SMALL_STORE)
+    store_config = MessageStoreConfig(root=folder / "store", **{**SMALL_STORE, **(store or {})})
     broker = BrokerController(BrokerConfig(**settings), store_config)
     broker.topics.load()
     broker.groups.load()

@@ -1,0 +1,103 @@
+"""Answers to sends, from the same prepared text as the Python path's (appliance/broker/delivery/answers.py)."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+
+from bytes_in_order cimport put16, put32, put_bytes, put_decimal, put_hex64
+from headers cimport BINARY_HEADER
+
+cdef enum:
+    ANSWER_BYTES_MAX = 1024  # without what SendTexts and message ids take
+    DIGITS_MAX = 20
+
+ctypedef struct Piece:
+    const uint8_t *at
+    int32_t size
+
+ctypedef struct SendTexts:
+    # JSON: what stands before message id, queue id, queue offset, opaque, and at the end.
+    Piece before_id
+    Piece before_queue_id
+    Piece before_queue_offset
+    Piece before_opaque
+    Piece end
+    # Binary: up to the opaque; from behind it to the ext fields' size; the fields that are always the same.
+    Piece binary_start
+    Piece binary_flag
+    Piece binary_common
+    Piece id_prefix  # the broker's address, in hexadecimal digits
+
+
+cdef inline uint8_t *put_piece(uint8_t *at, Piece *piece) noexcept nogil:
+    return put_bytes(at, piece.at, piece.size)
+
+
+cdef inline uint8_t *put_ids(uint8_t *at, SendTexts *texts, const int64_t *offsets, int count) noexcept nogil:
+    """Write message ids, joined by commas."""
+    cdef int index
+    for index in range(count):
+        if index:
+            at[0] = 44
+            at += 1
+        at = put_hex64(put_piece(at, &texts.id_prefix), offsets[index])
+    return at
+
+
+cdef inline uint8_t *put_named(uint8_t *at, const char *name, int32_t name_size, int64_t value) noexcept nogil:
+    """Write a number as a binary header's field."""
+    cdef uint8_t digits[DIGITS_MAX]
+    cdef int32_t size = <int32_t>(put_decimal(digits, value) - digits)
+    at = put_bytes(put16(at, <uint16_t>name_size), <const uint8_t *>name, name_size)
+    return put_bytes(put32(at, <uint32_t>size), digits, size)
+
+
+cdef inline uint8_t *put_json_answer(
+    uint8_t *at, SendTexts *texts, int32_t opaque, const int64_t *offsets, int count, int32_t queue_id, int64_t queue_offset
+) noexcept nogil:
+    cdef uint8_t *start = at
+    cdef uint32_t size
+    at = put_ids(put_piece(at + 8, &texts.before_id), texts, offsets, count)
+    at = put_decimal(put_piece(at, &texts.before_queue_id), queue_id)
+    at = put_decimal(put_piece(at, &texts.before_queue_offset), queue_offset)
+    at = put_decimal(put_piece(at, &texts.before_opaque), opaque)
+    at = put_piece(at, &texts.end)
+    size = <uint32_t>(at - start - 8)
+    put32(put32(start, size + 4), size)
+    return at
+
+
+cdef inline uint8_t *put_binary_answer(
+    uint8_t *at, SendTexts *texts, int32_t opaque, const int64_t *offsets, int count, int32_t queue_id, int64_t queue_offset
+) noexcept nogil:
+    cdef uint8_t *start = at
+    cdef uint8_t *fields
+    cdef uint8_t *ids
+    cdef uint32_t size
+    at = put_piece(put32(put_piece(at + 8, &texts.binary_start), <uint32_t>opaque), &texts.binary_flag)
+    fields = at + 4
+    at = put_piece(fields, &texts.binary_common)
+    at = put_bytes(put16(at, 5), <const uint8_t *>b"msgId", 5)
+    ids = at + 4
+    at = put_ids(ids, texts, offsets, count)
+    put32(ids - 4, <uint32_t>(at - ids))
+    at = put_named(at, b"queueId", 7, queue_id)
+    at = put_named(at, b"queueOffset", 11, queue_offset)
+    put32(fields - 4, <uint32_t>(at - fields))
+    size = <uint32_t>(at - start - 8)
+    put32(put32(start, size + 4), size | 1 << 24)
+    return at
+
+
+cdef inline uint8_t *put_answer(
+    uint8_t *at,
+    SendTexts *texts,
+    int encoding,
+    int32_t opaque,
+    const int64_t *offsets,
+    int count,
+    int32_t queue_id,
+    int64_t queue_offset,
+) noexcept nogil:
+    """Write the frame that says where messages were stored; return what follows it."""
+    if encoding == BINARY_HEADER:
+        return put_binary_answer(at, texts, opaque, offsets, count, queue_id, queue_offset)
+    return put_json_answer(at, texts, opaque, offsets, count, queue_id, queue_offset)

@@ -1,0 +1,206 @@
+"""Two brokers that get the same bytes: one serves them with the compiled fast path, one in Python alone.
+
+The connections are real, and so are lanes, tables and stores; only the socket is not, and the clock, so that what both
+write can be compared byte by byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.broker.controller import BrokerController
+from appliance.broker.fast_sends import Parts, fast_sends
+from appliance.broker.processors.table import TABLE
+from appliance.remoting.connection import FastPath, ServerConnection
+from appliance.remoting.route_table import parts_of, routes_of
+from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.command import RemotingCommand
+from store.message_store import MessageStore
+from tests.appliance.broker.processors.unopened import unopened_broker
+
+START_S = 1_700_000_000.0
+TOPICS = {"orders": 4, "payments": 1, "a": 8}
+
+
+class FakeSocket:
+    """A transport that keeps what was written."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.is_paused = False
+        self.is_over = False
+
+    def get_extra_info(self, name: str) -> Any:
+        return {"peername": ("127.0.0.1", 40_000), "sockname": ("127.0.0.1", 10_911)}[name]
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Nothing waits here."""
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def writelines(self, parts: list[bytes | memoryview]) -> None:
+        for part in parts:
+            self.written += part
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self.is_over
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+    def close(self) -> None:
+        self.is_over = True
+
+    abort = close
+
+
+class Counting:
+    """A fast path that counts all that it serves."""
+
+    def __init__(self, fast_path: FastPath) -> None:
+        self._fast_path = fast_path
+        self.total = 0
+
+    @property
+    def count(self) -> int:
+        return self._fast_path.count
+
+    def serve(self, buffer: bytes, start: int, count_max: int, connection: ServerConnection) -> int:
+        end = self._fast_path.serve(buffer, start, count_max, connection)
+        self.total += self.count
+        assert start <= end <= len(buffer)
+        assert self.count <= count_max
+        return end
+
+
+class Side:
+    """One of the two brokers, with one connection."""
+
+    def __init__(self, broker: BrokerController, *, is_fast: bool) -> None:
+        self.broker = broker
+        self.fast_path: Counting | None = None
+        if is_fast:
+            parts = parts_of(Parts, broker.opened, broker)
+            frame_bytes_max = broker.server.frame_bytes_max
+            fast_path = fast_sends(parts, frame_bytes_max=frame_bytes_max)
+            assert fast_path is not None
+            self.fast_path = Counting(fast_path)
+        broker.server.serve(routes_of(TABLE, broker.opened, broker), self.fast_path)
+        self.connect()
+
+    @property
+    def served_fast(self) -> int:
+        return self.fast_path.total if self.fast_path is not None else 0
+
+    def connect(self) -> None:
+        self.socket = FakeSocket()
+        self.connection = ServerConnection(self.broker.server)
+        self.connection.connection_made(self.socket)  # type: ignore[arg-type]
+
+    async def receive(self, data: bytes) -> None:
+        """Let bytes arrive, and all that came be served."""
+        if self.socket.is_over:
+            return
+        self.connection.data_received(data)
+        lanes = self.broker.lanes
+        for _ in range(1000):
+            await asyncio.sleep(0)
+            if not any(lane.queue or lane.running for lane in lanes.by_name.values()) and not lanes.parked_count:
+                break
+        await asyncio.sleep(0)
+
+    def answers(self) -> list[RemotingCommand]:
+        """All answers so far, in the order of their opaques."""
+        return sorted(frames(bytes(self.socket.written)), key=lambda answer: (answer.opaque, answer.encode()))
+
+    def state(self) -> dict[str, Any]:
+        """All that a send leaves behind."""
+        store = self.broker.store
+        parts = store.parts
+        parts.dispatcher.put_pending()
+        log = parts.log
+        files = [bytes(file.map[: max(0, log.position - file.base)]) for file in log.queue.files]
+        queues = {
+            (queue.topic, queue.queue_id): (queue.next_index, bytes(queue.tail), queue.dirty) for queue in parts.queues
+        }
+        stats = store.stats
+        targets = {
+            name: (target.count, target.times, target.size) for name, target in self.broker.send_targets.plain.items()
+        }
+        return {
+            "log": (log.position, log.store_timestamp, files),
+            "queues": queues,
+            "dirty": sorted((queue.topic, queue.queue_id) for queue in parts.queues.dirty),
+            "index": [bytes(file.map[: file.entries_at + 20 * file.count]) for file in parts.index.files],
+            "index fields": [
+                (file.count, file.used_slots, file.begin_ms, file.end_ms, file.begin_offset, file.end_offset)
+                for file in parts.index.files
+            ],
+            "stats": (stats.put_times, stats.put_bytes, stats.put_failed_times),
+            "targets": targets,
+            "lane": self.broker.lanes.by_name["send"].served,
+            "topics": sorted(self.broker.topics.configs),
+            "closed": self.socket.is_over,
+        }
+
+
+class Pair:
+    """Both sides."""
+
+    def __init__(self, fast: Side, plain: Side) -> None:
+        self.fast, self.plain = fast, plain
+
+    async def receive(self, data: bytes) -> None:
+        await self.fast.receive(data)
+        await self.plain.receive(data)
+
+    def check(self) -> None:
+        """Compare all that both said and left behind."""
+        for answer, expected in zip(self.fast.answers(), self.plain.answers(), strict=True):
+            assert (answer, answer.ext_fields, answer.remark) == (expected, expected.ext_fields, expected.remark)
+        fast, plain = self.fast.state(), self.plain.state()
+        for name, value in plain.items():
+            assert fast[name] == value, name
+
+
+@contextlib.contextmanager
+def pair_of_brokers(folder: Path, *, store: dict[str, Any] | None = None, **settings: Any) -> Iterator[Pair]:
+    """Two brokers with the same topics and the same clock, which stands still."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.ExitStack() as stack,
+    ):
+        patch.setattr("random.randrange", lambda stop: stop - 1)  # the queue of a message that names none
+        patch.setitem(MessageStore.__init__.__kwdefaults__, "clock", lambda: START_S)
+        brokers = []
+        for name in ("fast", "plain"):
+            patient = {"page_cache_busy_ms": 1 << 40}  # however slow the machine is
+            broker = stack.enter_context(unopened_broker(folder / name, store=patient | (store or {}), **settings))
+            for topic, queues in TOPICS.items():
+                broker.topics.update(TopicConfig(topic, queues, queues))
+            brokers.append(broker)
+        yield Pair(Side(brokers[0], is_fast=True), Side(brokers[1], is_fast=False))
+
+
+def frames(data: bytes) -> list[RemotingCommand]:
+    """Cut whole frames."""
+    found = []
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4])
+        found.append(RemotingCommand.decode(data[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return found
