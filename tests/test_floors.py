@@ -69,7 +69,15 @@ ROOMS = {
     ),
     "appliance.namesrv": Room(("gantrymq", "appliance.acl", "appliance.remoting", "appliance.namesrv", *SHARED)),
     "appliance.broker": Room(
-        ("gantrymq", "store", "appliance.acl", "appliance.remoting", "appliance.broker", *SHARED),
+        (
+            "gantrymq",
+            "store",
+            "appliance.acl",
+            "appliance.remoting",
+            "appliance.broker",
+            "appliance.fast_path.loader",
+            *SHARED,
+        ),
         ("msgspec", "orjson"),
     ),
     "appliance.fast_path": Room(("gantrymq.errors", "appliance.errors", "appliance.fast_path")),
