@@ -60,7 +60,7 @@ def flushed_answers(
 
 def fast_sends(parts: Parts, *, frame_bytes_max: int) -> FastPath | None:
     """The fast path of a broker, None when there is none or when all of its sends are unusual."""
-    module = loader.load()
+    module = loader.load(enabled=parts.config.fast_path_enable)
     if module is None or parts.store_config.consume_queue_ext_enable:
         return None
     fast_path: FastPath = module.FastPath(
