@@ -1,7 +1,8 @@
 """The frames of the load, encoded in advance: while it runs, only the opaque and the UNIQ_KEYs are patched in place.
 
-A ring buffer contains more frames than may be in flight, all of the same size. Responses are counted, not matched, so
-the next n frames of a ring are sent with one call, or two where the ring wraps around.
+The functions make single frames, for both generators. `FrameRing` is what the Python generator sends from: it contains
+more frames than may be in flight, all of the same size. Responses are counted, not matched, so the next n frames of a
+ring are sent with one call, or two where the ring wraps around.
 """
 
 from __future__ import annotations
@@ -9,19 +10,34 @@ from __future__ import annotations
 import secrets
 import struct
 import time
+from dataclasses import dataclass
 
 from gantrymq.remoting.codes import RequestCode
-from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.command import JSON, ONEWAY_FLAG, RemotingCommand
+from gantrymq.remoting.signature import Credentials
 
 JAVA_VERSION = 401
 GROUP = "BenchProducer"
 OPAQUE_START = 1_000_000_000  # ten digits that stay ten digits up to 2^31: a frame never changes its size
 DIGITS = 10
-_DIGITS_MARK = b"#" * DIGITS
+DIGITS_MARK = b"#" * DIGITS  # of a key or queue offset, to be patched
 _RING_FRAMES_MIN = 64
+BATCH_PROPERTIES = "WAIT\x01true"
 # A timestamp the latency load finds again in what a pull brings: marker, then 19 digits of nanoseconds.
 TIME_MARK = b"@sent@"
 TIME_DIGITS = 19
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a request is written: its header's encoding, whether it is answered, and the account that signs it."""
+
+    serialize_type: int = JSON
+    one_way: bool = False
+    credentials: Credentials | None = None
+
+
+PLAIN = Style()
 
 
 class FrameRing:
@@ -37,7 +53,7 @@ class FrameRing:
         self._next = 0
         self._number = OPAQUE_START
         self._opaque_at = frames[0].index(b'"opaque":') + len(b'"opaque":')
-        self._keys_at = _positions(frames[0], _DIGITS_MARK)
+        self._keys_at = positions(frames[0], DIGITS_MARK)
         assert len(self._keys_at) == messages_per_frame
 
     def take(self, count: int) -> list[memoryview]:
@@ -69,9 +85,11 @@ class FrameRing:
 def send_ring(topic: str, queue_ids: list[int], body_bytes: int, in_flight: int) -> FrameRing:
     """Single sends (310) as the Java client writes them, taking turns through the queues."""
     count = _ring_size(in_flight, len(queue_ids))
-    prefix, body = _key_prefix(), bytes(body_bytes)
+    prefix, body = key_prefix(), bytes(body_bytes)
     frames = [
-        _send_frame(RequestCode.SEND_MESSAGE_V2, topic, queue_ids[index % len(queue_ids)], _properties(prefix), body)
+        send_frame(
+            RequestCode.SEND_MESSAGE_V2, topic, queue_ids[index % len(queue_ids)], message_properties(prefix), body
+        )
         for index in range(count)
     ]
     return FrameRing(frames, 1)
@@ -80,10 +98,10 @@ def send_ring(topic: str, queue_ids: list[int], body_bytes: int, in_flight: int)
 def batch_ring(topic: str, queue_ids: list[int], body_bytes: int, in_flight: int, batch: int) -> FrameRing:
     """Batch sends (320), `batch` messages in each, every one with a UNIQ_KEY of its own."""
     count = len(queue_ids) * -(-(in_flight + 1) // len(queue_ids))
-    item = batch_item(_properties(_key_prefix()), bytes(body_bytes))
+    item = batch_item(message_properties(key_prefix()), bytes(body_bytes))
     frames = [
-        _send_frame(
-            RequestCode.SEND_BATCH_MESSAGE, topic, queue_ids[index % len(queue_ids)], "WAIT\x01true", item * batch
+        send_frame(
+            RequestCode.SEND_BATCH_MESSAGE, topic, queue_ids[index % len(queue_ids)], BATCH_PROPERTIES, item * batch
         )
         for index in range(count)
     ]
@@ -101,21 +119,8 @@ class PullFrame:
     """One pull request (11) of a queue, of which only the queue offset changes."""
 
     def __init__(self, topic: str, queue_id: int, *, suspend: bool) -> None:
-        fields = {
-            "consumerGroup": "BenchConsumer",
-            "topic": topic,
-            "queueId": str(queue_id),
-            "queueOffset": "#" * DIGITS,
-            "maxMsgNums": "32",
-            "sysFlag": "6" if suspend else "4",  # 4: the subscription is in the request, 2: may be held
-            "commitOffset": "0",
-            "suspendTimeoutMillis": "15000",
-            "subscription": "*",
-            "subVersion": "0",
-            "expressionType": "TAG",
-        }
-        self._buffer = bytearray(_request(RequestCode.PULL_MESSAGE, fields, b""))
-        self._offset_at = self._buffer.index(_DIGITS_MARK)
+        self._buffer = bytearray(pull_frame(topic, queue_id, suspend=suspend))
+        self._offset_at = self._buffer.index(DIGITS_MARK)
         self.frame_bytes = len(self._buffer)
 
     def at(self, queue_offset: int) -> bytearray:
@@ -130,10 +135,10 @@ class TimedFrame:
         body = TIME_MARK + b"0" * TIME_DIGITS
         body += bytes(body_bytes - len(body))
         self._buffer = bytearray(
-            _send_frame(RequestCode.SEND_MESSAGE_V2, topic, queue_id, _properties(_key_prefix()), body)
+            send_frame(RequestCode.SEND_MESSAGE_V2, topic, queue_id, message_properties(key_prefix()), body)
         )
         self._opaque_at = self._buffer.index(b'"opaque":') + len(b'"opaque":')
-        self._key_at = self._buffer.index(_DIGITS_MARK)
+        self._key_at = self._buffer.index(DIGITS_MARK)
         self._time_at = self._buffer.index(TIME_MARK) + len(TIME_MARK)
 
     def at(self, opaque: int, sent_ns: int) -> bytearray:
@@ -145,7 +150,9 @@ class TimedFrame:
         return buffer
 
 
-def send_fields(group: str, topic: str, queue_id: int, properties: str, *, is_batch: bool = False) -> dict[str, str]:
+def send_fields(
+    group: str, topic: str, queue_id: int | str, properties: str, *, is_batch: bool = False
+) -> dict[str, str]:
     """Ext fields of a send (310, 320), as the Java client writes them."""
     return {
         "a": group,
@@ -163,20 +170,44 @@ def send_fields(group: str, topic: str, queue_id: int, properties: str, *, is_ba
     }
 
 
-def _send_frame(code: int, topic: str, queue_id: int, properties: str, body: bytes) -> bytes:
+def send_frame(code: int, topic: str, queue_id: int | str, properties: str, body: bytes, style: Style = PLAIN) -> bytes:
+    """A send (310) or batch (320), whole."""
     is_batch = code == RequestCode.SEND_BATCH_MESSAGE
-    return _request(code, send_fields(GROUP, topic, queue_id, properties, is_batch=is_batch), body)
+    return _request(code, send_fields(GROUP, topic, queue_id, properties, is_batch=is_batch), body, style)
 
 
-def _request(code: int, fields: dict[str, str], body: bytes) -> bytes:
-    return RemotingCommand(code, fields, body, None, OPAQUE_START, 0, "JAVA", JAVA_VERSION, 0).encode()
+def pull_frame(topic: str, queue_id: int, *, suspend: bool, style: Style = PLAIN) -> bytes:
+    """A pull (11) of 32 messages with DIGITS_MARK for its queue offset."""
+    fields = {
+        "consumerGroup": "BenchConsumer",
+        "topic": topic,
+        "queueId": str(queue_id),
+        "queueOffset": DIGITS_MARK.decode(),
+        "maxMsgNums": "32",
+        "sysFlag": "6" if suspend else "4",  # 4: the subscription is in the request, 2: may be held
+        "commitOffset": "0",
+        "suspendTimeoutMillis": "15000",
+        "subscription": "*",
+        "subVersion": "0",
+        "expressionType": "TAG",
+    }
+    return _request(RequestCode.PULL_MESSAGE, fields, b"", style)
 
 
-def _properties(key_prefix: str) -> str:
-    return f"UNIQ_KEY\x01{key_prefix}{'#' * DIGITS}\x02WAIT\x01true\x02TAGS\x01TagA"
+def _request(code: int, fields: dict[str, str], body: bytes, style: Style) -> bytes:
+    flag = ONEWAY_FLAG if style.one_way else 0
+    request = RemotingCommand(code, fields, body, None, OPAQUE_START, flag, "JAVA", JAVA_VERSION, style.serialize_type)
+    if style.credentials is not None:
+        style.credentials.sign(request)
+    return request.encode()
 
 
-def _key_prefix() -> str:
+def message_properties(prefix: str, digits: str = DIGITS_MARK.decode()) -> str:
+    """A message's properties, with a key that ends with `digits`."""
+    return f"UNIQ_KEY\x01{prefix}{digits}\x02WAIT\x01true\x02TAGS\x01TagA"
+
+
+def key_prefix() -> str:
     """32 characters with the digits, as Java's unique ids have; random, so that no two connections share a key."""
     return secrets.token_hex((32 - DIGITS) // 2).upper()
 
@@ -186,9 +217,10 @@ def _ring_size(in_flight: int, queue_count: int) -> int:
     return queue_count * -(-least // queue_count)
 
 
-def _positions(data: bytes, mark: bytes) -> list[int]:
-    positions, at = [], data.find(mark)
+def positions(data: bytes, mark: bytes) -> list[int]:
+    """Where `mark` stands, without overlaps."""
+    found, at = [], data.find(mark)
     while at >= 0:
-        positions.append(at)
+        found.append(at)
         at = data.find(mark, at + len(mark))
-    return positions
+    return found

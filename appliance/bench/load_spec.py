@@ -1,9 +1,15 @@
-"""The specification of a load and its result: the JSON between the benchmark and its load process."""
+"""The specification of a load and its result: what the benchmark tells a load generator, and what that tells back."""
 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Protocol
+
+SLACK_S = 180.0  # a load that takes so much longer than it was told hangs; the compiled one gives up before, with words
+PULLED = 32  # messages of one pull
+TOPIC_DIGITS = 5  # of a load over several topics: they are numbered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +20,7 @@ class LoadSpec:
     address: str
     topic: str
     queue_count: int = 8
+    topic_count: int = 1  # more than one: `topic` is followed by a number of TOPIC_DIGITS digits
     connections: int = 1
     in_flight: int = 1
     body_bytes: int = 1024
@@ -23,6 +30,19 @@ class LoadSpec:
     messages_max: int = 0  # stop when so many are acknowledged; 0: only by time
     queue_length: int = 0  # pull: turn back to the start of the queue here
     rate: int = 1000  # latency: messages a second
+    binary_headers: bool = False  # ROCKETMQ instead of JSON
+    one_way: bool = False  # sends that are not answered
+    access_key: str = ""  # sends are signed under this account
+    secret_key: str = ""
+
+    @property
+    def needs_compiled(self) -> bool:
+        """Whether only the compiled generator can do this."""
+        return self.binary_headers or self.one_way or bool(self.access_key) or self.topic_count > 1
+
+    @property
+    def timeout_s(self) -> float:
+        return self.warm_s + self.measure_s + SLACK_S
 
 
 @dataclass
@@ -35,11 +55,22 @@ class LoadResult:
     measured_s: float = 0.0
     p50_ms: float = 0.0
     p99_ms: float = 0.0
+    max_ms: float = 0.0
     ack_p50_ms: float = 0.0  # latency load: until the producer has its answer
     ack_p99_ms: float = 0.0
     cpu_share: float = 0.0  # of one core, by this process, in the measured part
     cpu_us_per_message: float = 0.0
     errors: dict[str, int] = field(default_factory=dict)  # answers with another code than success, by code
+
+
+class Load(Protocol):
+    """A load generator."""
+
+    is_compiled: bool  # else it may be the limit, which its null server shows, and cannot do all
+
+    def run(self, spec: LoadSpec) -> LoadResult: ...
+
+    def null_server(self) -> AbstractContextManager[str]: ...
 
 
 def percentile_of_counts(counts: Counter[int], percent: float) -> int:

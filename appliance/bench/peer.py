@@ -16,6 +16,7 @@ from appliance.bench import rpc
 from appliance.bench.disk_watermarks import DISK_MARKS
 from appliance.bench.processes import MemoryUse, Process, free_ports
 from gantrymq.errors import GantryError
+from gantrymq.remoting.signature import Credentials
 
 START_TIMEOUT_S = 60.0
 CLUSTER_NAME = "BenchCluster"
@@ -30,6 +31,7 @@ class Peer(abc.ABC):
     """One make of broker with its name server: `with peer:` runs both."""
 
     label: str  # short, for tables and topics
+    credentials: Credentials | None = None  # what its broker must be asked with
 
     def __init__(self, home: Path, *, broker_properties: Mapping[str, str] | None = None) -> None:
         self.home = home
@@ -106,7 +108,7 @@ class Peer(abc.ABC):
         """Start the broker, at the port it had before if it ran before, and wait for its registration."""
         self._launch_broker()
         self._wait(self.broker, lambda: self.broker_name in rpc.registered_brokers(self.namesrv_address))
-        self._wait(self.broker, lambda: rpc.max_offsets(self.broker_address, "TBW102", 1) is not None)
+        self._wait(self.broker, lambda: rpc.max_offsets(self.broker_address, "TBW102", 1, self.credentials) != [])
 
     def relaunch_broker(self) -> None:
         """Start the broker at the port it had before, and wait for nothing."""

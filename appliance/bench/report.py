@@ -11,11 +11,15 @@ _MIB = 1 << 20
 
 def render(results: BenchResults) -> str:
     """All results as text."""
-    parts = [" against ".join(results.peers.values()) + ": the same load, the same settings, one run."]
+    names = [f"{label}: {version}" for label, version in results.peers.items()]
+    parts = ["The same load, the same settings, one run.\n" + "\n".join(names)]
     throughput = [metrics for metrics in results.scenarios if metrics.loads and metrics.kind != "latency"]
     if throughput:
-        parts.append(_throughput(throughput))
-    parts += [_latency(metrics) for metrics in results.scenarios if metrics.loads and metrics.kind == "latency"]
+        parts.append(_throughput(throughput, results.base))
+        parts += [text for text in (_costs(throughput), *map(_fsyncs, throughput)) if text]
+    parts += [
+        _latency(metrics, results.base) for metrics in results.scenarios if metrics.loads and metrics.kind == "latency"
+    ]
     parts += [_starts(metrics) for metrics in results.scenarios if metrics.starts]
     if results.memory_after_load:
         parts.append(_memory_after_load(results))
@@ -24,41 +28,61 @@ def render(results: BenchResults) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _throughput(scenarios: Sequence[ScenarioMetrics]) -> str:
-    head = ("load (connections x in flight)", "broker", "messages/s", "ratio", "p50 ms", "p99 ms", "broker CPU us/msg")
-    rows: list[tuple[str, ...]] = [(*head, "load CPU", "ceiling/s")]
+def _throughput(scenarios: Sequence[ScenarioMetrics], base: str) -> str:
+    head = ("load (connections x in flight)", "broker", "messages/s", "ratio", "worst", "CPU us/msg", "ratio", "worst")
+    rows: list[tuple[str, ...]] = [(*head, "p50 ms", "p99 ms", "max ms", "load CPU", "ceiling/s")]
     for metrics in scenarios:
         for index, (label, load) in enumerate(metrics.loads.items()):
-            rows.append((metrics.title if index == 0 else "", label, *_load_cells(metrics, label, load)))
-    text = _table(rows)
-    return text + (
-        "\nratio: GantryMQ / Apache RocketMQ, higher is better. ceiling: the same load on a server that does nothing;"
-        "\nload CPU: share of one core that the load generator used while measuring."
+            rows.append((metrics.title if index == 0 else "", label, *_load_cells(metrics, label, load, base)))
+    return _table(_without_empty_columns(rows)) + (
+        f"\nMedians. ratio: beside {base}, of rates higher is better, of CPU lower; worst: of the rounds."
+        "\nload CPU: share of one core that the load generator used while measuring; near 100 % it may be the limit."
     )
 
 
-def _load_cells(metrics: ScenarioMetrics, label: str, load: LoadMetrics) -> tuple[str, ...]:
-    ratio = metrics.ratio() if label == "gantry" else None
+def _load_cells(metrics: ScenarioMetrics, label: str, load: LoadMetrics, base: str) -> tuple[str, ...]:
+    compared = metrics.compared(label, base)
     return (
         f"{load.rate:,.0f}",
-        "" if ratio is None else f"{ratio:.2f}",
-        f"{load.p50_ms:.2f}",
-        f"{load.p99_ms:.2f}",
+        *(("", "") if compared is None else (f"{compared.rate:.2f}", f"{compared.rate_worst:.2f}")),
         f"{load.broker_cpu_us:.1f}",
+        *(("", "") if compared is None else (f"{compared.cpu:.2f}", f"{compared.cpu_worst:.2f}")),
+        *((f"{load.p50_ms:.2f}", f"{load.p99_ms:.2f}", f"{load.max_ms:.1f}") if load.p99_ms else ("", "", "")),
         f"{load.load_cpu_share:.0%}",
-        f"{metrics.ceiling:,.0f}",
+        f"{metrics.ceiling:,.0f}" if metrics.ceiling else "",
     )
 
 
-def _latency(metrics: ScenarioMetrics) -> str:
+def _costs(scenarios: Sequence[ScenarioMetrics]) -> str:
+    """The cost of a message in one scenario, divided by that in another."""
+    by_name = {metrics.name: metrics for metrics in scenarios}
+    rows: list[tuple[str, ...]] = [("CPU a message", "beside", "broker", "us", "us there", "ratio")]
+    for metrics in scenarios:
+        other = by_name.get(metrics.against)
+        for label, load in metrics.loads.items():
+            if other is not None and (there := other.loads.get(label)) and there.broker_cpu_us:
+                ratio = load.broker_cpu_us / there.broker_cpu_us
+                cells = (f"{load.broker_cpu_us:.1f}", f"{there.broker_cpu_us:.1f}", f"{ratio:.2f}")
+                rows.append((metrics.title, other.title, label, *cells))
+    return _table(rows) if len(rows) > 1 else ""
+
+
+def _fsyncs(metrics: ScenarioMetrics) -> str:
+    if not metrics.fsyncs_per_s:
+        return ""
+    each = ", ".join(f"{rate:,.0f}" for rate in metrics.fsyncs_per_s)
+    return f"{metrics.title}: beside it, 1 KB and fdatasync on the same disk, a second: {each}"
+
+
+def _latency(metrics: ScenarioMetrics, base: str) -> str:
     rows = [(metrics.title, "broker", "p50 ms", "p99 ms", "ratio of p99")]
     for title, p50, p99 in (("send to answer", "ack_p50_ms", "ack_p99_ms"), ("send to consumer", "p50_ms", "p99_ms")):
         for label, load in metrics.loads.items():
-            peer = metrics.loads.get("apache") if label == "gantry" else None
+            peer = metrics.loads.get(base) if label != base else None
             ratio = "" if peer is None else _ratio(getattr(load, p99), getattr(peer, p99))
             rows.append((title, label, f"{getattr(load, p50):.2f}", f"{getattr(load, p99):.2f}", ratio))
             title = ""
-    return _table(rows) + "\nratio: GantryMQ / Apache RocketMQ, lower is better."
+    return _table(rows) + f"\nratio: beside {base}, lower is better."
 
 
 def _starts(metrics: ScenarioMetrics) -> str:
@@ -88,6 +112,11 @@ def _memory_after_load(results: BenchResults) -> str:
 
 def _ratio(gantry: float, apache: float) -> str:
     return f"{gantry / apache:.2f}" if apache else ""
+
+
+def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    filled = [column for column in range(len(rows[0])) if any(row[column] for row in rows[1:])]
+    return [[row[column] for column in filled] for row in rows]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from appliance.bench.load_spec import LoadResult
 
+GANTRY, APACHE = "gantry", "apache"  # labels of peers
 # Above these the load itself may be what limits a figure.
 CEILING_NEAR = 0.7
 CPU_SHARE_NEAR = 0.9
@@ -22,6 +23,7 @@ class LoadMetrics:
     rate: float
     p50_ms: float
     p99_ms: float
+    max_ms: float  # of all runs
     ack_p50_ms: float
     ack_p99_ms: float
     load_cpu_share: float
@@ -43,20 +45,42 @@ class StartMetrics:
 
 
 @dataclass
+class Compared:
+    """One peer beside the base: of each round the quotient of both, their median, and the worst for the peer."""
+
+    rate: float
+    rate_worst: float
+    cpu: float
+    cpu_worst: float
+
+
+@dataclass
 class ScenarioMetrics:
     name: str
     title: str
     kind: str
-    ceiling: float = 0.0  # messages a second of the same load against the null server
+    against: str = ""  # the scenario that has the same cost a message, if all is well
+    ceiling: float = 0.0  # messages a second of the same load against the null server; of the Python generator only
     ceiling_cpu_share: float = 0.0
+    fsyncs_per_s: list[float] = field(default_factory=list)  # of the disk alone, before each round
     loads: dict[str, LoadMetrics] = field(default_factory=dict)
     starts: dict[str, StartMetrics] = field(default_factory=dict)
 
     def ratio(self) -> float | None:
         """GantryMQ's rate divided by Apache's; None unless both ran."""
-        if {"gantry", "apache"} <= self.loads.keys() and self.loads["apache"].rate:
-            return self.loads["gantry"].rate / self.loads["apache"].rate
-        return None
+        compared = self.compared(GANTRY, APACHE)
+        return compared.rate if compared else None
+
+    def compared(self, label: str, base: str) -> Compared | None:
+        """A peer's rate and CPU a message, divided by those of another one; None unless both ran."""
+        if label == base or not {label, base} <= self.loads.keys():
+            return None
+        pairs = list(zip(self.loads[label].runs, self.loads[base].runs, strict=True))
+        rates = [mine["rate"] / other["rate"] for mine, other in pairs if other["rate"]]
+        costs = [mine["broker_cpu_us"] / other["broker_cpu_us"] for mine, other in pairs if other["broker_cpu_us"]]
+        if not rates or not costs:
+            return None
+        return Compared(statistics.median(rates), min(rates), statistics.median(costs), max(costs))
 
     def warnings(self) -> list[str]:
         """Cases where the load may have been the limit, or where responses had errors."""
@@ -85,16 +109,26 @@ class BenchResults:
     settings: dict[str, Any] = field(default_factory=dict)
     scenarios: list[ScenarioMetrics] = field(default_factory=list)
     memory_after_load: dict[str, dict[str, int]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)  # titles of what only the compiled generator can do
+
+    @property
+    def base(self) -> str:
+        """The peer that the others are compared with: Apache's, or else the last one."""
+        return APACHE if APACHE in self.peers else next(reversed(self.peers), "")
 
     def as_json(self) -> dict[str, Any]:
         data = asdict(self)
         for scenario, plain in zip(self.scenarios, data["scenarios"], strict=True):
             plain["ratio"] = scenario.ratio()
+            compared = {label: scenario.compared(label, self.base) for label in scenario.loads}
+            plain["compared"] = {label: asdict(each) for label, each in compared.items() if each}
+        data["base"] = self.base
         data["warnings"] = self.warnings()
         return data
 
     def warnings(self) -> list[str]:
-        return [text for scenario in self.scenarios for text in scenario.warnings()]
+        texts = [text for scenario in self.scenarios for text in scenario.warnings()]
+        return [*texts, *(f"{title}: left out, it needs a C compiler" for title in self.left_out)]
 
 
 @dataclass
@@ -106,10 +140,16 @@ class LoadRun:
     other_cpu: float
     missing: int  # acknowledged messages that GET_MAX_OFFSET does not show; 0 is right
 
+    @property
+    def broker_cpu_us(self) -> float:
+        """Each message."""
+        return self.broker_cpu_s / max(self.result.acknowledged, 1) * 1e6
+
     def plain(self) -> dict[str, Any]:
         return {
             **asdict(self.result),
             "broker_cpu_s": self.broker_cpu_s,
+            "broker_cpu_us": self.broker_cpu_us,
             "other_cpu": self.other_cpu,
             "missing": self.missing,
         }
@@ -126,10 +166,11 @@ def load_metrics(runs: list[LoadRun]) -> LoadMetrics:
         rate=median("rate"),
         p50_ms=median("p50_ms"),
         p99_ms=median("p99_ms"),
+        max_ms=max(run.result.max_ms for run in runs),
         ack_p50_ms=median("ack_p50_ms"),
         ack_p99_ms=median("ack_p99_ms"),
         load_cpu_share=median("cpu_share"),
-        broker_cpu_us=statistics.median(run.broker_cpu_s / max(run.result.acknowledged, 1) * 1e6 for run in runs),
+        broker_cpu_us=statistics.median(run.broker_cpu_us for run in runs),
         other_cpu=statistics.median(run.other_cpu for run in runs),
         runs=[run.plain() for run in runs],
     )

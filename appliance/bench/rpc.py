@@ -9,6 +9,7 @@ from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
+from gantrymq.remoting.signature import Credentials
 
 CALL_TIMEOUT_S = 10.0
 
@@ -24,8 +25,12 @@ def connect(address: str, *, timeout_s: float = CALL_TIMEOUT_S) -> socket.socket
     return connection
 
 
-def call(connection: socket.socket, request: RemotingCommand) -> RemotingCommand:
+def call(
+    connection: socket.socket, request: RemotingCommand, credentials: Credentials | None = None
+) -> RemotingCommand:
     """Send a request and return the response, whatever its code. Requests of the peer are ignored."""
+    if credentials is not None:
+        credentials.sign(request)
     return call_frame(connection, request.encode())
 
 
@@ -47,11 +52,16 @@ def call_frame(connection: socket.socket, frame: bytes | memoryview) -> Remoting
 
 
 def ask(
-    address: str, code: int, ext_fields: dict[str, str] | None = None, *, timeout_s: float = CALL_TIMEOUT_S
+    address: str,
+    code: int,
+    ext_fields: dict[str, str] | None = None,
+    *,
+    timeout_s: float = CALL_TIMEOUT_S,
+    credentials: Credentials | None = None,
 ) -> RemotingCommand:
     """One request on a connection of its own. Raises ConnectError, and ResponseError for a code other than 0."""
     with connect(address, timeout_s=timeout_s) as connection:
-        answer = call(connection, RemotingCommand.request(code, ext_fields))
+        answer = call(connection, RemotingCommand.request(code, ext_fields), credentials)
     if answer.code != 0:
         raise ResponseError(answer.code, answer.remark, address=address)
     return answer
@@ -63,7 +73,7 @@ def registered_brokers(namesrv: str) -> set[str]:
     return set(fastjson.loads(body).get("brokerAddrTable") or ())
 
 
-def create_topic(broker: str, topic: str, queue_count: int) -> None:
+def create_topic(broker: str, topic: str, queue_count: int, credentials: Credentials | None = None) -> None:
     """Create `topic` on the broker at this address, readable and writable."""
     fields = {
         "topic": topic,
@@ -75,16 +85,16 @@ def create_topic(broker: str, topic: str, queue_count: int) -> None:
         "topicSysFlag": "0",
         "order": "false",
     }
-    ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+    ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, fields, credentials=credentials)
 
 
-def max_offsets(broker: str, topic: str, queue_count: int) -> list[int]:
+def max_offsets(broker: str, topic: str, queue_count: int, credentials: Credentials | None = None) -> list[int]:
     """GET_MAX_OFFSET of every queue: how many messages each has ever got."""
     offsets = []
     with connect(broker) as connection:
         for queue_id in range(queue_count):
             fields = {"topic": topic, "queueId": str(queue_id)}
-            answer = call(connection, RemotingCommand.request(RequestCode.GET_MAX_OFFSET, fields))
+            answer = call(connection, RemotingCommand.request(RequestCode.GET_MAX_OFFSET, fields), credentials)
             if answer.code != 0:
                 raise ResponseError(answer.code, answer.remark, address=broker)
             offsets.append(int(answer.ext_fields["offset"]))

@@ -6,22 +6,19 @@ import contextlib
 import os
 import platform
 import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-
-import orjson
 
 from appliance.bench import rpc
 from appliance.bench.frames import send_ring
-from appliance.bench.load_spec import LoadResult, LoadSpec
-from appliance.bench.null_server import PULLED
+from appliance.bench.fsync_rate import fsyncs_per_s
+from appliance.bench.load_spec import PULLED, Load, LoadSpec
 from appliance.bench.peer import Peer, PeerError
 from appliance.bench.processes import machine_busy_s
 from appliance.bench.results import (
+    APACHE,
     OTHER_CPU_MUCH,
     BenchResults,
     LoadRun,
@@ -29,131 +26,109 @@ from appliance.bench.results import (
     load_metrics,
     start_metrics,
 )
-from appliance.bench.scenarios import BATCH_TOPIC, PULL_TOPIC, QUEUES, SEND_TOPIC, Scenario
+from appliance.bench.scenarios import PULL_TOPIC, QUEUES, Scenario
+from appliance.bench.setups import PLAIN, SYNC, Setup
+from appliance.bench.warm_up import RunSettings, warm_up_loads
 from gantrymq.errors import GantryError
 
-CHECKOUT = Path(__file__).parents[2]
 FIRST_MESSAGE_TIMEOUT_S = 60.0
 QUIET_S = 0.5  # so long the machine must have been idle before a patient run
 QUIET_TIMEOUT_S = 20.0
-SLACK_S = 60.0  # a load that takes so much longer than it was told hangs
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """How long and how often. The defaults are the full run; `QUICK` is for a look, `TINY` for the tests."""
-
-    rounds: int = 3
-    start_rounds: int = 3
-    warm_s: float = 0.5
-    measure_s: float = 4.0
-    ceiling_s: float = 1.0
-    latency_s: float = 10.0
-    warm_up_messages: int = 150_000  # a JVM runs at half speed before about 100 000
-    warm_up_s: float = 30.0
-    pull_messages: int = 64_000
-    idle_s: float = 5.0
-    body_bytes: int = 1024
-    patience: int = 0  # runs that are repeated because other work disturbed them, at most so often each
-
-
-FULL = RunSettings()
-QUICK = RunSettings(rounds=1, start_rounds=1, measure_s=2.0, ceiling_s=0.5, latency_s=4.0, warm_up_s=10.0, idle_s=2.0)
-TINY = RunSettings(
-    rounds=1,
-    start_rounds=1,
-    warm_s=0.05,
-    measure_s=0.2,
-    ceiling_s=0.1,
-    latency_s=0.3,
-    warm_up_messages=200,
-    pull_messages=2_000,
-    idle_s=0.1,
-)
-
-MakePeer = Callable[[Path, bool], Peer]  # home folder, whether it is for start-up and idle memory only
+MakePeer = Callable[[Path, Mapping[str, str], bool], Peer]  # home folder, properties, whether for the idle memory
 
 
 class Bench:
-    """Runs scenarios against peers. `say` gets a line whenever something has been done."""
+    """Runs scenarios against peers. `say` gets a line whenever something has been done.
+
+    Scenarios that the load generator cannot put on are left out, and the results say so.
+    """
 
     def __init__(
-        self, makers: dict[str, MakePeer], home: Path, settings: RunSettings, say: Callable[[str], None]
+        self,
+        makers: dict[str, MakePeer],
+        home: Path,
+        settings: RunSettings,
+        say: Callable[[str], None],
+        load: Load,
     ) -> None:
         self._makers = makers
         self._home = home
         self._settings = settings
         self._say = say
+        self._load = load
 
     def run(self, scenarios: Sequence[Scenario]) -> BenchResults:
         """Run them all. Raises PeerError when a peer does not start, GantryError when a load fails."""
         results = BenchResults(machine=_machine(), settings=asdict(self._settings))
-        for scenario in scenarios:
-            if scenario.kind == "start":
+        possible = [scenario for scenario in scenarios if self._load.is_compiled or not scenario.needs_compiled]
+        for scenario in possible:
+            if not scenario.is_load:
                 results.scenarios.append(self._starts(scenario, results))
-        loads = [scenario for scenario in scenarios if scenario.kind != "start"]
-        if loads:
-            self._loads(loads, results)
+        for setup in dict.fromkeys(scenario.setup.name for scenario in possible if scenario.is_load):
+            self._loads([each for each in possible if each.is_load and each.setup.name == setup], results)
         results.scenarios.sort(key=lambda metrics: [scenario.name for scenario in scenarios].index(metrics.name))
+        results.left_out = [scenario.title for scenario in scenarios if scenario not in possible]
         return results
 
     # -- loads --------------------------------------------------------------------------------------------------------
 
     def _loads(self, scenarios: Sequence[Scenario], results: BenchResults) -> None:
+        """All loads of one setup."""
+        setup = scenarios[0].setup
         with contextlib.ExitStack() as stack:
-            peers: list[Peer] = []
-            for label, make in self._makers.items():
-                peer = stack.enter_context(make(self._home / label, False))
-                results.peers[label] = peer.version
-                peers.append(peer)
+            peers = [stack.enter_context(peer) for peer in self._peers(setup)]
+            for peer in peers:
+                results.peers[peer.label] = peer.version
                 self._say(f"{peer.version} serves at {peer.broker_address}")
-                for topic, queue_count in QUEUES.items():
-                    rpc.create_topic(peer.broker_address, topic, queue_count)
+                for topic in {scenario.topic for scenario in scenarios if not setup.topics}:
+                    rpc.create_topic(peer.broker_address, topic, QUEUES[topic], peer.credentials)
             for peer in peers:
                 self._warm_up(peer, scenarios)
             for scenario in scenarios:
                 results.scenarios.append(self._one(scenario, peers))
-            for peer in peers:
-                memory = {f"{role}_{kind}": value for role, use in peer.memory().items() for kind, value in use.plain()}
-                results.memory_after_load[peer.label] = memory
+            if setup == PLAIN:
+                for peer in peers:
+                    uses = peer.memory().items()
+                    memory = {f"{role}_{kind}": value for role, use in uses for kind, value in use.plain()}
+                    results.memory_after_load[peer.label] = memory
+
+    def _peers(self, setup: Setup) -> Iterator[Peer]:
+        for label, make in self._makers.items():
+            if label == APACHE and not setup.apache:
+                self._say(f"{label} is left out: its broker cannot do the setup {setup.name!r}")
+                continue
+            home = self._home / f"{label}-{setup.name}"
+            home.mkdir(parents=True)
+            peer = make(home, setup.prepare(home), setup.idle)
+            peer.credentials = setup.credentials
+            yield peer
 
     def _warm_up(self, peer: Peer, scenarios: Sequence[Scenario]) -> None:
         """Run all measured code paths before measuring: a JVM needs that, and GantryMQ gets the same."""
-        settings = self._settings
-        kinds = {scenario.kind for scenario in scenarios}
-        loads = []
-        if kinds & {"send", "latency"}:
-            loads.append(("send", SEND_TOPIC, 16, 8, settings.warm_up_messages))
-        if "batch" in kinds:
-            loads.append(("batch", BATCH_TOPIC, 4, 2, 2 * settings.warm_up_messages))
-        if "pull" in kinds:
-            loads.append(("batch", PULL_TOPIC, 1, 1, settings.pull_messages))
-            loads.append(("pull", PULL_TOPIC, 8, 1, 4 * settings.warm_up_messages))
-        for kind, topic, connections, in_flight, messages in loads:
-            spec = LoadSpec(
-                kind=kind,
-                address=peer.broker_address,
-                topic=topic,
-                queue_count=QUEUES[topic],
-                connections=connections,
-                in_flight=in_flight,
-                body_bytes=settings.body_bytes,
-                warm_s=0,
-                measure_s=settings.warm_up_s,
-                messages_max=messages,
-                queue_length=_queue_length(peer) if kind == "pull" else 0,
+        for load in warm_up_loads(scenarios, self._settings):
+            queue_length = _queue_length(peer) if load.scenario.kind == "pull" else 0
+            spec = self._spec(load.scenario, peer, queue_length, 0, load.seconds)
+            spec = replace(spec, connections=load.connections, in_flight=load.in_flight, messages_max=load.messages)
+            result = self._load.run(spec)
+            if not load.scenario.setup.topics:
+                _stored(peer, load.scenario.topic)
+            self._say(
+                f"warm-up {peer.label}: {load.scenario.kind} {result.acknowledged} messages, {result.rate:,.0f}/s"
             )
-            result = run_load(spec)
-            _stored(peer, topic)
-            self._say(f"warm-up {peer.label}: {kind} {result.acknowledged} messages, {result.rate:,.0f}/s")
 
     def _one(self, scenario: Scenario, peers: Sequence[Peer]) -> ScenarioMetrics:
         settings = self._settings
-        metrics = ScenarioMetrics(name=scenario.name, title=scenario.title, kind=scenario.kind)
+        metrics = ScenarioMetrics(
+            name=scenario.name, title=scenario.title, kind=scenario.kind, against=scenario.against
+        )
         runs: dict[str, list[LoadRun]] = {peer.label: [] for peer in peers}
         for turn in range(settings.rounds):
-            if scenario.kind != "latency":
+            if scenario.kind != "latency" and not self._load.is_compiled:
                 self._ceiling(scenario, metrics)
+            if scenario.setup == SYNC:
+                metrics.fsyncs_per_s.append(fsyncs_per_s(self._home, settings.ceiling_s))
             for peer in peers if turn % 2 == 0 else reversed(peers):
                 run = self._measure_undisturbed(scenario, peer)
                 runs[peer.label].append(run)
@@ -175,45 +150,58 @@ class Bench:
         return min(runs, key=lambda run: run.other_cpu)
 
     def _ceiling(self, scenario: Scenario, metrics: ScenarioMetrics) -> None:
-        """Measure the load generator's own limit; the best run counts, because disturbances can only lower it."""
+        """Measure the Python generator's own limit; the best run counts, because disturbances can only lower it.
+
+        The compiled one needs no such server: while the share of its core that it uses is small, it is no limit.
+        """
         settings = self._settings
-        with null_server() as address:
+        with self._load.null_server() as address:
             spec = self._spec(scenario, address, PULLED, min(settings.warm_s, 0.3), settings.ceiling_s)
-            result = run_load(spec)
+            result = self._load.run(spec)
         if result.rate > metrics.ceiling:
             metrics.ceiling, metrics.ceiling_cpu_share = result.rate, result.cpu_share
 
     def _measure(self, scenario: Scenario, peer: Peer) -> LoadRun:
         settings = self._settings
         os.sync()  # what the last run left dirty must not be written during this one
-        before = _stored(peer, scenario.topic)
+        counts = scenario.kind != "pull" and not scenario.setup.topics  # counting 80 000 queues takes too long
+        before = _stored(peer, scenario.topic) if counts else 0
         queue_length = _queue_length(peer) if scenario.kind == "pull" else 0
         measure_s = settings.latency_s if scenario.kind == "latency" else settings.measure_s
-        spec = self._spec(scenario, peer.broker_address, queue_length, settings.warm_s, measure_s)
+        spec = self._spec(scenario, peer, queue_length, settings.warm_s, measure_s)
         busy_before, start, cpu_before = machine_busy_s(), time.monotonic(), peer.broker.cpu_s()
         load_before = _load_cpu_s()
-        result = run_load(spec)
+        result = self._load.run(spec)
         cpu_s = peer.broker.cpu_s() - cpu_before
         other_s = machine_busy_s() - busy_before - cpu_s - (_load_cpu_s() - load_before)
         other_cpu = max(other_s, 0.0) / (time.monotonic() - start)
-        stored = _stored(peer, scenario.topic, before + result.acknowledged) - before
-        missing = 0 if scenario.kind == "pull" else max(result.acknowledged - stored, 0)
-        if not result.errors and scenario.kind != "pull" and stored != result.acknowledged:
+        stored = _stored(peer, scenario.topic, before + result.acknowledged) - before if counts else result.acknowledged
+        missing = max(result.acknowledged - stored, 0)
+        if not result.errors and stored != result.acknowledged and not scenario.one_way:
             raise GantryError(f"{peer.label}: {result.acknowledged} acknowledged, {stored} stored, and no error told")
         return LoadRun(result, cpu_s, other_cpu, missing)
 
-    def _spec(self, scenario: Scenario, address: str, queue_length: int, warm_s: float, measure_s: float) -> LoadSpec:
+    def _spec(
+        self, scenario: Scenario, peer: Peer | str, queue_length: int, warm_s: float, measure_s: float
+    ) -> LoadSpec:
+        """`peer` may be the address of a server that is none."""
+        account = scenario.setup.credentials
         return LoadSpec(
             kind=scenario.kind,
-            address=address,
+            address=peer if isinstance(peer, str) else peer.broker_address,
             topic=scenario.topic,
             queue_count=QUEUES[scenario.topic],
+            topic_count=scenario.setup.topics or 1,
             connections=scenario.connections,
             in_flight=scenario.in_flight,
-            body_bytes=self._settings.body_bytes,
+            body_bytes=scenario.body_bytes or self._settings.body_bytes,
             warm_s=warm_s,
             measure_s=measure_s,
             queue_length=queue_length,
+            binary_headers=scenario.binary_headers,
+            one_way=scenario.one_way,
+            access_key=account.access_key if account else "",
+            secret_key=account.secret_key if account else "",
         )
 
     # -- start-up and idle memory -------------------------------------------------------------------------------------
@@ -223,7 +211,7 @@ class Bench:
         runs: dict[str, list[dict[str, float]]] = {label: [] for label in self._makers}
         for turn in range(self._settings.start_rounds):
             for label, make in self._makers.items():
-                peer = make(self._home / f"{label}-start-{turn}", True)
+                peer = make(self._home / f"{label}-start-{turn}", {}, scenario.setup.idle)
                 results.peers[label] = peer.version
                 run = self._start(peer)
                 runs[label].append(run)
@@ -250,32 +238,6 @@ class Bench:
         }
 
 
-def run_load(spec: LoadSpec) -> LoadResult:
-    """Run one load in a process of its own. Raises GantryError with its output when it fails or hangs."""
-    command = [sys.executable, "-m", "appliance.bench.load", orjson.dumps(asdict(spec)).decode()]
-    try:
-        done = subprocess.run(
-            command, cwd=CHECKOUT, capture_output=True, timeout=spec.warm_s + spec.measure_s + SLACK_S, check=False
-        )
-    except subprocess.TimeoutExpired as exc:
-        raise GantryError(f"load {spec.kind} against {spec.address} hangs") from exc
-    if done.returncode != 0:
-        raise GantryError(f"load {spec.kind} against {spec.address} failed: {done.stderr.decode()[-2000:]}")
-    return LoadResult(**orjson.loads(done.stdout))
-
-
-@contextlib.contextmanager
-def null_server() -> Iterator[str]:
-    """A null server; the value is its address."""
-    command = [sys.executable, "-m", "appliance.bench.null_server"]
-    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            yield f"127.0.0.1:{int(server.stdout.readline())}"
-        finally:
-            server.terminate()
-
-
 def _wait_until_idle() -> None:
     """Return when other work leaves the machine alone, or after a while anyway."""
     deadline = time.monotonic() + QUIET_TIMEOUT_S
@@ -298,7 +260,7 @@ def _stored(peer: Peer, topic: str, expected: int = 0) -> int:
     """
     counted, still = -1, 0
     while still < (3 if counted >= expected else 100):
-        now = sum(rpc.max_offsets(peer.broker_address, topic, QUEUES[topic]))
+        now = sum(rpc.max_offsets(peer.broker_address, topic, QUEUES[topic], peer.credentials))
         counted, still = now, still + 1 if now == counted else 0
         time.sleep(0.1)
     return counted

@@ -3,10 +3,13 @@
 `gantry bench store` measures the store without a broker: each stage of a message, stalls of the loop, the same load on
 GantryMQ's and Apache's store, starts after kill -9. Without a JDK and Maven it measures GantryMQ only, and prints why.
 
-Maven downloads Apache RocketMQ at the first run. The full run takes about six minutes; --quick one and a half.
+Maven downloads Apache RocketMQ at the first run. The load is a C program, compiled at the first run; without a compiler
+a Python program puts on the loads that it can. The full run takes about twenty minutes; --quick five.
 
   gantry bench --quick --peer ours                      GantryMQ alone, a short round of each load
-  gantry bench --scenario send-16x8 --scenario pull-8   two loads, both brokers
+  gantry bench --scenario send-16x8 --scenario pull-8   two loads, all brokers
+  gantry bench --peer off --peer checkout:../before     without the fast path, and another checkout, perhaps older
+  gantry bench --brokers 2                              the rate of two brokers beside that of one
 
 Exit codes: 0 done, 1 a run lost messages or had errors (a warning names the wrong numbers), 2 the command was wrong.
 """
@@ -14,10 +17,12 @@ Exit codes: 0 done, 1 a run lost messages or had errors (a warning names the wro
 from __future__ import annotations
 
 import argparse
+import itertools
+import re
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,17 +30,25 @@ import orjson
 
 from appliance.bench import maven
 from appliance.bench.apache_peer import ApachePeer
-from appliance.bench.gantry_peer import GantryPeer
+from appliance.bench.gantry_peer import CHECKOUT, FAST_PATH_OFF, GantryPeer, facts
+from appliance.bench.generator.build import generator_program
+from appliance.bench.generator.drive import CompiledLoad
+from appliance.bench.load_spec import Load
 from appliance.bench.peer import Peer
 from appliance.bench.profile import render_profile
+from appliance.bench.python_load.driver import PythonLoad
 from appliance.bench.report import render
-from appliance.bench.run import FULL, QUICK, Bench, MakePeer, RunSettings
+from appliance.bench.results import APACHE, GANTRY
+from appliance.bench.run import Bench, MakePeer
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from appliance.bench.store.peer import MakeCommand, apache_command, gantry_command
 from appliance.bench.store.report import StoreBench
+from appliance.bench.warm_up import FULL, QUICK, RunSettings
 from appliance.cli.parser import did_you_mean
 from gantrymq.errors import ConfigError
 
+THIS = "ours"  # checkout, as the option says it
+OFF = "gantry-off"
 PROFILED = ("send-16x8", "batch-4x2", "pull-8")
 # Start-up and idle memory of Apache's broker are taken with a small heap: what it could do at best.
 IDLE_HEAP = "256m"
@@ -50,7 +63,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="one short round of each load")
     parser.add_argument(
-        "--peer", choices=("ours", "apache", "both"), default="both", help="measure GantryMQ, Apache RocketMQ, or both"
+        "--peer",
+        action="append",
+        metavar="PEER",
+        help="what to measure, repeatable: ours (GantryMQ), off (without its compiled fast path), apache, both (the "
+        "first and the third), checkout:FOLDER (GantryMQ in another checkout); default: the first three that there are",
+    )
+    parser.add_argument(
+        "--python",
+        type=Path,
+        metavar="FILE",
+        help="interpreter for GantryMQ's processes (default: this one); it must have what the broker needs",
+    )
+    parser.add_argument(
+        "--brokers",
+        type=_from_two,
+        metavar="N",
+        help="don't compare: put each load on one broker of GantryMQ and on N at once, and add up the rates",
     )
     parser.add_argument("--scenario", action="append", metavar="NAME", help=f"only this one; repeatable: {names}")
     parser.add_argument("--rounds", type=int, metavar="N", help="runs of each load and peer; the median counts")
@@ -72,6 +101,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _from_two(text: str) -> int:
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 2 on, such as 2")
+    return int(text)
+
+
 def _not_negative(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on, such as 3")
@@ -84,9 +119,10 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_store(arguments)
     settings = _settings(arguments)
     scenarios = _scenarios(arguments.scenario or (PROFILED if arguments.profile else None))
+    makers = makers_of(arguments)
     signal.signal(signal.SIGTERM, _leave)  # an exception, so that the large stores are removed in any case
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
-        results = Bench(_makers(arguments), Path(work), settings, _say).run(scenarios)
+        results = Bench(makers, Path(work), settings, _say, load_generator()).run(scenarios)
     print(render(results), flush=True)
     if arguments.profile:
         print(render_profile(arguments.profile))
@@ -97,10 +133,21 @@ def run(arguments: argparse.Namespace) -> int:
     return int(any(run["errors"] or run["missing"] for run in runs))
 
 
+def load_generator() -> Load:
+    """The compiled one; when it cannot be compiled the Python one, and a line that says so."""
+    try:
+        return CompiledLoad(generator_program())
+    except maven.ToolError as exc:
+        _say(f"The load generator is the Python one, which is slower and cannot do every load: {exc}")
+        return PythonLoad()
+
+
 def _run_store(arguments: argparse.Namespace) -> int:
-    for name in ("scenario", "profile", "rounds", "seconds", "patience"):
+    for name in ("scenario", "profile", "rounds", "seconds", "patience", "python", "brokers"):
         if getattr(arguments, name):
             raise ConfigError(f"bench store has no --{name}: use --quick, --peer, --json, --work and --heap")
+    if arguments.peer not in (None, [THIS], [APACHE], ["both"]):
+        raise ConfigError(f"bench store --peer {arguments.peer[-1]}: use one of {THIS}, {APACHE}, both")
     signal.signal(signal.SIGTERM, _leave)
     size = STORE_QUICK if arguments.quick else STORE_FULL
     peers, stores = _stores(arguments)
@@ -117,20 +164,20 @@ def _stores(arguments: argparse.Namespace) -> tuple[dict[str, Callable[[Path], P
     """Brokers and stores to measure. Raises ToolError when only Apache's is requested and its tools are missing."""
     peers: dict[str, Callable[[Path], Peer]] = {}
     stores: dict[str, MakeCommand] = {}
-    if arguments.peer != "apache":
+    if arguments.peer != [APACHE]:
         peers["gantry"] = GantryPeer
         stores["gantry"] = gantry_command
-    if arguments.peer != "ours":
+    if arguments.peer != [THIS]:
         try:
             for name in ("java", "javac", "mvn"):
                 maven.find_tool(name, "Apache's store needs a JDK and Maven")
         except maven.ToolError as exc:
-            if arguments.peer == "apache":
+            if arguments.peer == [APACHE]:
                 raise
             _say(f"GantryMQ only: {exc}")
         else:
-            peers["apache"] = lambda home: ApachePeer(home, heap=arguments.heap)
-            stores["apache"] = lambda work: apache_command(work, arguments.heap)
+            peers[APACHE] = lambda home: ApachePeer(home, heap=arguments.heap)
+            stores[APACHE] = lambda work: apache_command(work, arguments.heap)
     return peers, stores
 
 
@@ -156,19 +203,70 @@ def _scenarios(names: list[str] | tuple[str, ...] | None) -> list[Scenario]:
     return [BY_NAME[name] for name in names]
 
 
-def _makers(arguments: argparse.Namespace) -> dict[str, MakePeer]:
-    def gantry(home: Path, idle: bool) -> Peer:
-        return GantryPeer(home, profile=None if idle else arguments.profile)
-
-    def apache(home: Path, idle: bool) -> Peer:
-        return ApachePeer(home, heap=IDLE_HEAP if idle else arguments.heap)
-
-    makers: dict[str, Callable[[Path, bool], Peer]] = {}
-    if arguments.peer != "apache" or arguments.profile:
-        makers["gantry"] = gantry
-    if arguments.peer != "ours" and not arguments.profile:
-        makers["apache"] = apache
+def makers_of(arguments: argparse.Namespace) -> dict[str, MakePeer]:
+    """The peers to measure, by their labels. Raises ConfigError for one that there is not or that cannot run."""
+    if arguments.profile:
+        return {GANTRY: _gantry(arguments, GANTRY)}
+    wanted = arguments.peer or [THIS, *(["off"] if _has_fast_path(arguments.python) else []), "apache"]
+    makers: dict[str, MakePeer] = {}
+    if "both" in wanted:
+        wanted = [each for name in wanted for each in ((THIS, APACHE) if name == "both" else (name,))]
+    for name in wanted:
+        if name == THIS:
+            makers[GANTRY] = _gantry(arguments, GANTRY)
+        elif name == "off":
+            makers[OFF] = _gantry(arguments, OFF, environment=FAST_PATH_OFF)
+        elif name == APACHE:
+            makers[APACHE] = lambda home, properties, idle: ApachePeer(
+                home, heap=IDLE_HEAP if idle else arguments.heap, broker_properties=properties
+            )
+        elif name.startswith("checkout:"):
+            folder = Path(name.removeprefix("checkout:")).resolve()
+            label = _label(folder.name, makers)
+            makers[label] = _other_checkout(folder, label)
+        else:
+            raise ConfigError(f"--peer {name}: use {THIS}, off, {APACHE}, both or checkout:FOLDER")
     return makers
+
+
+def _gantry(arguments: argparse.Namespace, label: str, environment: Mapping[str, str] | None = None) -> MakePeer:
+    if arguments.python:
+        facts(str(arguments.python), CHECKOUT)  # says now what is wrong with it
+
+    def make(home: Path, properties: Mapping[str, str], idle: bool) -> Peer:
+        return GantryPeer(
+            home,
+            label=label,
+            broker_properties=properties,
+            profile=None if idle else arguments.profile,
+            python=arguments.python,
+            environment=environment,
+        )
+
+    return make
+
+
+def _other_checkout(folder: Path, label: str) -> MakePeer:
+    """GantryMQ as it is in another folder, run by the .venv there or else by this interpreter."""
+    if not (folder / "appliance" / "__init__.py").is_file():
+        raise ConfigError(f"--peer checkout:{folder}: there is no checkout of GantryMQ")
+    own = folder / ".venv" / "bin" / "python"
+    python = own if own.exists() else Path(sys.executable)
+    facts(str(python), folder)
+    return lambda home, properties, idle: GantryPeer(
+        home, label=label, broker_properties=properties, python=python, checkout=folder
+    )
+
+
+def _label(name: str, taken: Collection[str]) -> str:
+    """A name for tables, files and brokers, that no other peer has."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:20] or "checkout"
+    numbers = itertools.chain([""], map("-{}".format, itertools.count(2)))
+    return next(label for number in numbers if (label := plain + number) not in {*taken, GANTRY, OFF, APACHE})
+
+
+def _has_fast_path(python: Path | None) -> bool:
+    return facts(str(python or sys.executable), CHECKOUT).fast_path == "on"
 
 
 def _leave(number: int, frame: object) -> None:

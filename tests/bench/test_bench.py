@@ -3,46 +3,87 @@
 from __future__ import annotations
 
 import argparse
+import venv
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 
-from appliance.bench.gantry_peer import GantryPeer
+from appliance.bench.gantry_peer import CHECKOUT, FAST_PATH_OFF, GantryPeer
+from appliance.bench.generator.build import generator_program
+from appliance.bench.generator.drive import CompiledLoad
 from appliance.bench.load_spec import LoadResult
+from appliance.bench.python_load.driver import PythonLoad
 from appliance.bench.report import render
-from appliance.bench.results import BenchResults, LoadRun, ScenarioMetrics, load_metrics
-from appliance.bench.run import TINY, Bench
-from appliance.bench.scenarios import SCENARIOS
+from appliance.bench.results import BenchResults, LoadMetrics, LoadRun, ScenarioMetrics, load_metrics
+from appliance.bench.run import Bench, MakePeer
+from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
+from appliance.bench.setups import IDLE, MANY, PLAIN, SYNC
+from appliance.bench.warm_up import TINY
 from appliance.cli import bench
 from gantrymq.errors import ConfigError
+from tests.conftest import require_tool
+
+ACL = {"aclEnable": "true"}
 
 
-def test_every_scenario_runs_against_our_broker_and_all_that_was_acknowledged_is_stored(tmp_path: Path) -> None:
-    said: list[str] = []
-    results = Bench({"gantry": lambda home, _: GantryPeer(home)}, tmp_path, TINY, said.append).run(SCENARIOS)
-    assert [figures.name for figures in results.scenarios] == [scenario.name for scenario in SCENARIOS]
+def make(home: Path, properties: Mapping[str, str], _idle: bool) -> GantryPeer:
+    return GantryPeer(home, broker_properties=properties)
+
+
+def assert_all_well(results: BenchResults, scenarios: Sequence[Scenario]) -> None:
+    assert [figures.name for figures in results.scenarios] == [scenario.name for scenario in scenarios]
     for figures in results.scenarios:
         for load in figures.loads.values():
             assert load.rate > 0
             assert all(run["errors"] == {} and run["missing"] == 0 for run in load.runs)
+
+
+def test_every_plain_scenario_runs_against_our_broker_and_all_that_was_acknowledged_is_stored(tmp_path: Path) -> None:
+    require_tool("cc", "the load generator is a C program")
+    said: list[str] = []
+    scenarios = [scenario for scenario in SCENARIOS if scenario.setup in (PLAIN, IDLE)]
+    results = Bench({"gantry": make}, tmp_path, TINY, said.append, CompiledLoad(generator_program())).run(scenarios)
+    assert_all_well(results, scenarios)
+    for figures in results.scenarios:
         for start in figures.starts.values():
             assert 0 < start.first_message_s < 60
             assert 1 << 20 < start.broker_rss_bytes < 1 << 30
-    assert "send 1 KB, 16 x 8" in render(results)
+    text = render(results)
+    assert "send 1 KB, 16 x 8" in text and "ceiling" not in text
     assert orjson.loads(orjson.dumps(results.as_json()))["scenarios"][0]["ratio"] is None
     assert said
 
 
-def test_ratios_and_warnings_stand_in_the_table() -> None:
-    def figures(rate: float, errors: dict[str, int], missing: int = 0):  # type: ignore[no-untyped-def]
-        run = LoadResult(rate=rate, acknowledged=10, measured=10, cpu_share=0.95, errors=errors)
-        return load_metrics([LoadRun(run, 0.001, 0.5, missing)])
+def test_brokers_with_accounts_a_slow_disk_and_many_queues_are_set_up(tmp_path: Path) -> None:
+    """All that a setup can ask for in two brokers."""
+    require_tool("cc", "the load generator is a C program")
+    signed = replace(BY_NAME["signed-16x8"], setup=replace(SYNC, accounts=True, properties={**SYNC.properties, **ACL}))
+    many = replace(BY_NAME["many-queues"], setup=replace(MANY, topics=20))
+    results = Bench({"gantry": make}, tmp_path, TINY, lambda _: None, CompiledLoad(generator_program())).run(
+        [signed, many]
+    )
+    assert_all_well(results, [signed, many])
+    unsigned = Bench({"gantry": make}, tmp_path / "none", TINY, lambda _: None, PythonLoad()).run([signed])
+    assert unsigned.scenarios == [] and unsigned.left_out == [signed.title]
+    assert f"{signed.title}: left out, it needs a C compiler" in render(unsigned)
 
-    loads = {"gantry": figures(3_000, {"2 busy": 1}), "apache": figures(2_000, {}, missing=4)}
+
+def test_ratios_and_warnings_stand_in_the_table() -> None:
+    def figures(rate: float, errors: dict[str, int], missing: int = 0, cpu_s: float = 0.001) -> LoadMetrics:
+        run = LoadResult(rate=rate, acknowledged=10, measured=10, cpu_share=0.95, errors=errors)
+        slow = replace(run, rate=rate / 2 if missing == 0 else rate)
+        return load_metrics([LoadRun(each, cpu_s, 0.5, missing) for each in (run, run, slow)])
+
+    loads = {"gantry": figures(3_000, {"2 busy": 1}), "apache": figures(2_000, {}, missing=4, cpu_s=0.002)}
     scenario = ScenarioMetrics(name="send-1x1", title="send", kind="send", ceiling=4_000, loads=loads)
     results = BenchResults(peers={"gantry": "GantryMQ 1", "apache": "Apache RocketMQ 4"}, scenarios=[scenario])
     assert scenario.ratio() == 1.5
+    compared = scenario.compared("gantry", "apache")
+    assert compared is not None
+    assert (compared.rate_worst, compared.cpu, compared.cpu_worst) == (0.75, 0.5, 0.5)
     text = render(results)
     assert "1.50" in text
     assert "gantry is at 75% of the load's ceiling" in text
@@ -50,6 +91,59 @@ def test_ratios_and_warnings_stand_in_the_table() -> None:
     assert "gantry answered with errors: {'2 busy': 1}" in text
     assert "other work took 0.5 cores while apache was measured" in text
     assert "apache acknowledged 4 messages that no queue has" in text
+
+
+def test_costs_are_compared_with_those_of_another_scenario() -> None:
+    def figures(name: str, cpu_s: float, against: str = "") -> ScenarioMetrics:
+        runs = [LoadRun(LoadResult(acknowledged=10), cpu_s, 0, 0)]
+        return ScenarioMetrics(
+            name=name, title=name, kind="send", against=against, loads={"gantry": load_metrics(runs)}
+        )
+
+    scenarios = [figures("few", 0.001), figures("many", 0.0013, "few"), figures("alone", 0.001, "not measured")]
+    text = render(BenchResults(peers={"gantry": "GantryMQ 1"}, scenarios=scenarios))
+    assert "many           few     gantry  130.0     100.0   1.30" in text
+    assert "not measured" not in text
+
+
+def chosen(*given: str) -> dict[str, MakePeer]:
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    return bench.makers_of(parser.parse_args(given))
+
+
+def test_peers_are_chosen_by_name(tmp_path: Path) -> None:
+    assert list(chosen("--peer", "both")) == ["gantry", "apache"]
+    assert list(chosen("--peer", "off", "--peer", "ours")) == ["gantry-off", "gantry"]
+    off = chosen("--peer", "off")["gantry-off"](tmp_path, {}, False)
+    assert isinstance(off, GantryPeer) and off.environment == FAST_PATH_OFF
+
+
+def test_another_checkout_runs_its_own_code(tmp_path: Path) -> None:
+    (tmp_path / "old one").symlink_to(CHECKOUT)
+    (label,) = chosen("--peer", f"checkout:{tmp_path / 'old one'}")
+    assert label == CHECKOUT.name or label.replace("-", "") in CHECKOUT.name
+    peer = chosen("--peer", f"checkout:{CHECKOUT}")[label](tmp_path, {}, False)
+    assert peer.label == label and "GantryMQ" in peer.version
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--peer", "theirs"], "--peer theirs: use ours, off, apache"),
+        (["--peer", "checkout:/"], "there is no checkout of GantryMQ"),
+        (["--peer", "ours", "--python", "/nowhere/python"], "/nowhere/python does not run"),
+    ],
+)
+def test_peers_that_cannot_run_are_refused_before_anything_starts(given: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        chosen(*given)
+
+
+def test_an_interpreter_without_the_packages_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    venv.create(tmp_path / "empty", with_pip=False)
+    with pytest.raises(ConfigError, match=r"cannot run the broker .*No module named.*make a virtual environment"):
+        chosen("--peer", "ours", "--python", str(tmp_path / "empty" / "bin" / "python"))
 
 
 @pytest.mark.parametrize("given", [["--scenario", "send-2x2"], ["--rounds", "0"], ["--seconds", "0"]])

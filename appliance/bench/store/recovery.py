@@ -9,7 +9,7 @@ from typing import NamedTuple
 from appliance.bench import rpc
 from appliance.bench.load_spec import LoadSpec
 from appliance.bench.peer import Peer, PeerError
-from appliance.bench.run import run_load
+from appliance.bench.python_load.driver import PythonLoad
 from gantrymq.errors import GantryError
 
 TOPIC = "BenchRecovery"
@@ -42,7 +42,7 @@ def measure_recovery(peer: Peer, total_bytes: int, say: Callable[[str], None]) -
                 kind="batch", address=peer.broker_address, topic=TOPIC, queue_count=QUEUES, connections=2, in_flight=2,
                 body_bytes=BODY_BYTES, batch=BATCH, warm_s=0, measure_s=FILL_TIMEOUT_S, messages_max=wanted,
             )  # fmt: skip
-            stored += run_load(spec).acknowledged
+            stored += PythonLoad().run(spec).acknowledged
             if what != "killed while writing":
                 time.sleep(SETTLE_S)
             if what == "stopped":

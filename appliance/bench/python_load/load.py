@@ -1,4 +1,6 @@
-"""The load, a process of its own: `python -m appliance.bench.load SPEC`, a LoadSpec as JSON, prints a LoadResult.
+"""The Python load generator, a process of its own: gets a LoadSpec, prints a LoadResult, both as JSON.
+
+It puts on the latency load, and where there is no C compiler what else it can; the compiled one is `bench/generator/`.
 
 One thread, blocking sockets, epoll only with more than one connection, frames encoded in advance. Responses are counted
 by their length words; the code of each is checked at its usual position, and a response that does not begin as a
@@ -22,8 +24,8 @@ import orjson
 
 from appliance.bench import rpc
 from appliance.bench.frames import FrameRing, PullFrame, batch_ring, send_ring
-from appliance.bench.latency import run_latency
 from appliance.bench.load_spec import LoadResult, LoadSpec, percentile_of_counts
+from appliance.bench.python_load.latency import run_latency
 from gantrymq.remoting.command import RemotingCommand
 
 _LENGTH = struct.Struct(">i").unpack_from
@@ -38,7 +40,7 @@ class Stream:
 
     def __init__(self, address: str, errors: Counter[str], *, keep_header: bool = False) -> None:
         self.socket = rpc.connect(address)
-        self.socket.settimeout(None)  # run.py kills this process when it hangs
+        self.socket.settimeout(None)  # driver.py kills this process when it hangs
         self.sent: deque[tuple[int, int]] = deque()  # (when in ns, how many frames) still unanswered
         self._errors = errors
         self._buffer = bytearray(_BUFFER_BYTES)
@@ -142,6 +144,7 @@ class Meter:
             measured_s=seconds,
             p50_ms=percentile_of_counts(self.times_us, 50) / 1000,
             p99_ms=percentile_of_counts(self.times_us, 99) / 1000,
+            max_ms=max(self.times_us, default=0) / 1000,
             cpu_share=cpu_s / seconds,
             cpu_us_per_message=cpu_s / max(measured, 1) * 1e6,
             errors=dict(self.errors),

@@ -1,7 +1,7 @@
 """The null server: answers the load as fast as a Python process can, and does nothing else.
 
-`python -m appliance.bench.null_server` prints its port. Against it the load shows its ceiling. All requests of a
-connection have one size, so after the first they are counted by a division; the answers are a ready-made text, sliced.
+Run as a program it prints its port. Against it the load shows its ceiling. All requests of a connection have one size,
+so after the first they are counted by a division; the answers are a ready-made text, sliced.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import select
 import socket
 import struct
 
+from appliance.bench.load_spec import PULLED
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 
-PULLED = 32
 _RECORD_BYTES = 1200  # about what a record with a body of 1 KB takes
 _ANSWERS_AT_ONCE = 256
 _RECEIVE_BYTES = 1 << 20

@@ -8,10 +8,9 @@ from collections import Counter
 
 import pytest
 
-from appliance.bench.load import Meter, run_send
-from appliance.bench.load_spec import LoadSpec, percentile_of_counts
-from appliance.bench.null_server import PULLED
-from appliance.bench.run import null_server, run_load
+from appliance.bench.load_spec import PULLED, LoadSpec, percentile_of_counts
+from appliance.bench.python_load.driver import PythonLoad
+from appliance.bench.python_load.load import Meter, run_send
 from gantrymq.errors import GantryError
 from gantrymq.remoting.protocol import RemotingProtocol
 
@@ -37,7 +36,7 @@ def test_a_load_that_has_all_its_messages_at_its_first_look_counts_from_the_star
     [("send", 1, 1), ("send", 1, 64), ("send", 4, 8), ("batch", 2, 2), ("pull", 1, 1), ("pull", 4, 1)],
 )
 def test_every_kind_of_load_runs_against_the_null_server(kind: str, connections: int, in_flight: int) -> None:
-    with null_server() as address:
+    with PythonLoad().null_server() as address:
         spec = LoadSpec(
             kind=kind,
             address=address,
@@ -48,7 +47,7 @@ def test_every_kind_of_load_runs_against_the_null_server(kind: str, connections:
             measure_s=0.1,
             queue_length=PULLED,
         )
-        result = run_load(spec)
+        result = PythonLoad().run(spec)
     assert result.errors == {}
     assert result.acknowledged >= result.measured > 0
     assert result.rate > 0
@@ -72,7 +71,12 @@ def test_a_load_without_a_broker_says_so() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(GantryError, match="refused"):
-            run_load(LoadSpec(kind="send", address=f"127.0.0.1:{unused.getsockname()[1]}", topic="T"))
+            PythonLoad().run(LoadSpec(kind="send", address=f"127.0.0.1:{unused.getsockname()[1]}", topic="T"))
+
+
+def test_what_it_cannot_put_on_is_refused() -> None:
+    with pytest.raises(GantryError, match="compiled"):
+        PythonLoad().run(LoadSpec(kind="send", address="127.0.0.1:1", topic="T", binary_headers=True))
 
 
 def test_percentiles_are_values_that_were_counted() -> None:
