@@ -5,6 +5,7 @@ from __future__ import annotations
 from dashboard.cluster import units
 from dashboard.status.board import BrokerFacts
 from dashboard.status.metric import Metrics
+from dashboard.status.services import Services
 
 NOT_SAID = "the broker does not say"
 
@@ -31,8 +32,26 @@ def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | N
     put("saved", units.UNKNOWN if all_ is None else ", ".join(services.tables_not_saved) or "all")
     put("suspended", units.count(services.suspensions))
     put("disagreeing", units.count(services.disagreements))
+    put("slaves", _slaves(services))
+    put("slaves.behind", _behind(services), why or "no slave is connected")
     put("tls", services.tls or units.UNKNOWN)
     put("accounts", services.accounts or units.UNKNOWN)
+
+
+def _slaves(services: Services) -> str:
+    if not services.role:
+        return units.UNKNOWN
+    in_sync = sum(slave.in_sync for slave in services.slaves)
+    return f"{in_sync} of {len(services.slaves)} in sync" if services.slaves else "none"
+
+
+def _behind(services: Services) -> str:
+    """Of the slave that has least."""
+    last = max(services.slaves, key=lambda slave: slave.behind_bytes, default=None)
+    if last is None:
+        return units.UNKNOWN
+    rate = f"{units.size(last.bytes_per_second)}/s"
+    return f"{units.size(last.behind_bytes)}, {units.duration(round(last.behind_seconds))}, fed {rate}"
 
 
 def _ago(at_ms: int | None, now: float) -> str:

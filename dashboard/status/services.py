@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
+
 ATTACK_REMEMBERED_S = 3600.0  # an attempt at a public attack is shown for an hour
 LANE_COUNT_ENDINGS = ("Rejected", "Expired", "OnewayRefused")  # of LaneCounts, what the broker's keys end with
 REFUSALS_REMEMBERED_S = 60.0  # a lane that refused a request this long ago still counts as refusing
@@ -58,6 +60,9 @@ class Services:
     accounts: str = ""
     tls: str = ""
     settings_ignored: str = ""
+    role: str = ""  # ASYNC_MASTER, SYNC_MASTER or SLAVE
+    slaves: tuple[SlaveDifference, ...] = ()  # those that are connected
+    slaves_gone: tuple[tuple[str, int], ...] = ()  # hosts, and seconds since their slave went
     lanes: tuple[LaneCounts, ...] = ()
 
     @property
@@ -100,6 +105,9 @@ def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, st
         accounts=_accounts(info),
         tls=info.get("tlsMode", ""),
         settings_ignored=info.get("settingsIgnored", ""),
+        role=info.get("brokerRole", ""),
+        slaves=tuple(SlaveDifferences.of_runtime_info(info)),
+        slaves_gone=_gone(info.get("slavesGone", "none")),
         lanes=tuple(
             LaneCounts(name, *(_number(info.get(f"{prefix}{what}")) or 0 for what in LANE_COUNT_ENDINGS))
             for name, prefix in lane_prefixes
@@ -130,6 +138,11 @@ def _accounts(info: Mapping[str, str]) -> str:
     if enabled is None:
         return ""
     return f"{info.get('aclAccounts', '?')} accounts" if enabled == "true" else "not asked for"
+
+
+def _gone(text: str) -> tuple[tuple[str, int], ...]:
+    pairs = (each.rpartition(" ") for each in text.split(",") if " " in each)
+    return tuple((host, _number(seconds) or 0) for host, _, seconds in pairs)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

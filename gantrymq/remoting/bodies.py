@@ -6,9 +6,11 @@ Timestamps are milliseconds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from gantrymq.errors import BodyError
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.json_body import (
     Body,
@@ -381,6 +383,32 @@ class DelayOffsetTable(Body):
         read=lambda table: {long_value(level): long_value(offset) for level, offset in table_value(table).items()},
         default=dict,
     )
+
+
+@dataclass
+class SlaveDifference(Body):
+    """How far one connected slave is. in_sync: sends of a SYNC_MASTER wait for it. bytes_per_second: what it is fed."""
+
+    address: str = ""
+    behind_bytes: int = 0
+    behind_seconds: float = 0.0
+    in_sync: bool = False
+    bytes_per_second: int = 0
+
+
+@dataclass
+class SlaveDifferences(Body):
+    """All slaves of a master: GantryMQ's own, a text in the table of 28."""
+
+    slaves: list[SlaveDifference] = json_field(read=list_of(SlaveDifference), default=list)
+
+    @classmethod
+    def of_runtime_info(cls, info: Mapping[str, str]) -> list[SlaveDifference]:
+        """Return the slaves that a broker's table tells of; none if it is not a GantryMQ broker's, or can't be read."""
+        try:
+            return cls.from_json(info.get("slaveDifferences", "{}").encode()).slaves
+        except BodyError:
+            return []
 
 
 @dataclass

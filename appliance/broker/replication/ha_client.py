@@ -218,6 +218,11 @@ class HaClient:
     # -- what is told -------------------------------------------------------------------------------------------------
 
     @property
+    def master_address(self) -> str:
+        """Where the log is copied from, "" while that is not known."""
+        return self._master.ha
+
+    @property
     def is_copying(self) -> bool:
         return self.state is HaState.COPYING
 

@@ -31,6 +31,8 @@ READ_BYTES = 1024 * 1024  # of the log in one go, on a thread; sent in frames of
 HOT_BYTES = 4 << 20  # before the log's end: just written, so surely in memory
 IDLE_S = 0.02  # between looks for new messages, unless a send waits
 SAMPLE_S = 1.0
+GONE_HOSTS_MAX = 256
+GONE_REMEMBERED_S = 86_400.0  # then a slave that went was taken away for good
 REPORT_S = 60.0  # RocketMQ: the difference is logged each minute
 
 
@@ -43,7 +45,7 @@ class Slave:
     acknowledged: int = -1
     sent: int = -1
     sent_bytes: int = 0
-    in_sync: bool = False
+    in_sync: bool = False  # as of the last sample
     seconds_behind: float = 0.0
     begin: asyncio.Event = field(default_factory=asyncio.Event)
     more: asyncio.Event = field(default_factory=asyncio.Event)  # the log has grown, and a send waits for it
@@ -72,6 +74,16 @@ class SlaveService:
     def lacks(self, slave: Slave) -> int:
         """What a slave lacks of the log, bytes; all of it before it said where it is."""
         return max(self._store.max_physical_offset - max(slave.acknowledged, 0), 0)
+
+    def is_in_sync(self, slave: Slave) -> bool:
+        """Whether it lacks so little that a SYNC_MASTER's sends wait for it."""
+        return slave.acknowledged >= 0 and self.lacks(slave) < self._config.slave_fall_behind_bytes
+
+    def gone_for(self) -> list[tuple[str, float]]:
+        """The hosts of slaves that went and did not come back, with seconds since, the last one first."""
+        now = time.monotonic()
+        gone = [(host, now - at) for host, at in self.gone.items() if now - at < GONE_REMEMBERED_S]
+        return sorted(gone, key=lambda each: each[1])
 
     def when_copied(self, end_offset: int, callback: Callable[[ResponseCode], None]) -> None:
         """Call back once a slave has everything below the offset: SUCCESS, or FLUSH_SLAVE_TIMEOUT.
@@ -125,7 +137,7 @@ class SlaveService:
         for slave in self.slaves:
             slave.rate.note(slave.sent_bytes, now)
             slave.seconds_behind = self._ends.seconds_behind(slave.acknowledged, now)
-            in_sync = slave.acknowledged >= 0 and self.lacks(slave) < self._config.slave_fall_behind_bytes
+            in_sync = self.is_in_sync(slave)
             if slave.in_sync and not in_sync:
                 logger.warning("slave falls behind", extra={"event": "slave_falls_behind", **self._facts(slave)})
             elif in_sync and not slave.in_sync:
@@ -183,7 +195,10 @@ class SlaveService:
     def _note_gone(self, slave: Slave, host: str, why: str) -> None:
         was_slave = slave.acknowledged >= 0
         if was_slave and self._server is not None and self._server.is_serving():
+            self.gone.pop(host, None)
             self.gone[host] = time.monotonic()
+            if len(self.gone) > GONE_HOSTS_MAX:
+                del self.gone[next(iter(self.gone))]
         logger.log(
             logging.WARNING if was_slave else logging.INFO,
             "slave gone",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from appliance.broker.status.replication import master_metrics, slave_metrics
 from appliance.remoting.acceptor import files_max
 from appliance.remoting.lane import Lane
 
@@ -36,10 +37,9 @@ def service_metrics(parts: Parts) -> dict[str, str]:
     """One row a metric. Cheap: reads memory only."""
     known, all_ = parts.outer_api.registered
     tables = {"topics": parts.topics, "groups": parts.groups, "offsets": parts.offsets, "filters": parts.filters}
-    behind = parts.slaves.behind_bytes
     rows = {
-        "slavesConnected": str(len(parts.slaves.slaves)),
-        "slaveBehindBytes": "none" if behind is None else str(behind),  # of the one that has most
+        "brokerRole": parts.config.broker_role,
+        **(master_metrics(parts.slaves) if parts.follower is None else slave_metrics(parts.follower)),
         "nameServersRegistered": f"{known}/{all_}",
         "connections": str(parts.server.connection_count + parts.vip_server.connection_count),
         "connectionsParked": str(parts.lanes.parked_count),  # bring more requests than can be served now

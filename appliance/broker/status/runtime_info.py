@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.groups.consumer_groups import ConsumerManager
     from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
     from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+    from appliance.broker.replication.follower import Follower
     from appliance.broker.replication.slaves import SlaveService
     from appliance.broker.timer.rolling import Rolling
     from appliance.broker.timer.service import TimerService
@@ -88,6 +89,7 @@ class Parts:
     server: RemotingServer
     vip_server: RemotingServer
     slaves: SlaveService
+    follower: Follower | None
     transactions: TransactionService
     offset_moved: OffsetMovedEvents
     outer_api: BrokerOuterApi

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from appliance.cli.admin.command import Command, Shown
@@ -13,6 +14,7 @@ from appliance.cli.parser import did_you_mean
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import PartlyDone
+from gantrymq.remoting.bodies import SlaveDifferences
 
 # a broker's facts that people ask for first, under RocketMQ's names
 FIRST_FACTS = (
@@ -74,7 +76,7 @@ async def show_cluster(admin: AdminClient, arguments: argparse.Namespace) -> Sho
         info = infos.get(each.address)
         start: list[Cell] = [each.cluster, each.name, each.broker_id, each.address]
         if info is None:
-            rows.append([*start, "no figures", None, None, None, None, None, None])
+            rows.append([*start, "no figures", None, None, None, None, None, None, None])
             continue
         rows.append(
             [
@@ -86,10 +88,12 @@ async def show_cluster(admin: AdminClient, arguments: argparse.Namespace) -> Sho
                 _number(info.get("msgGetTotalTodayNow"), minus=info.get("msgGetTotalTodayMorning")),
                 _percent(info.get("commitLogDiskRatio")),
                 ago(_number(info.get("earliestMessageTimeStamp"))),
+                _replication(info),
             ]
         )
     columns = (
         "cluster", "broker", "id", "address", "version", "in/s", "out/s", "in today", "out today", "disk", "oldest",
+        "slaves",
     )  # fmt: skip
     lines = table(columns, rows, empty="no broker is registered at the name server")
     document = [
@@ -112,6 +116,24 @@ def _number(text: str | None, *, minus: str | None = None) -> int | None:
         return int(text or "") - int(minus or 0)
     except ValueError:
         return None
+
+
+def _replication(info: Mapping[str, str]) -> str | None:
+    """Of a master its slaves: how many are in sync, and how far the last of them is behind. Of a slave what it does."""
+    if "slaveState" in info:
+        why = info.get("slaveStateWhy", "none")
+        return info["slaveState"] + (f": {why}" if why != "none" else "")
+    slaves = SlaveDifferences.of_runtime_info(info)
+    gone = info.get("slavesGone", "none")
+    parts = []
+    if slaves:
+        last = max(slaves, key=lambda slave: slave.behind_bytes)
+        in_sync = sum(slave.in_sync for slave in slaves)
+        behind = f"{last.behind_bytes:,} bytes, {last.behind_seconds:.0f} s behind"
+        parts.append(f"{in_sync} of {len(slaves)} in sync, {behind}")
+    if gone != "none":
+        parts.append(f"gone: {', '.join(each.split()[0] for each in gone.split(','))}")
+    return "; ".join(parts) or ("none" if "slaveDifferences" in info else None)
 
 
 def _percent(text: str | None) -> str | None:

@@ -15,9 +15,11 @@ from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.checks import Level, judge
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.services import Services
+from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
 from tests.dashboard.conftest import Client
 
 BROKER = BrokerRef("broker-a", "127.0.0.1:10911", "DefaultCluster")
+NARROW_SPACE = "\u202f"  # between a number and its unit
 NASTY = "<script>alert('x')</script>"
 HEALTHY = {
     "bootTimestamp": "1",
@@ -29,6 +31,12 @@ HEALTHY = {
     "sendThreadPoolQueueRejected": "5",
     "sendThreadPoolQueueExpired": "0",
 }
+
+
+def slaves(*, in_sync: bool, behind_bytes: int = 0) -> str:
+    """One slave, as a master tells of it."""
+    slave = SlaveDifference("10.1.0.7:4000", behind_bytes, 12.0 if behind_bytes else 0.0, in_sync, 2048)
+    return SlaveDifferences([slave]).to_json().decode()
 
 
 def facts_of(now: float, changes: Mapping[str, str] | None = None, before: BrokerFacts | None = None) -> BrokerFacts:
@@ -67,6 +75,24 @@ def test_a_healthy_broker_has_no_problem() -> None:
             "settings that no request may change",
             "2 requests refused, the last from 198.51.100.7:40000",
         ),
+        (
+            {"brokerRole": "ASYNC_MASTER", "slaveDifferences": slaves(in_sync=False, behind_bytes=1 << 30)},
+            Level.WARN,
+            "1 of 1 slaves far behind",
+            "10.1.0.7:4000: 1.0 GiB, 12 s behind",
+        ),
+        (
+            {"brokerRole": "ASYNC_MASTER", "slaveDifferences": slaves(in_sync=True), "slavesGone": "10.1.0.8 61"},
+            Level.WARN,
+            "A slave of broker-a is gone",
+            "10.1.0.8 1 min ago; 1 connected",
+        ),
+        (
+            {"brokerRole": "SYNC_MASTER", "slaveDifferences": "{}", "slavesGone": "10.1.0.8 3"},
+            Level.BAD,
+            "A slave of broker-a is gone",
+            "none connected",
+        ),
         ({"topicsNotShared": "3"}, Level.WARN, "could not create 3", "first message"),
         (
             {"subscriptionDisagreements": "7", "subscriptionDisagreementGroups": "a,b,c,d,e,f,g"},
@@ -81,7 +107,7 @@ def test_a_figure_that_means_trouble_is_a_problem_with_evidence(
 ) -> None:
     [(found_level, found_title, found_evidence)] = problems_of(facts_of(100.0, changes))
     assert found_level is level
-    assert title in found_title and evidence in found_evidence
+    assert title in found_title and evidence in found_evidence.replace(NARROW_SPACE, " ")
 
 
 def test_an_attack_is_told_for_an_hour() -> None:
@@ -162,3 +188,22 @@ def test_the_shape_does_not_change_with_numbers() -> None:
     facts = facts_of(100.0)
     other = replace(facts, services=replace(facts.services, connections=99, held_pulls=5))
     assert overview_metrics(snapshot_of(facts)).shape == overview_metrics(snapshot_of(other)).shape
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown", "behind"),
+    [
+        ({}, "—", "—"),
+        ({"brokerRole": "ASYNC_MASTER", "slaveDifferences": "{}"}, "none", "—"),
+        ({"brokerRole": "ASYNC_MASTER", "slaveDifferences": "no json"}, "none", "—"),
+        (
+            {"brokerRole": "SYNC_MASTER", "slaveDifferences": slaves(in_sync=True)},
+            "1 of 1 in sync",
+            "0 B, 0 s, fed 2.0 KiB/s",
+        ),
+    ],
+)
+def test_the_card_tells_of_slaves(changes: dict[str, str], shown: str, behind: str) -> None:
+    metrics = overview_metrics(snapshot_of(facts_of(100.0, changes)))
+    assert metrics.values["broker.broker-a.slaves"].text == shown
+    assert metrics.values["broker.broker-a.slaves.behind"].text.replace(NARROW_SPACE, " ") == behind

@@ -53,7 +53,7 @@ DIFFERENCES = (
         ours=FIGURE
         + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax|fastPath"
         r"|consumerFilters|disk(Filled|Free|Others|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
-        r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|slaveBehindBytes|slavesConnected"
+        r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences)|slaves(Connected|Gone|InSync)"
         r"|subscriptionDisagreements"
         r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",
         theirs="",

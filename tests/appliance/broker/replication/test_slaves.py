@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from appliance.bench.frames import send_fields
-from gantrymq.remoting.bodies import KVTable
+from gantrymq.remoting.bodies import KVTable, SlaveDifferences
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.peer import connected, registration
 from tests.harness import ServingCluster, serving
@@ -139,7 +139,33 @@ async def test_the_difference_is_told_in_the_status(tmp_path: Path) -> None:
         assert (table["slavesConnected"], table["slaveBehindBytes"]) == ("1", str(end))
         await copy.follow(end)
         await until(lambda: cluster.broker.slaves.behind_bytes == 0)
-        assert (await figures())["slaveBehindBytes"] == "0"
+        table = await figures()
+        assert (table["slaveBehindBytes"], table["slavesInSync"], table["slavesGone"]) == ("0", "1", "none")
+        [slave] = SlaveDifferences.of_runtime_info(table)
+        assert (slave.behind_bytes, slave.in_sync) == (0, True)
+        copy.close()
+        await until(lambda: not cluster.broker.slaves.slaves)
+        table = await figures()
+        assert (table["slavesConnected"], table["slavesGone"].split()[0]) == ("0", "127.0.0.1")
+        again = await Copy.of(cluster, end)
+        await until(lambda: not cluster.broker.slaves.gone)
+        assert (await figures())["slavesGone"] == "none"
+        again.close()
+
+
+async def test_a_slave_that_falls_behind_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def told(event: str) -> int:
+        return sum(getattr(record, "event", "") == event for record in caplog.records)
+
+    async with serving(tmp_path, broker=SLAVES | {"slave_fall_behind_bytes": 1000}) as cluster:
+        copy = await Copy.of(cluster, 0)
+        with caplog.at_level("INFO"):
+            await until(lambda: told("slave_in_sync") == 1)
+            await send(cluster, 3)
+            await until(lambda: told("slave_falls_behind") == 1)
+            await copy.follow(cluster.broker.store.max_physical_offset)
+            await until(lambda: told("slave_in_sync") == 2)
+            assert told("slave_falls_behind") == 1
         copy.close()
 
 

@@ -1,0 +1,50 @@
+"""Replication in the table of 28, all our own keys: a master tells of its slaves, a slave of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
+
+if TYPE_CHECKING:  # rooms that need the counters of this one
+    from appliance.broker.replication.follower import Follower
+    from appliance.broker.replication.slaves import SlaveService
+
+GONE_NAMED_MAX = 16
+
+
+def master_metrics(slaves: SlaveService) -> dict[str, str]:
+    """What is known of the slaves. slavesGone: "host seconds" of those that went and did not come back."""
+    behind = slaves.behind_bytes
+    connected = sorted((each for each in slaves.slaves if each.acknowledged >= 0), key=lambda slave: slave.address)
+    told = SlaveDifferences(
+        [
+            SlaveDifference(
+                slave.address,
+                slaves.lacks(slave),
+                round(slave.seconds_behind, 1),
+                slaves.is_in_sync(slave),
+                round(slave.rate.bytes_per_s),
+            )
+            for slave in connected
+        ]
+    )
+    gone = slaves.gone_for()
+    return {
+        "slavesConnected": str(len(connected)),
+        "slaveBehindBytes": "none" if behind is None else str(behind),  # of the one that has most
+        "slavesInSync": str(sum(map(slaves.is_in_sync, connected))),
+        "slaveDifferences": told.to_json().decode(),
+        "slavesGone": ",".join(f"{host} {seconds:.0f}" for host, seconds in gone[:GONE_NAMED_MAX]) or "none",
+    }
+
+
+def slave_metrics(follower: Follower) -> dict[str, str]:
+    """What a slave is doing."""
+    client = follower.ha_client
+    return {
+        "slaveState": str(client.state),
+        "slaveStateWhy": client.why or "none",
+        "slaveMaster": client.master_address or "none",
+        "slaveReceivedBytes": str(client.received_bytes),
+    }

@@ -1,0 +1,34 @@
+"""`gantry admin cluster` shows a master's slaves, and what a slave does."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.appliance.broker.replication.pair import MASTER, STORE, caught_up, send, slave_of
+from tests.appliance.cli.running_gantry import run_gantry
+from tests.harness import serving
+from tests.waiting import until
+
+
+async def test_slaves_are_a_column_of_the_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster:
+
+        async def shown() -> list[str]:
+            ran = await asyncio.to_thread(run_gantry, capsys, "admin", "-n", cluster.namesrv_address, "cluster")
+            assert ran.code == 0, ran.err
+            return [line for line in ran.out.splitlines() if line.startswith("DefaultCluster")]
+
+        assert (await shown())[0].endswith("none")
+        await send(cluster, 1)
+        async with slave_of(cluster, tmp_path / "slave") as slave:
+            await until(lambda: slave.opened.outer_api.registered == (1, 1))
+            await caught_up(slave, cluster.broker)
+            await until(lambda: cluster.broker.slaves.behind_bytes == 0)
+            master_line, slave_line = await shown()
+            assert "1 of 1 in sync, 0 bytes, 0 s behind" in master_line
+            assert slave_line.endswith("copying")
+        await until(lambda: not cluster.broker.slaves.slaves)
+        assert (await shown())[0].endswith("gone: 127.0.0.1")
