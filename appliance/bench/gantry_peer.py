@@ -23,14 +23,14 @@ _FACTS = """
 import json
 import platform
 import appliance.cli.broker, uvloop
-from appliance.process.version import VERSION
+from gantrymq import __version__
 try:
     from appliance.fast_path.loader import status
     fast_path = str(status())
 except ImportError:
     fast_path = "none in this checkout"
 python = platform.python_implementation() + " " + platform.python_version()
-print(json.dumps([VERSION, python, fast_path]))
+print(json.dumps([__version__, python, fast_path]))
 """
 
 

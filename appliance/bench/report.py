@@ -34,7 +34,7 @@ def _throughput(scenarios: Sequence[ScenarioMetrics], base: str) -> str:
     for metrics in scenarios:
         for index, (label, load) in enumerate(metrics.loads.items()):
             rows.append((metrics.title if index == 0 else "", label, *_load_cells(metrics, label, load, base)))
-    return _table(_without_empty_columns(rows)) + (
+    return table(_without_empty_columns(rows)) + (
         f"\nMedians. ratio: beside {base}, of rates higher is better, of CPU lower; worst: of the rounds."
         "\nload CPU: share of one core that the load generator used while measuring; near 100 % it may be the limit."
     )
@@ -64,7 +64,7 @@ def _costs(scenarios: Sequence[ScenarioMetrics]) -> str:
                 ratio = load.broker_cpu_us / there.broker_cpu_us
                 cells = (f"{load.broker_cpu_us:.1f}", f"{there.broker_cpu_us:.1f}", f"{ratio:.2f}")
                 rows.append((metrics.title, other.title, label, *cells))
-    return _table(rows) if len(rows) > 1 else ""
+    return table(rows) if len(rows) > 1 else ""
 
 
 def _fsyncs(metrics: ScenarioMetrics) -> str:
@@ -82,7 +82,7 @@ def _latency(metrics: ScenarioMetrics, base: str) -> str:
             ratio = "" if peer is None else _ratio(getattr(load, p99), getattr(peer, p99))
             rows.append((title, label, f"{getattr(load, p50):.2f}", f"{getattr(load, p99):.2f}", ratio))
             title = ""
-    return _table(rows) + f"\nratio: beside {base}, lower is better."
+    return table(rows) + f"\nratio: beside {base}, lower is better."
 
 
 def _starts(metrics: ScenarioMetrics) -> str:
@@ -97,7 +97,7 @@ def _starts(metrics: ScenarioMetrics) -> str:
         values = {label: getattr(start, name) / scale for label, start in metrics.starts.items()}
         ratio = _ratio(values["gantry"], values["apache"]) if {"gantry", "apache"} <= values.keys() else ""
         rows.append((title, *(f"{value:,.2f} {unit}" for value in values.values()), ratio))
-    return _table(rows) + "\nratio: GantryMQ / Apache RocketMQ, lower is better. Memory excludes mapped store files."
+    return table(rows) + "\nratio: GantryMQ / Apache RocketMQ, lower is better. Memory excludes mapped store files."
 
 
 def _memory_after_load(results: BenchResults) -> str:
@@ -107,7 +107,7 @@ def _memory_after_load(results: BenchResults) -> str:
         ratio = _ratio(values["gantry"], values["apache"]) if {"gantry", "apache"} <= values.keys() else ""
         title = name.removesuffix("_bytes").replace("_", ", ").replace("rss", "RSS").replace("pss", "PSS")
         rows.append((title, *(f"{value:,.0f} MiB" for value in values.values()), ratio))
-    return _table(rows)
+    return table(rows)
 
 
 def _ratio(gantry: float, apache: float) -> str:
@@ -119,7 +119,7 @@ def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     return [[row[column] for column in filled] for row in rows]
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def table(rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as their widest cell; the first two left, metrics right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []

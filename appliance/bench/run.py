@@ -85,7 +85,7 @@ class Bench:
                 for topic in {scenario.topic for scenario in scenarios if not setup.topics}:
                     rpc.create_topic(peer.broker_address, topic, QUEUES[topic], peer.credentials)
             for peer in peers:
-                self._warm_up(peer, scenarios)
+                warm_up(peer, scenarios, self._settings, self._load, self._say)
             for scenario in scenarios:
                 results.scenarios.append(self._one(scenario, peers))
             if setup == PLAIN:
@@ -104,19 +104,6 @@ class Bench:
             peer = make(home, setup.prepare(home), setup.idle)
             peer.credentials = setup.credentials
             yield peer
-
-    def _warm_up(self, peer: Peer, scenarios: Sequence[Scenario]) -> None:
-        """Run all measured code paths before measuring: a JVM needs that, and GantryMQ gets the same."""
-        for load in warm_up_loads(scenarios, self._settings):
-            queue_length = _queue_length(peer) if load.scenario.kind == "pull" else 0
-            spec = self._spec(load.scenario, peer, queue_length, 0, load.seconds)
-            spec = replace(spec, connections=load.connections, in_flight=load.in_flight, messages_max=load.messages)
-            result = self._load.run(spec)
-            if not load.scenario.setup.topics:
-                _stored(peer, load.scenario.topic)
-            self._say(
-                f"warm-up {peer.label}: {load.scenario.kind} {result.acknowledged} messages, {result.rate:,.0f}/s"
-            )
 
     def _one(self, scenario: Scenario, peers: Sequence[Peer]) -> ScenarioMetrics:
         settings = self._settings
@@ -156,7 +143,7 @@ class Bench:
         """
         settings = self._settings
         with self._load.null_server() as address:
-            spec = self._spec(scenario, address, PULLED, min(settings.warm_s, 0.3), settings.ceiling_s)
+            spec = spec_of(scenario, settings, address, PULLED, min(settings.warm_s, 0.3), settings.ceiling_s)
             result = self._load.run(spec)
         if result.rate > metrics.ceiling:
             metrics.ceiling, metrics.ceiling_cpu_share = result.rate, result.cpu_share
@@ -165,44 +152,25 @@ class Bench:
         settings = self._settings
         os.sync()  # what the last run left dirty must not be written during this one
         counts = scenario.kind != "pull" and not scenario.setup.topics  # counting 80 000 queues takes too long
-        before = _stored(peer, scenario.topic) if counts else 0
-        queue_length = _queue_length(peer) if scenario.kind == "pull" else 0
+        before = messages_stored(peer, scenario.topic) if counts else 0
+        length = queue_length(peer) if scenario.kind == "pull" else 0
         measure_s = settings.latency_s if scenario.kind == "latency" else settings.measure_s
-        spec = self._spec(scenario, peer, queue_length, settings.warm_s, measure_s)
+        spec = spec_of(scenario, settings, peer.broker_address, length, settings.warm_s, measure_s)
         busy_before, start, cpu_before = machine_busy_s(), time.monotonic(), peer.broker.cpu_s()
-        load_before = _load_cpu_s()
+        load_before = load_cpu_s()
         result = self._load.run(spec)
         cpu_s = peer.broker.cpu_s() - cpu_before
-        other_s = machine_busy_s() - busy_before - cpu_s - (_load_cpu_s() - load_before)
+        other_s = machine_busy_s() - busy_before - cpu_s - (load_cpu_s() - load_before)
         other_cpu = max(other_s, 0.0) / (time.monotonic() - start)
-        stored = _stored(peer, scenario.topic, before + result.acknowledged) - before if counts else result.acknowledged
+        stored = (
+            messages_stored(peer, scenario.topic, before + result.acknowledged) - before
+            if counts
+            else result.acknowledged
+        )
         missing = max(result.acknowledged - stored, 0)
         if not result.errors and stored != result.acknowledged and not scenario.one_way:
             raise GantryError(f"{peer.label}: {result.acknowledged} acknowledged, {stored} stored, and no error told")
         return LoadRun(result, cpu_s, other_cpu, missing)
-
-    def _spec(
-        self, scenario: Scenario, peer: Peer | str, queue_length: int, warm_s: float, measure_s: float
-    ) -> LoadSpec:
-        """`peer` may be the address of a server that is none."""
-        account = scenario.setup.credentials
-        return LoadSpec(
-            kind=scenario.kind,
-            address=peer if isinstance(peer, str) else peer.broker_address,
-            topic=scenario.topic,
-            queue_count=QUEUES[scenario.topic],
-            topic_count=scenario.setup.topics or 1,
-            connections=scenario.connections,
-            in_flight=scenario.in_flight,
-            body_bytes=scenario.body_bytes or self._settings.body_bytes,
-            warm_s=warm_s,
-            measure_s=measure_s,
-            queue_length=queue_length,
-            binary_headers=scenario.binary_headers,
-            one_way=scenario.one_way,
-            access_key=account.access_key if account else "",
-            secret_key=account.secret_key if account else "",
-        )
 
     # -- start-up and idle memory -------------------------------------------------------------------------------------
 
@@ -238,6 +206,45 @@ class Bench:
         }
 
 
+def warm_up(
+    peer: Peer, scenarios: Sequence[Scenario], settings: RunSettings, load: Load, say: Callable[[str], None]
+) -> None:
+    """Run all measured code paths before measuring: a JVM needs that, and GantryMQ gets the same."""
+    for each in warm_up_loads(scenarios, settings):
+        scenario = each.scenario
+        length = queue_length(peer) if scenario.kind == "pull" else 0
+        spec = spec_of(scenario, settings, peer.broker_address, length, 0, each.seconds)
+        spec = replace(spec, connections=each.connections, in_flight=each.in_flight, messages_max=each.messages)
+        result = load.run(spec)
+        if not scenario.setup.topics:
+            messages_stored(peer, scenario.topic)
+        say(f"warm-up {peer.label}: {scenario.kind} {result.acknowledged} messages, {result.rate:,.0f}/s")
+
+
+def spec_of(
+    scenario: Scenario, settings: RunSettings, address: str, length: int, warm_s: float, measure_s: float
+) -> LoadSpec:
+    """The load of a scenario. length: of the queues that pulls read, before they turn back."""
+    account = scenario.setup.credentials
+    return LoadSpec(
+        kind=scenario.kind,
+        address=address,
+        topic=scenario.topic,
+        queue_count=QUEUES[scenario.topic],
+        topic_count=scenario.setup.topics or 1,
+        connections=scenario.connections,
+        in_flight=scenario.in_flight,
+        body_bytes=scenario.body_bytes or settings.body_bytes,
+        warm_s=warm_s,
+        measure_s=measure_s,
+        queue_length=length,
+        binary_headers=scenario.binary_headers,
+        one_way=scenario.one_way,
+        access_key=account.access_key if account else "",
+        secret_key=account.secret_key if account else "",
+    )
+
+
 def _wait_until_idle() -> None:
     """Return when other work leaves the machine alone, or after a while anyway."""
     deadline = time.monotonic() + QUIET_TIMEOUT_S
@@ -248,12 +255,12 @@ def _wait_until_idle() -> None:
             return
 
 
-def _load_cpu_s() -> float:
+def load_cpu_s() -> float:
     """CPU seconds of this process and of the loads that have ended."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def _stored(peer: Peer, topic: str, expected: int = 0) -> int:
+def messages_stored(peer: Peer, topic: str, expected: int = 0) -> int:
     """Messages in the queues of a topic, once that stands still: Java's queues follow its commit log at a distance.
 
     It stands still after 0.3 s, and while it is less than expected only after 10 s.
@@ -266,7 +273,7 @@ def _stored(peer: Peer, topic: str, expected: int = 0) -> int:
     return counted
 
 
-def _queue_length(peer: Peer) -> int:
+def queue_length(peer: Peer) -> int:
     """The length of the shortest queue of the pull topic: where every reader turns back."""
     return min(rpc.max_offsets(peer.broker_address, PULL_TOPIC, QUEUES[PULL_TOPIC]))
 

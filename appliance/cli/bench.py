@@ -22,8 +22,8 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import orjson
@@ -40,6 +40,7 @@ from appliance.bench.python_load.driver import PythonLoad
 from appliance.bench.report import render
 from appliance.bench.results import APACHE, GANTRY
 from appliance.bench.run import Bench, MakePeer
+from appliance.bench.scaling import SCALED, Scaling, render_scaling
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from appliance.bench.store.peer import MakeCommand, apache_command, gantry_command
 from appliance.bench.store.report import StoreBench
@@ -118,19 +119,45 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.what == "store":
         return _run_store(arguments)
     settings = _settings(arguments)
-    scenarios = _scenarios(arguments.scenario or (PROFILED if arguments.profile else None))
+    scenarios = _scenarios(arguments.scenario or _default_scenarios(arguments))
     makers = makers_of(arguments)
     signal.signal(signal.SIGTERM, _leave)  # an exception, so that the large stores are removed in any case
+    if arguments.brokers:
+        return _run_scaling(arguments, settings, scenarios, makers)
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
         results = Bench(makers, Path(work), settings, _say, load_generator()).run(scenarios)
     print(render(results), flush=True)
     if arguments.profile:
         print(render_profile(arguments.profile))
-    if arguments.json:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_bytes(orjson.dumps(results.as_json(), option=orjson.OPT_INDENT_2))
+    _write_json(arguments, results.as_json())
     runs = [run for metrics in results.scenarios for load in metrics.loads.values() for run in load.runs]
     return int(any(run["errors"] or run["missing"] for run in runs))
+
+
+def _default_scenarios(arguments: argparse.Namespace) -> Sequence[str] | None:
+    if arguments.brokers:
+        return SCALED
+    return PROFILED if arguments.profile else None
+
+
+def _run_scaling(
+    arguments: argparse.Namespace, settings: RunSettings, scenarios: list[Scenario], makers: Mapping[str, MakePeer]
+) -> int:
+    if len(makers) != 1 or APACHE in makers or arguments.profile:
+        raise ConfigError("--brokers measures GantryMQ alone: leave out --peer and --profile, or use --peer off")
+    (make,) = makers.values()
+    with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
+        peers = [make(Path(work) / f"broker-{number}", {}, False) for number in range(1, arguments.brokers + 1)]
+        rows = Scaling(peers, settings, _say, load_generator()).run(scenarios)
+        print(f"{peers[0].version}\n\n{render_scaling(rows, arguments.brokers)}", flush=True)
+    _write_json(arguments, [asdict(row) for row in rows])
+    return int(any(run.errors for row in rows for runs in row.runs.values() for run in runs))
+
+
+def _write_json(arguments: argparse.Namespace, results: object) -> None:
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
 
 
 def load_generator() -> Load:
@@ -154,9 +181,7 @@ def _run_store(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
         text, metrics = StoreBench(Path(work), _say, **size).run(peers, stores)
     print(text, end="", flush=True)
-    if arguments.json:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_bytes(orjson.dumps(metrics, option=orjson.OPT_INDENT_2))
+    _write_json(arguments, metrics)
     return 0
 
 
@@ -194,7 +219,7 @@ def _settings(arguments: argparse.Namespace) -> RunSettings:
     return replace(settings, patience=arguments.patience)
 
 
-def _scenarios(names: list[str] | tuple[str, ...] | None) -> list[Scenario]:
+def _scenarios(names: Sequence[str] | None) -> list[Scenario]:
     if not names:
         return list(SCENARIOS)
     if unknown := [name for name in names if name not in BY_NAME]:
@@ -206,6 +231,8 @@ def _scenarios(names: list[str] | tuple[str, ...] | None) -> list[Scenario]:
 def makers_of(arguments: argparse.Namespace) -> dict[str, MakePeer]:
     """The peers to measure, by their labels. Raises ConfigError for one that there is not or that cannot run."""
     if arguments.profile:
+        return {GANTRY: _gantry(arguments, GANTRY)}
+    if arguments.brokers and not arguments.peer:
         return {GANTRY: _gantry(arguments, GANTRY)}
     wanted = arguments.peer or [THIS, *(["off"] if _has_fast_path(arguments.python) else []), "apache"]
     makers: dict[str, MakePeer] = {}
