@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.long_polling import PullRequestHold
+from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.topics.send_target import SendTargets
 from appliance.fast_path import loader
 from appliance.remoting.connection import REQUEST_HEADER_BYTES_MAX, FastPath, ServerConnection
@@ -23,7 +24,7 @@ from store.base.config import MessageStoreConfig
 from store.message_store import MessageStore
 
 # (request code, opaque, header encoding, queue id, queue offset, physical offsets)
-Unflushed = tuple[int, int, int, int, int, tuple[int, ...]]
+Waiting = tuple[int, int, int, int, int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +39,23 @@ class Parts:
     hold: PullRequestHold
     store_host: bytes
     cluster_property: bytes
+    put_waits: PutWaits
 
 
-def flushed_answers(
-    answers: SendAnswers, connection: ServerConnection, told: bytes, waiting: Sequence[Unflushed], is_on_disk: bool
+def late_answers(
+    answers: SendAnswers, connection: ServerConnection, told: bytes, waiting: Sequence[Waiting], code: ResponseCode
 ) -> None:
-    """SYNC_FLUSH: write the answers of one read event when the disk has their messages, or why it has not."""
-    if not is_on_disk:
+    """SYNC_FLUSH, SYNC_MASTER: write the answers of one read event. code: SUCCESS, or what was waited for in vain."""
+    if code is not ResponseCode.SUCCESS:
         told = b"".join(
             answers.stored_batch(
-                RemotingCommand(code, {}, b"", None, opaque, 0, "", 0, encoding),
+                RemotingCommand(request_code, {}, b"", None, opaque, 0, "", 0, encoding),
                 offsets,
                 queue_id,
                 queue_offset,
-                ResponseCode.FLUSH_DISK_TIMEOUT,
+                code,
             )
-            for code, opaque, encoding, queue_id, queue_offset, offsets in waiting
+            for request_code, opaque, encoding, queue_id, queue_offset, offsets in waiting
         )
     connection.write(told)
 
@@ -65,7 +67,7 @@ def fast_sends(parts: Parts, *, frame_bytes_max: int) -> FastPath | None:
         return None
     fast_path: FastPath = module.FastPath(
         parts,
-        flushed_answers=functools.partial(functools.partial, flushed_answers, parts.send_answers),
+        late_answers=functools.partial(functools.partial, late_answers, parts.send_answers),
         frame_bytes_max=frame_bytes_max,
         header_bytes_max=REQUEST_HEADER_BYTES_MAX,
     )

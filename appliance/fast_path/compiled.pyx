@@ -98,8 +98,8 @@ cdef class FastPath:
 
     cdef readonly int count
     # borrowed for good
-    cdef object _config, _store, _store_config, _log, _state, _stats, _index, _dispatcher, _queues, _tags_codes
-    cdef object _hold, _answers, _clock, _known_listener, _flushed_answers
+    cdef object _config, _store, _put_waits, _log, _state, _stats, _index, _dispatcher, _queues, _tags_codes
+    cdef object _hold, _answers, _clock, _known_listener, _late_answers
     cdef dict _targets
     cdef bytes _store_host, _cluster_property
     cdef int64_t _record_bytes_max, _message_bytes_max, _frame_bytes_max, _header_bytes_max
@@ -137,9 +137,9 @@ cdef class FastPath:
     # of one call: the rest
     cdef int64_t _put_times, _put_bytes
     cdef object _listener
-    cdef bint _tells_arrivals, _is_sync_flush, _is_refusing
+    cdef bint _tells_arrivals, _answers_wait, _is_refusing
     cdef int32_t _keys_max
-    cdef list _arrivals, _unflushed
+    cdef list _arrivals, _waiting
     cdef bytes _born_host
 
     def __cinit__(self):
@@ -159,10 +159,10 @@ cdef class FastPath:
         free(self._offsets)
         free(self._entries)
 
-    def __init__(self, parts, *, flushed_answers, frame_bytes_max, header_bytes_max):
+    def __init__(self, parts, *, late_answers, frame_bytes_max, header_bytes_max):
         store_parts = parts.store.parts
         self._config = parts.config
-        self._store_config = parts.store_config
+        self._put_waits = parts.put_waits
         self._store = parts.store
         self._log = store_parts.log
         self._state = store_parts.state
@@ -174,7 +174,7 @@ cdef class FastPath:
         self._clock = None if store_parts.clock is time.time else store_parts.clock
         self._hold = parts.hold
         self._answers = parts.send_answers
-        self._flushed_answers = flushed_answers
+        self._late_answers = late_answers
         self._targets = parts.send_targets.plain
         self._store_host = parts.store_host
         self._cluster_property = parts.cluster_property
@@ -184,7 +184,7 @@ cdef class FastPath:
         self._frame_bytes_max = frame_bytes_max
         self._header_bytes_max = header_bytes_max
         self._arrivals = []
-        self._unflushed = []
+        self._waiting = []
 
     # -- one call -------------------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ cdef class FastPath:
         self._born_host = connection.born_host
         if PyBytes_GET_SIZE(self._born_host) != HOST_BYTES or PyBytes_GET_SIZE(self._store_host) != HOST_BYTES:
             return False
-        self._is_sync_flush = self._store_config.is_sync_flush
+        self._answers_wait = self._put_waits.is_needed
         self._keys_max = config.message_keys_max
         self._listener = self._store.arrival_listener
         self._tells_arrivals = self._listener is not None and (
@@ -262,7 +262,7 @@ cdef class FastPath:
         return True
 
     cdef int _close(self, connection) except -1:
-        """Leave all state as the Python path would: true, and the listener told."""
+        """Leave all state as the Python path would, have answers written, tell the listener."""
         self._store_log()
         self._release_map()
         self._close_index()
@@ -272,9 +272,9 @@ cdef class FastPath:
             self._stats.put_bytes += self._put_bytes
         if self._out_size:
             answer = PyBytes_FromStringAndSize(<char *> self._out, self._out_size)
-            if self._unflushed:
-                waiting, self._unflushed = self._unflushed, []
-                self._store.when_flushed(self._position, self._flushed_answers(connection, answer, waiting))
+            if self._waiting:
+                waiting, self._waiting = self._waiting, []
+                self._put_waits.when_stored(self._position, self._late_answers(connection, answer, waiting))
             else:
                 connection.write(answer)
         if self._arrivals:
@@ -572,7 +572,7 @@ cdef class FastPath:
     # -- answers --------------------------------------------------------------------------------------------------
 
     cdef int _answer(self, Header *header, int count, int32_t queue_id, int64_t queue_offset) except -1:
-        """Add the answer to the others of this call. With SYNC_FLUSH also what it takes to say that the disk failed."""
+        """Add the answer to the others of this call. One that waits for disk or slave: also what it takes to say that it was in vain."""
         cdef size_t needed = self._out_size + self._texts_size + ANSWER_BYTES_MAX
         cdef uint8_t *stop
         cdef int index
@@ -590,9 +590,9 @@ cdef class FastPath:
             queue_offset,
         )
         self._out_size = stop - self._out
-        if self._is_sync_flush:
+        if self._answers_wait:
             offsets = tuple([self._offsets[index] for index in range(count)])
-            self._unflushed.append((header.code, header.opaque, header.encoding, queue_id, queue_offset, offsets))
+            self._waiting.append((header.code, header.opaque, header.encoding, queue_id, queue_offset, offsets))
         return 0
 
     cdef int _grow_out(self, size_t size) except -1:
