@@ -57,6 +57,7 @@ from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.broker.replication.slaves import SlaveService
+from appliance.broker.status.fast_path import fast_path_status
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.status.told_settings import told_settings
 from appliance.broker.status.watermarks import WatermarkLog
@@ -126,6 +127,7 @@ class BrokerController:
         self.stats = BrokerStatsManager(config.cluster_name, totals=self._totals)
         self.accounts = account_book(config, store_config)  # None: no access control
         self.access = access_gate(config, self.accounts, self.store)
+        self.fast_path_status = fast_path_status(config, store_config, has_access_control=self.access is not None)
         self.creations = CreationLimit(config)
         folder = store_config.root / "config"
         self._make_topics(folder)
@@ -254,10 +256,13 @@ class BrokerController:
         fast_path = self._fast_path(opened)
         self.server.serve(routes, fast_path)
         self.vip_server.serve(without_pulls(routes), fast_path)
-        logger.info("broker serves", extra={"event": "broker_serves", "address": opened.address})
+        logger.info(
+            "broker serves",
+            extra={"event": "broker_serves", "address": opened.address, "fast_path": str(self.fast_path_status)},
+        )
 
     def _fast_path(self, opened: OpenParts) -> FastPath | None:
-        if self.config.is_slave or self.access is not None:
+        if not self.fast_path_status.is_on:
             return None
         return fast_sends(parts_of(FastSendsParts, opened, self), frame_bytes_max=self.server.frame_bytes_max)
 

@@ -27,5 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     open_log(arguments.log_level, ignored)
     controller = BrokerController(config, store_config, file=settings_file(arguments.config), ignored=ignored)
-    facts = {"name": config.broker_name, "namesrv": config.namesrv_addresses}
+    facts = {
+        "name": config.broker_name,
+        "namesrv": config.namesrv_addresses,
+        "fast_path": str(controller.fast_path_status),
+    }
     return run_worker(controller, "broker", config.bind_address, facts)

@@ -158,6 +158,7 @@ class ServicesOut(Schema):
     disagreeing_groups: list[str]
     suspended_groups: list[str]
     tls: str | None
+    fast_path: str | None
 
     @classmethod
     def of(cls, services: Services) -> ServicesOut:
@@ -176,6 +177,7 @@ class ServicesOut(Schema):
             disagreeing_groups=list(services.disagreeing_groups),
             suspended_groups=list(services.suspended_groups),
             tls=services.tls or None,
+            fast_path=services.fast_path or None,
         )
 
 

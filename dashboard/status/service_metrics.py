@@ -35,6 +35,7 @@ def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | N
     put("slaves", _slaves(services))
     put("slaves.behind", _behind(services), why or "no slave is connected")
     put("tls", services.tls or units.UNKNOWN)
+    put("fast_path", services.fast_path or units.UNKNOWN)
     put("accounts", services.accounts or units.UNKNOWN)
 
 

@@ -59,6 +59,7 @@ class Services:
     topics_not_shared: int | None = None
     accounts: str = ""
     tls: str = ""
+    fast_path: str = ""  # "on", or "off" with the reason in brackets
     settings_ignored: str = ""
     role: str = ""  # ASYNC_MASTER, SYNC_MASTER or SLAVE
     slaves: tuple[SlaveDifference, ...] = ()  # those that are connected
@@ -104,6 +105,7 @@ def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, st
         topics_not_shared=_number(info.get("topicsNotShared")),
         accounts=_accounts(info),
         tls=info.get("tlsMode", ""),
+        fast_path=info.get("fastPath", ""),
         settings_ignored=info.get("settingsIgnored", ""),
         role=info.get("brokerRole", ""),
         slaves=tuple(SlaveDifferences.of_runtime_info(info)),

@@ -17,6 +17,7 @@ from appliance.acl.account_book import AccountBook
 from appliance.broker.access.access_control import access_metrics
 from appliance.broker.status.metrics import service_metrics
 from appliance.broker.status.stats import BrokerStatsManager
+from appliance.fast_path.loader import FastPathStatus
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.server import RemotingServer
 from appliance.settings.ignored import explain_ignored
@@ -94,6 +95,7 @@ class Parts:
     offset_moved: OffsetMovedEvents
     outer_api: BrokerOuterApi
     topic_sharing: TopicSharing
+    fast_path_status: FastPathStatus
 
 
 def runtime_info(parts: Parts, *, now_s: float | None = None) -> dict[str, str]:
@@ -115,6 +117,7 @@ def runtime_info(parts: Parts, *, now_s: float | None = None) -> dict[str, str]:
         **service_metrics(parts),
         **access_metrics(parts.access, parts.accounts),
         # our own, as the log says it at the start; tools expect a text in every row
+        "fastPath": str(parts.fast_path_status),  # on, or off with the reason
         "settingsIgnored": explain_ignored(parts.live_config.ignored) or "none",
         "startAcceptSendRequestTimeStamp": str(parts.config.start_accept_send_timestamp),
     }

@@ -148,7 +148,7 @@ def test_a_broker_that_tells_none_of_it_shows_nothing_made_up() -> None:
     facts = read_facts(BROKER, {"bootTimestamp": "1"}, 100.0, None)
     assert facts.services == Services()
     metrics = overview_metrics(snapshot_of(facts)).values
-    for name in ("connections", "held", "rejected", "timer.pending", "tls", "saved", "lanes.side"):
+    for name in ("connections", "held", "rejected", "timer.pending", "tls", "fast_path", "saved", "lanes.side"):
         assert metrics[f"broker.broker-a.{name}"].text == "—", name
 
 
@@ -163,8 +163,9 @@ async def test_the_overview_shows_every_lane_and_the_services_of_a_real_broker(
     services = broker.facts.services
     assert (services.name_servers_known, services.name_servers_all) == (1, 1)
     assert services.connections and services.tls == "disabled" and len(services.lanes) == 9
+    assert services.fast_path.startswith(("on", "off ("))
     page = (await (await log_in("reader")).get("/")).content.decode()
-    for name in ("namesrv", "connections", "held", "timer.pending", "tx.pending", "saved", "lanes.side"):
+    for name in ("namesrv", "connections", "held", "timer.pending", "tx.pending", "saved", "fast_path", "lanes.side"):
         assert f'data-live="broker.{broker.name}.{name}"' in page, name
     assert "5 more lanes" in page
 
