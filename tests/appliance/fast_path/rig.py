@@ -169,7 +169,15 @@ class Pair:
 
     def check(self) -> None:
         """Compare all that both said and left behind."""
-        for answer, expected in zip(self.fast.answers(), self.plain.answers(), strict=True):
+        answers, wanted = self.fast.answers(), self.plain.answers()
+        if self.plain.socket.is_over:
+            # Both stored what came before a bad frame. How many of its answers were written before the connection was
+            # closed depends on how long the turn took.
+            in_both = {answer.encode() for answer in answers} & {answer.encode() for answer in wanted}
+            fewer = min(answers, wanted, key=len)
+            assert all(answer.encode() in in_both for answer in fewer)
+            answers = wanted = fewer
+        for answer, expected in zip(answers, wanted, strict=True):
             assert (answer, answer.ext_fields, answer.remark) == (expected, expected.ext_fields, expected.remark)
         fast, plain = self.fast.state(), self.plain.state()
         for name, value in plain.items():
