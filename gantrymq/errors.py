@@ -12,6 +12,7 @@ GantryError
 ├─ ResponseError             the peer answered with a code other than the ones the call accepts
 │  └─ (code, remark say which and why)
 ├─ RouteNotFound             no name server knows a route for the topic
+│  └─ NoBrokerYet            … because no broker has registered there yet
 ├─ MessageRejected           the message can't be sent as it is: name, size, properties (ValueError)
 ├─ SendIncomplete            some of many messages were not sent
 ├─ PartlyDone                an act on several servers was done at some of them
@@ -23,7 +24,7 @@ those that are about a peer its role, the request's name and what to do next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -142,18 +143,28 @@ class RouteNotFound(GantryError):
         self.is_unknown = not reason
 
 
+class NoBrokerYet(RouteNotFound):
+    """The name server knows no broker at all, so `topic` may well exist: it has just started, or every broker is
+    away."""
+
+
 class MessageRejected(GantryError, ValueError):
     """The message can't be sent as it is: its name, size or properties break a limit."""
 
 
 class SendIncomplete(GantryError):
-    """Some of many messages were not sent. `failures`: index of the message to its error; `sent`: how many were."""
+    """Some of many messages were not sent.
 
-    def __init__(self, failures: dict[int, GantryError], sent: int) -> None:
+    `failures`: index of the message to its error; `results`: the SendResult of each message, None of those that failed;
+    `sent`: how many have one.
+    """
+
+    def __init__(self, failures: dict[int, GantryError], results: Sequence[Any]) -> None:
         first = min(failures)
-        super().__init__(f"{len(failures)} of {len(failures) + sent} messages not sent; first: {failures[first]}")
+        super().__init__(f"{len(failures)} of {len(results)} messages not sent; first: {failures[first]}")
         self.failures = failures
-        self.sent = sent
+        self.results = list(results)
+        self.sent = sum(result is not None for result in self.results)
 
 
 class PartlyDone(GantryError):

@@ -131,7 +131,10 @@ async def test_our_own_producer_gathers_sends_and_none_fails(tmp_path: Path, mac
     count, at_once = (20_000, 8_000) if machine is calm else (4_000, 2_000)
     with LocalCluster(tmp_path) as cluster:
         rpc.create_topic(cluster.broker_address, TOPIC, len(QUEUES))
-        async with Producer(cluster.namesrv_address, timeout_s=60) as producer, machine(broker_process(tmp_path)):
+        async with (
+            Producer(cluster.namesrv_address, delivery_timeout_s=60) as producer,
+            machine(broker_process(tmp_path)),
+        ):
             sent = await producer.send_many([Message(TOPIC, b"x" * 900) for _ in range(count)])
             gathered = await asyncio.gather(*(producer.send(Message(TOPIC, b"x" * 900)) for _ in range(at_once)))
         assert len(sent) + len(gathered) == count + at_once

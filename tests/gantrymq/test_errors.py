@@ -27,8 +27,9 @@ EXAMPLES: list[GantryError] = [
     errors.RequestTimeout("h:1", 310, 2.5, role="broker", request="SEND_MESSAGE_V2"),
     REFUSED,
     errors.RouteNotFound("topic"),
+    errors.NoBrokerYet("topic", "none"),
     errors.MessageRejected("text"),
-    errors.SendIncomplete({3: REFUSED}, 9),
+    errors.SendIncomplete({3: REFUSED}, [1, 2, 3, None]),
     errors.PartlyDone(["a"], {"b": errors.ConnectError("h:1", "refused")}),
     errors.ClientClosed("text"),
 ]

@@ -46,10 +46,13 @@ class BrokerCalls:
     ) -> RemotingCommand:
         """Invoke and return the answer; ResponseError unless its code is one of `accept`."""
         request = RemotingCommand.request(code, ext_fields, body)
-        answer = await self.remoting.invoke(address, request, timeout_s=timeout_s or self.timeout_s)
+        answer = await self.remoting.invoke(address, request, timeout_s=self._time(timeout_s))
         if answer.code not in accept:
             raise refused(answer, address, code)
         return answer
+
+    def _time(self, timeout_s: float | None) -> float:
+        return self.timeout_s if timeout_s is None else timeout_s
 
     # -- offsets ------------------------------------------------------------------------------------------------------
 
@@ -125,7 +128,7 @@ class BrokerCalls:
     ) -> SendResult:
         """Store a message in a queue."""
         request = send_request(outgoing, group, queue_id)
-        answer = await self.remoting.invoke(address, request, timeout_s=timeout_s or self.timeout_s)
+        answer = await self.remoting.invoke(address, request, timeout_s=self._time(timeout_s))
         return send_result(answer, outgoing, broker_name, address)
 
     async def check_subscription(

@@ -33,14 +33,19 @@ class NameServers:
         self._timeout_s = timeout_s
         self._current = random.randrange(len(self.addresses))
 
-    async def invoke(self, code: int, ext_fields: dict[str, str] | None = None, body: bytes = b"") -> RemotingCommand:
-        """The first answer, whatever its code. Raises what the last one asked raised when none answers."""
+    async def invoke(
+        self, code: int, ext_fields: dict[str, str] | None = None, body: bytes = b"", *, timeout_s: float | None = None
+    ) -> RemotingCommand:
+        """The first answer, whatever its code. Raises what the last one asked raised when none answers.
+
+        timeout_s: for all of them together, an equal part for each."""
+        each_s = self._timeout_s if timeout_s is None else timeout_s / len(self.addresses)
         failure: ConnectError | RequestTimeout | None = None
         for _ in self.addresses:
             address = self.addresses[self._current]
             request = RemotingCommand.request(code, dict(ext_fields or {}), body)
             try:
-                return await self._remoting.invoke(address, request, timeout_s=self._timeout_s)
+                return await self._remoting.invoke(address, request, timeout_s=each_s)
             except (ConnectError, RequestTimeout) as exc:
                 failure = exc
                 self._current = (self._current + 1) % len(self.addresses)

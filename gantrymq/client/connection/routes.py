@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.send_codec import QUEUES_OF_NEW_TOPIC
-from gantrymq.errors import ConnectError, GantryError, RequestTimeout, RouteNotFound
+from gantrymq.errors import ConnectError, GantryError, NoBrokerYet, RequestTimeout, RouteNotFound
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import AUTO_CREATE_TOPIC
-from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicRouteData
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, ClusterInfo, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 
 logger = logging.getLogger(__name__)
 
 REFRESH_S = 30.0  # RocketMQ: pollNameServerInterval
+LOOK_AGAIN_S = 1.0  # between two looks at a topic whose brokers fail
 
 
 @dataclass(slots=True)
@@ -77,12 +78,15 @@ class Routes:
         self._name_servers = name_servers
         self._addresses: dict[str, dict[int, str]] = {}
         self._looking_up = asyncio.Lock()
+        self._looked_at: dict[str, float] = {}
 
-    async def to_send(self, topic: str) -> TopicRoute:
-        """The route to send to a topic, of an existing one or of the template. RouteNotFound when there is neither."""
+    async def to_send(self, topic: str, *, timeout_s: float | None = None) -> TopicRoute:
+        """The route to send to a topic, of an existing one or of the template. RouteNotFound when there is neither.
+
+        timeout_s: for the answer of a name server, or of all in turn."""
         route = self.known.get(topic)
         if route is None or not route.writable:
-            route = await self._look_up(topic, use_template=True)
+            route = await self._look_up(topic, use_template=True, timeout_s=timeout_s)
         if not route.writable:
             raise RouteNotFound(topic, "no queue of this topic can be written")
         return route
@@ -118,6 +122,13 @@ class Routes:
         self._learn(topic, await self._fetch(topic))
         return self.known[topic] != before
 
+    def is_look_due(self, topic: str, now: float) -> bool:
+        """Whether a sender that lost a broker should have the topic looked up again; True once each LOOK_AGAIN_S."""
+        if now - self._looked_at.get(topic, -LOOK_AGAIN_S) < LOOK_AGAIN_S:
+            return False
+        self._looked_at[topic] = now
+        return True
+
     def address(self, broker_name: str, broker_id: int = 0) -> str | None:
         """The address of a broker's master (or of the one with that id), None when it is not known."""
         return self._addresses.get(broker_name, {}).get(broker_id)
@@ -146,24 +157,43 @@ class Routes:
         """The addresses of all known brokers, slaves included."""
         return [address for found in self._addresses.values() for address in found.values()]
 
-    async def _look_up(self, topic: str, *, use_template: bool) -> TopicRoute:
+    async def _look_up(self, topic: str, *, use_template: bool, timeout_s: float | None = None) -> TopicRoute:
         """Look a topic up, one at a time: a burst of first sends asks once."""
         async with self._looking_up:
             route = self.known.get(topic)
             if route is not None and (route.writable if use_template else not route.is_template):
                 return route
             try:
-                route = await self._fetch(topic)
+                route = await self._fetch(topic, timeout_s=timeout_s)
             except RouteNotFound:
                 if not use_template:
                     raise
-                route = await self._fetch(topic, template=AUTO_CREATE_TOPIC)
+                route = await self._fetch_template(topic, timeout_s)
             self._learn(topic, route)
             return route
 
-    async def _fetch(self, topic: str, *, template: str | None = None) -> TopicRoute:
+    async def _fetch_template(self, topic: str, timeout_s: float | None) -> TopicRoute:
+        """As `_fetch`. A name server that has just started knows no broker, and so no topic: NoBrokerYet."""
+        try:
+            return await self._fetch(topic, template=AUTO_CREATE_TOPIC, timeout_s=timeout_s)
+        except RouteNotFound:
+            if await self._knows_no_broker(timeout_s):
+                raise NoBrokerYet(topic, "no broker has registered at the name server yet") from None
+            raise
+
+    async def _knows_no_broker(self, timeout_s: float | None) -> bool:
+        try:
+            answer = await self._name_servers.invoke(RequestCode.GET_BROKER_CLUSTER_INFO, timeout_s=timeout_s)
+            return answer.code == ResponseCode.SUCCESS and not ClusterInfo.from_json(answer.body).broker_addr_table
+        except GantryError as exc:  # then the topic's absence is all that is known
+            logger.debug("brokers not asked for", extra={"event": "brokers_not_asked_for", "error": str(exc)})
+            return False
+
+    async def _fetch(self, topic: str, *, template: str | None = None, timeout_s: float | None = None) -> TopicRoute:
         asked = template or topic
-        answer = await self._name_servers.invoke(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": asked})
+        answer = await self._name_servers.invoke(
+            RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": asked}, timeout_s=timeout_s
+        )
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             raise RouteNotFound(topic)
         body = self._name_servers.accepted(answer, RequestCode.GET_ROUTEINFO_BY_TOPIC).body

@@ -19,7 +19,7 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.message.ids import create_unique_id
 from gantrymq.message.model import Message, MessageQueue
 from gantrymq.message.topics import AUTO_CREATE_TOPIC, is_retry_topic
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import refused
 
@@ -170,18 +170,3 @@ def send_result(answer: RemotingCommand, outgoing: Outgoing, broker_name: str, a
     result.region_id = ext_fields.get("MSG_REGION", "")
     result.is_traced = ext_fields.get("TRACE_ON") != "false"
     return result
-
-
-# Answers after which another try, at another broker if there is one, may succeed (Java:
-# DefaultMQProducer.retryResponseCodes; 204 and 205 are never sent by 4.9). SYSTEM_BUSY is not among them: a broker that
-# asks for less must not get more.
-RETRYABLE_CODES = frozenset(
-    {
-        ResponseCode.TOPIC_NOT_EXIST.value,
-        ResponseCode.SERVICE_NOT_AVAILABLE.value,
-        ResponseCode.SYSTEM_ERROR.value,
-        ResponseCode.NO_PERMISSION.value,
-        204,
-        205,
-    }
-)

@@ -112,6 +112,17 @@ class ClientSession:
                 logger.info("not unregistered", extra={"event": "not_unregistered", "error": str(outcome)})
         await self.remoting.close()
 
+    def look_again_soon(self, topic: str) -> None:
+        """Have the topic's route asked for, when that was not done just now: its brokers may have moved."""
+        if self.routes.is_look_due(topic, asyncio.get_running_loop().time()):
+            self.background.start(self._look_again(topic), "look at a route again")
+
+    async def _look_again(self, topic: str) -> None:
+        try:
+            await self.routes.look_again(topic)
+        except GantryError as exc:
+            logger.info("route not refreshed: %s", exc, extra={"event": "route_not_refreshed", "topic": topic})
+
     def meet_brokers(self) -> None:
         """Send a heartbeat to brokers that became known since the last one soon, not at the next round."""
         if not self._greeted.issuperset(self._addresses()):

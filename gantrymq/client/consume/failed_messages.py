@@ -37,7 +37,7 @@ class FailedMessages:
         self._group = options.group
         self._model = options.model
         self._retry_topic = retry_topic(options.group)
-        self.sender = Sender(session, INNER_PRODUCER_GROUP, retries=2)
+        self.sender = Sender(session, INNER_PRODUCER_GROUP)
 
     async def send_back(self, messages: list[MessageExt], *, delay_level: int = 0) -> list[MessageExt]:
         """Have the messages delivered again (delay_level 0: the broker decides when); return those that could not be
@@ -116,7 +116,7 @@ class FailedMessages:
         outgoing = pack(retry_message(message, self._retry_topic, self.max_reconsume_times, times=times))
         outgoing.reconsume_times = times
         outgoing.max_reconsume_times = self.max_reconsume_times
-        await self.sender.send_anywhere(outgoing, SEND_TIMEOUT_S)
+        await self.sender.deliver(outgoing, SEND_TIMEOUT_S)
 
 
 def retry_message(message: MessageExt, topic: str, max_reconsume_times: int, *, times: int | None = None) -> Message:

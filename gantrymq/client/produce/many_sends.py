@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from gantrymq.client.connection.send_codec import Outgoing, pack, send_request, send_result
 from gantrymq.client.produce.options import ProducerOptions
+from gantrymq.client.produce.retry import TRIES_A_CALL
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult
 from gantrymq.errors import GantryError, SendIncomplete
@@ -50,8 +51,8 @@ class FailedOnce(NamedTuple):
 class ManySends:
     """One call of `send_many`.
 
-    in_flight: so many messages wait for answers at most. timeout_s: for the first try of a message, and again for all
-    its further tries together. on_stored: called with each stored message, its result and when its first try started.
+    in_flight: so many messages wait for answers at most. timeout_s: for each message, from its first try on. on_stored:
+    called with each stored message, its result and when its first try started.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class ManySends:
         self._compress_from_bytes = options.compress_from_bytes
         self._in_flight = in_flight
         self._timeout_s = timeout_s
+        self._try_timeout_s = timeout_s / TRIES_A_CALL
         self._on_stored = on_stored
         self._waiting: deque[Waiting] = deque()
         self._failed_once: list[FailedOnce] = []
@@ -88,13 +90,13 @@ class ManySends:
         # or given up.
         await self._try_again()
         if self._failures:
-            raise SendIncomplete(self._failures, len(self._results) - len(self._failures))
+            raise SendIncomplete(self._failures, self._results)
         return [result for result in self._results if result is not None]
 
     async def _send_first(self, position: int, message: Message) -> None:
         try:
             outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
-            queue = self._sender.pick(await self._sender.queues(message.topic))
+            queue = self._sender.pick(await self._sender.queues(message.topic, self._timeout_s))
         except GantryError as exc:
             # Nothing was sent. The message or its topic is the reason, so another broker would not help: given up.
             self._failures[position] = exc
@@ -103,8 +105,8 @@ class ManySends:
         try:
             address = self._sender.address_of(queue)
             request = send_request(outgoing, self._sender.group, queue.queue_id)
-            connection = await self._remoting.connection(address, request, self._timeout_s)
-            answer = self._remoting.submit(connection, request, self._timeout_s)
+            connection = await self._remoting.connection(address, request, self._try_timeout_s)
+            answer = self._remoting.submit(connection, request, self._try_timeout_s)
         except GantryError as exc:
             # No request left this process.
             await self._note_failure(FailedOnce(position, message, outgoing, queue, started, exc))
@@ -131,10 +133,7 @@ class ManySends:
     async def _try_again(self) -> None:
         """Make the further tries of every message that failed once; then each of them is stored or given up."""
         batch, self._failed_once = self._failed_once, []
-        tries = (
-            self._sender.send_again(failed.outgoing, failed.queue, failed.failure, self._timeout_s) for failed in batch
-        )
-        outcomes = await asyncio.gather(*tries, return_exceptions=True)
+        outcomes = await asyncio.gather(*map(self._deliver_again, batch), return_exceptions=True)
         for failed, outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, GantryError):
                 self._failures[failed.position] = outcome
@@ -142,6 +141,13 @@ class ManySends:
                 raise outcome
             else:
                 self._note_stored(failed.position, failed.message, outcome, failed.started)
+
+    async def _deliver_again(self, failed: FailedOnce) -> SendResult:
+        left_s = self._timeout_s - (time.monotonic() - failed.started)
+        deadline = asyncio.get_running_loop().time() + left_s
+        return await self._sender.deliver_again(
+            failed.outgoing, failed.queue, failed.failure, deadline, self._timeout_s
+        )
 
     def _note_stored(self, position: int, message: Message, result: SendResult, started: float) -> None:
         self._results[position] = result

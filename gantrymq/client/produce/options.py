@@ -14,8 +14,8 @@ DEFAULT_GROUP = "DEFAULT_PRODUCER"
 class ProducerKeywords(ClientKeywords, total=False):
     """See ProducerOptions."""
 
-    timeout_s: float
-    retries: int
+    delivery_timeout_s: float
+    retries: int | None
     compress_from_bytes: int
     trace: bool
     trace_topic: str
@@ -26,8 +26,8 @@ class ProducerOptions(ClientOptions):
     """What a producer is made with. MessageRejected when `group` can't be a group's name."""
 
     group: str = DEFAULT_GROUP
-    timeout_s: float = 3.0  # of a whole call, further tries included
-    retries: int = 2  # further tries after the first
+    delivery_timeout_s: float = 30.0  # of a whole call: route, connections, tries, pauses (unless it says timeout_s)
+    retries: int | None = None  # further tries after the first; None: as many as the time allows
     compress_from_bytes: int = COMPRESS_FROM_BYTES  # smaller bodies travel as they are
     trace: bool = False  # tell `trace_topic` of every message sent
     trace_topic: str = TRACE_TOPIC

@@ -1,8 +1,8 @@
 """Producer: sends messages, and sends them again elsewhere when that may help.
 
-A message goes to the topic's queues in turn. When a broker can't be reached, does not answer or says that it can't
-store now, the next try takes another broker if the topic has one; all tries share the call's timeout. A message sent to
-an explicit queue, one-way messages and answers such as "busy" are never tried again.
+A message goes to the topic's queues in turn. When no name server answers, or a broker can't be reached, does not
+answer, is busy or can't store now, it is tried again, elsewhere if the topic has another broker, until the call's time
+is up. A message for an explicit queue waits for that queue. One-way messages are tried once.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.codes import RequestCode
 
+LEAST_S = 0.001  # of a call's time when an earlier step took all: the next step then says what it was waiting for
+
 
 class Producer(Client):
     """Sends messages: `async with Producer("host:port") as producer: await producer.send(Message("topic", b"body"))`.
 
-    group: the producer group. timeout_s: for a whole call. retries: further tries after the first.
+    group: the producer group. delivery_timeout_s: for a whole call that does not say timeout_s, from looking up the
+    route to the last try. retries: further tries after the first; None: as many as the time allows.
     compress_from_bytes: smaller bodies travel as they are. trace: tell `trace_topic` of every message sent. Also
     instance_name, credentials, tls and serialize_type. ProducerOptions has the defaults.
 
@@ -77,8 +80,8 @@ class Producer(Client):
         """Send one message and wait until the broker stored it.
 
         `queue`, `selector` or `sharding_key` (equal keys: same queue, so ordered consumers see their order) choose the
-        queue: such a message is tried once. Otherwise it goes to the queues in turn and is tried again after failures
-        that may pass.
+        queue: such a message waits for its queue. Otherwise it goes to the queues in turn, and after a failure that may
+        pass to another one. timeout_s: for all of that, instead of delivery_timeout_s.
 
         An error does not prove that the message is nowhere. ResponseError: the last broker asked did not store it.
         ConnectError, RequestTimeout and ProtocolError: it may have. Tries before the last may have been stored as well.
@@ -89,7 +92,9 @@ class Producer(Client):
             _check_only_choice(queue, selector)
             selector = queue_by_hash(sharding_key)
         if selector is not None:
-            queue = selector(await self.queues(message.topic), message)
+            started, timeout_s = time.monotonic(), self._time(timeout_s)
+            queue = selector(await self._sender.queues(message.topic, timeout_s), message)
+            timeout_s = max(timeout_s - (time.monotonic() - started), LEAST_S)
         return await self._send([message], outgoing, queue, timeout_s)
 
     async def send_batch(
@@ -97,6 +102,14 @@ class Producer(Client):
     ) -> SendResult:
         """Send messages of one topic as one request into one queue: all are stored, or none. 4 MiB at most."""
         return await self._send(messages, pack_batch(messages), queue, timeout_s)
+
+    def _time(self, timeout_s: float | None) -> float:
+        """The time of a call. ConfigError when there is none."""
+        if timeout_s is None:
+            return self._options.delivery_timeout_s
+        if timeout_s <= 0:
+            raise ConfigError(f"timeout_s={timeout_s:g}: a call needs some time; leave it out for delivery_timeout_s")
+        return timeout_s
 
     def _pack(self, message: Message) -> Outgoing:
         return pack(message, compress_from_bytes=self._options.compress_from_bytes)
@@ -106,15 +119,8 @@ class Producer(Client):
     ) -> SendResult:
         """Send one message or one batch. On return a broker has answered that it is stored; `send` says what an error
         means."""
-        timeout_s = timeout_s or self._options.timeout_s
         started = time.monotonic()
-        if queue is None:
-            result = await self._sender.send_anywhere(outgoing, timeout_s)
-        else:
-            # The broker's address comes with the topic's route, which a queue chosen by hand does not bring along.
-            await self._sender.routes_known(queue.topic)
-            # Tried once: another queue would break the order, or the choice, that the caller asked for.
-            result = await self._sender.send_to(queue, outgoing, timeout_s)
+        result = await self._sender.deliver(outgoing, self._time(timeout_s), queue)
         # Only what was stored is traced: a failed send leaves no record.
         if self._tracer is not None:
             self._trace(messages, result, started)
@@ -135,21 +141,22 @@ class Producer(Client):
     ) -> MessageExt:
         """Send a message and wait for what its consumer answers. RequestTimeout when no answer comes in time, which
         does not say whether the message was consumed."""
-        timeout = timeout_s or self._options.timeout_s
-        deadline = time.monotonic() + timeout
+        timeout_s = self._time(timeout_s)
+        deadline = time.monotonic() + timeout_s
         self._session.require_open()
-        correlation_id, request = self._requests.begin(message, self.client_id, timeout)
+        correlation_id, request = self._requests.begin(message, self.client_id, timeout_s)
         try:
-            await self._sender.routes_known(request.topic)
+            await self._sender.queues(request.topic, timeout_s)
             await self._session.greet_new_brokers()
-            await self.send(request, queue=queue, selector=selector, timeout_s=timeout)
+            left_s = max(deadline - time.monotonic(), LEAST_S)
+            await self.send(request, queue=queue, selector=selector, timeout_s=left_s)
             return await self._requests.answer(correlation_id, request.topic, max(deadline - time.monotonic(), 0))
         finally:
             self._requests.end(correlation_id)
 
     async def reply(self, request: MessageExt, body: bytes, *, timeout_s: float | None = None) -> SendResult:
         """Answer a request that a consumer got, through the broker the requester is connected to. Tried once."""
-        return await self._sender.reply(request, reply_to(request, body), timeout_s or self._options.timeout_s)
+        return await self._sender.reply(request, reply_to(request, body), self._time(timeout_s))
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None
@@ -163,29 +170,30 @@ class Producer(Client):
             queue = self._sender.pick(queues)
         request = send_request(outgoing, self.group, queue.queue_id)
         address = self._sender.address_of(queue)
-        await self._session.remoting.invoke_oneway(address, request, timeout_s=self._options.timeout_s)
+        await self._session.remoting.invoke_oneway(address, request, timeout_s=self._options.delivery_timeout_s)
 
     async def send_many(
         self, messages: Iterable[Message], *, in_flight: int = 256, timeout_s: float | None = None
     ) -> list[SendResult]:
         """Send messages one by one, many at a time, and return their results in order.
 
-        At most `in_flight` wait for their answers at once. Those that fail are tried again as `send` would; when some
-        still fail, SendIncomplete says which, after all others were sent.
+        At most `in_flight` wait for their answers at once; timeout_s is for each of them. Those that fail are tried
+        again as `send` would; when some still fail, SendIncomplete has their failures and the others' results, after
+        all others were sent.
         """
         sends = ManySends(
             self._sender,
             self._session.remoting,
             self._options,
             in_flight=in_flight,
-            timeout_s=timeout_s or self._options.timeout_s,
+            timeout_s=self._time(timeout_s),
             on_stored=None if self._tracer is None else self._trace,
         )
         return await sends.send(messages)
 
     async def queues(self, topic: str) -> Sequence[MessageQueue]:
         """The queues that take messages of the topic; for a topic that does not exist, those it will be made with."""
-        return await self._sender.queues(topic)
+        return await self._sender.queues(topic, self._options.delivery_timeout_s)
 
     def _heartbeat(self, client_id: str) -> HeartbeatData:
         return HeartbeatData(client_id, [ProducerData(self.group)])

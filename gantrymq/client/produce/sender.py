@@ -1,24 +1,25 @@
-"""Sender: one message to one of its topic's queues, tried again elsewhere when that may help.
+"""Sender: one message to one of its topic's queues, tried again until its time is up.
 
-A message goes to the topic's queues in turn. When a broker can't be reached, does not answer or says that it can't
-store now, the next try takes another broker if the topic has one; all tries share the call's timeout. Answers such as
-"busy" end it at once: a broker that asks for less must not get more.
+A message goes to the topic's queues in turn, or to the queue that was chosen for it. One deadline bounds everything:
+looking up the route, connecting, the tries, and the pauses between them. `retry` decides what is tried again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from gantrymq.client.connection.send_codec import RETRYABLE_CODES, Outgoing, pack, send_request, send_result
+from gantrymq.client.connection.send_codec import Outgoing, pack, send_request, send_result
 from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.produce.retry import TRIES_A_CALL, Retry
 from gantrymq.client.results import SendResult
-from gantrymq.errors import ConnectError, GantryError, MessageRejected, RequestTimeout, ResponseError
+from gantrymq.errors import ConnectError, GantryError, MessageRejected
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.properties import string_hash_code
 from gantrymq.message.topics import check_topic, may_clients_send_to
 from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.failures import timed_out
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
@@ -30,9 +31,9 @@ def queue_by_hash(key: str) -> QueueSelector:
 
 
 class Sender:
-    """Sends packed messages for a producer group. retries: further tries after the first."""
+    """Sends packed messages for a producer group. retries: further tries after the first, None: until time is up."""
 
-    def __init__(self, session: ClientSession, group: str, *, retries: int) -> None:
+    def __init__(self, session: ClientSession, group: str, *, retries: int | None = None) -> None:
         self.group = group
         self._session = session
         self._routes = session.routes
@@ -40,51 +41,114 @@ class Sender:
         self._retries = retries
         self._next_queue = random.randrange(1 << 16)  # so that many producers do not all begin with queue 0
 
-    async def queues(self, topic: str) -> Sequence[MessageQueue]:
-        """The queues that take messages of the topic; for a topic that does not exist, those it will be made with."""
-        route = self._routes.known.get(topic)
-        if route is not None and route.writable and self._session.is_open:
-            return route.writable
-        await self.routes_known(topic)
-        return (await self._routes.to_send(topic)).writable
+    # -- routes -------------------------------------------------------------------------------------------------------
 
-    async def send_anywhere(
-        self, outgoing: Outgoing, timeout_s: float, *, tries: int | None = None, avoid: str = ""
-    ) -> SendResult:
-        """Try queue after queue until a broker stored the message, or tries or time are used up.
+    async def queues(self, topic: str, timeout_s: float) -> Sequence[MessageQueue]:
+        """The queues that take messages of the topic; for a topic that does not exist, those it will be made with.
 
-        avoid: name of a broker that is asked only when the topic has no other. Raises the failure of the last try.
+        Asks again while no name server answers, until the time is up.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        queues = await self.queues(outgoing.topic)  # raises before anything was sent
-        failure: GantryError | None = None
-        for _ in range(1 + self._retries if tries is None else tries):
-            left_s = deadline - loop.time()
-            if left_s <= 0:
-                break  # looking up the route or the tries so far took all of the call's time
-            queue = self.pick(queues, avoid=avoid)
+        queues = self._known_queues(topic)
+        if queues is not None:
+            return queues
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        retry = Retry(self._retries)
+        while True:
             try:
-                # On return the broker has answered that it stored the message: the only way out with a result.
-                return await self.send_to(queue, outgoing, left_s)
+                return await self._look_up(topic, deadline, timeout_s)
             except GantryError as exc:
-                if not may_try_again(exc):
-                    raise
-                # Either the broker refused, and this try stored nothing. Or its answer is missing: then it may have
-                # stored the message, and the next try may store it a second time, with the same unique id. RocketMQ's
-                # producers make the same choice: rather twice than not at all.
-                failure = exc
-                avoid = queue.broker_name
-        # No try was answered as stored. Without a failure there was no try: the time was up before the first.
-        raise failure or RequestTimeout(outgoing.topic, RequestCode.SEND_MESSAGE_V2, timeout_s)
+                await self._pause(retry, exc, "", set(), deadline)
 
-    async def send_again(
-        self, outgoing: Outgoing, queue: MessageQueue, failure: GantryError, timeout_s: float
+    def _known_queues(self, topic: str) -> Sequence[MessageQueue] | None:
+        route = self._routes.known.get(topic)
+        return route.writable if route is not None and route.writable and self._session.is_open else None
+
+    async def _look_up(self, topic: str, deadline: float, timeout_s: float) -> Sequence[MessageQueue]:
+        """Ask the name servers once, all of them if need be, and register at brokers that are new soon.
+
+        ClientClosed, MessageRejected (a name that is not allowed, or a system topic), RouteNotFound.
+        """
+        self._session.require_open()
+        check_topic(topic)
+        if not may_clients_send_to(topic):
+            raise MessageRejected(f"{topic} is a system topic that clients may not send to")
+        try:
+            async with asyncio.timeout_at(deadline) as limit:
+                route = await self._routes.to_send(topic, timeout_s=timeout_s / TRIES_A_CALL)
+        except TimeoutError:
+            if not limit.expired():
+                raise  # RequestTimeout, of a name server
+            where = ", ".join(self._session.name_servers.addresses)
+            raise timed_out(where, RequestCode.GET_ROUTEINFO_BY_TOPIC, timeout_s) from None
+        self._session.meet_brokers()
+        return route.writable
+
+    # -- sending ------------------------------------------------------------------------------------------------------
+
+    async def deliver(self, outgoing: Outgoing, timeout_s: float, queue: MessageQueue | None = None) -> SendResult:
+        """Try until a broker stored the message, or time or retries are used up; with `queue` at that queue only.
+
+        Raises the failure of the last try.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        chosen = queue
+        try:
+            queues = self._known_queues(outgoing.topic)
+            if queues is None:
+                queues = await self._look_up(outgoing.topic, deadline, timeout_s)
+            if chosen is None:
+                chosen = self.pick(queues)
+            # On return the broker has answered that it stored the message: with `_deliver_again` the only ways out
+            # with a result.
+            return await self.send_to(chosen, outgoing, timeout_s / TRIES_A_CALL)
+        except GantryError as exc:
+            failure = exc
+        return await self.deliver_again(outgoing, chosen, failure, deadline, timeout_s, queue)
+
+    async def deliver_again(
+        self,
+        outgoing: Outgoing,
+        failed_at: MessageQueue | None,
+        failure: GantryError,
+        deadline: float,
+        timeout_s: float,
+        queue: MessageQueue | None = None,
     ) -> SendResult:
-        """Use the tries that are left after a first one, at `queue`, failed with `failure`."""
-        if not may_try_again(failure) or self._retries < 1:
-            raise failure  # no further try may be made: the first one's failure is the outcome
-        return await self.send_anywhere(outgoing, timeout_s, tries=self._retries, avoid=queue.broker_name)
+        """As `deliver`, after a first try at `failed_at` that ended with `failure`; None: it came to none."""
+        loop = asyncio.get_running_loop()
+        retry = Retry(self._retries)
+        while True:
+            # Either the broker refused, and that try stored nothing. Or its answer is missing: then it may have stored
+            # the message, and the next try may store it a second time, with the same unique id. RocketMQ's producers
+            # make the same choice: rather twice than not at all.
+            broker = failed_at.broker_name if failed_at is not None else ""
+            await self._pause(retry, failure, broker, self._brokers(outgoing.topic, queue), deadline)
+            try:
+                if isinstance(failure, ConnectError) and failed_at is not None:
+                    self._session.look_again_soon(outgoing.topic)
+                queues = self._known_queues(outgoing.topic)
+                if queues is None:
+                    queues = await self._look_up(outgoing.topic, deadline, timeout_s)
+                failed_at = queue or self.pick(queues, avoid=retry.failed_at)
+                return await self.send_to(failed_at, outgoing, min(deadline - loop.time(), timeout_s / TRIES_A_CALL))
+            except GantryError as exc:
+                failure = exc
+
+    def _brokers(self, topic: str, queue: MessageQueue | None) -> set[str]:
+        """The brokers that could take the message."""
+        if queue is not None:
+            return {queue.broker_name}
+        return {found.broker_name for found in self._known_queues(topic) or ()}
+
+    async def _pause(self, retry: Retry, failure: GantryError, broker: str, brokers: set[str], deadline: float) -> None:
+        """Wait until the next try; raise the failure when there is none."""
+        pause_s = retry.pause_after(failure, broker, brokers)
+        if pause_s is None or asyncio.get_running_loop().time() + pause_s >= deadline:
+            if retry.tries > 1:
+                failure.add_note(f"the last of {retry.tries} tries")
+            raise failure
+        if pause_s:
+            await asyncio.sleep(pause_s)
 
     async def send_to(self, queue: MessageQueue, outgoing: Outgoing, timeout_s: float) -> SendResult:
         """Try once. The result means: stored. ResponseError: not stored. ConnectError without an address or a
@@ -97,9 +161,11 @@ class Sender:
     async def reply(self, request: MessageExt, answer: Message, timeout_s: float) -> SendResult:
         """Send the answer to a request. Tried once, at the broker that stored the request if its name is known: the
         requester is certain to be connected there."""
-        queues = await self.queues(answer.topic)
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        queues = await self.queues(answer.topic, timeout_s)
         there = [queue for queue in queues if queue.broker_name == request.broker_name]
-        return await self.send_to(self.pick(there or queues), pack(answer), timeout_s)
+        left_s = deadline - asyncio.get_running_loop().time()
+        return await self.send_to(self.pick(there or queues), pack(answer), left_s)
 
     def address_of(self, queue: MessageQueue) -> str:
         """The address of the queue's master. ConnectError when it is not known."""
@@ -108,31 +174,11 @@ class Sender:
             raise ConnectError(queue.broker_name, "no address of this broker is known")
         return address
 
-    def pick(self, queues: Sequence[MessageQueue], *, avoid: str = "") -> MessageQueue:
-        """The next queue in turn, at another broker than `avoid` when there is one."""
+    def pick(self, queues: Sequence[MessageQueue], *, avoid: Collection[str] = ()) -> MessageQueue:
+        """The next queue in turn, at another broker than those to avoid when there is one."""
         for _ in queues:
             self._next_queue += 1
             queue = queues[self._next_queue % len(queues)]
-            if queue.broker_name != avoid:
+            if queue.broker_name not in avoid:
                 return queue
         return queues[self._next_queue % len(queues)]
-
-    async def routes_known(self, topic: str) -> None:
-        """Look the topic up when it is new to this producer, and register at brokers that come with it soon.
-
-        ClientClosed, MessageRejected (a name that is not allowed, or a system topic), RouteNotFound.
-        """
-        self._session.require_open()
-        if topic not in self._routes.known:
-            check_topic(topic)
-            if not may_clients_send_to(topic):
-                raise MessageRejected(f"{topic} is a system topic that clients may not send to")
-            await self._routes.to_send(topic)
-            self._session.meet_brokers()
-
-
-def may_try_again(failure: GantryError) -> bool:
-    """Whether another try may succeed. Not after an answer that another broker would give as well."""
-    if isinstance(failure, ResponseError):
-        return failure.code in RETRYABLE_CODES
-    return isinstance(failure, ConnectError | RequestTimeout)

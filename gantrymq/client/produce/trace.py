@@ -52,7 +52,7 @@ class TraceDispatcher:
         self._is_topic_missing = False  # and the log has it
         self._waiting: deque[TraceRecord] = deque()
         self._arrived = asyncio.Event()
-        self._sender = Sender(session, f"_INNER_TRACE_PRODUCER-{group}", retries=2)
+        self._sender = Sender(session, f"_INNER_TRACE_PRODUCER-{group}")
 
     @property
     def waiting(self) -> int:
@@ -107,7 +107,7 @@ class TraceDispatcher:
 
     async def _send(self, batch: Message) -> None:
         try:
-            await self._sender.send_anywhere(pack(batch), SEND_TIMEOUT_S)
+            await self._sender.deliver(pack(batch), SEND_TIMEOUT_S)
             self._is_topic_missing = False
         except GantryError as exc:
             if _is_of_missing_topic(exc):

@@ -104,7 +104,7 @@ class TransactionProducer(Producer):
         await super()._open()
         try:
             for topic in self._topics:
-                await self._sender.routes_known(topic)
+                await self.queues(topic)
             if self._topics:
                 await self._session.greet_new_brokers()
         except BaseException:
@@ -165,7 +165,7 @@ class TransactionProducer(Producer):
         fields = self._end_fields(state, prepared.queue_offset, physical_offset, prepared.msg_id)
         try:
             address = self._sender.address_of(prepared.queue)
-            is_confirmed = await self._tell(address, fields, error, timeout_s or self._options.timeout_s, state)
+            is_confirmed = await self._tell(address, fields, error, self._time(timeout_s), state)
         except GantryError as exc:
             logger.warning(
                 "transaction's end not confirmed",

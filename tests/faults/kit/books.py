@@ -35,7 +35,7 @@ class Books:
         self._peer = peer
         self._number = 0
         self._producer = Producer(
-            peer.namesrv_address, group="books", retries=0, timeout_s=timeout_s, compress_from_bytes=1 << 30
+            peer.namesrv_address, group="books", retries=0, delivery_timeout_s=timeout_s, compress_from_bytes=1 << 30
         )
 
     async def __aenter__(self) -> Self:

@@ -31,7 +31,7 @@ class Senders:
 
     async def run(self, seconds: float) -> None:
         """Send, kill the broker after some time, note what was answered until then."""
-        async with Producer(self._cluster.namesrv_address, retries=0, timeout_s=2) as producer:
+        async with Producer(self._cluster.namesrv_address, retries=0, delivery_timeout_s=2) as producer:
             senders = [asyncio.create_task(self._send(producer, f"{self._name}-{each}")) for each in range(SENDERS)]
             await asyncio.wait(senders, timeout=0.3, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.sleep(seconds)  # the dice say when the broker dies

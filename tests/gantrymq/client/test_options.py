@@ -36,7 +36,8 @@ from gantrymq.remoting.command import JSON
 REQUIRED = inspect.Parameter.empty
 CLIENT = {"instance_name": None, "credentials": None, "tls": None, "serialize_type": JSON}
 PRODUCER = {
-    "timeout_s": 3.0, "retries": 2, "compress_from_bytes": 4096, "trace": False, "trace_topic": "RMQ_SYS_TRACE_TOPIC",
+    "delivery_timeout_s": 30.0, "retries": None, "compress_from_bytes": 4096, "trace": False,
+    "trace_topic": "RMQ_SYS_TRACE_TOPIC",
 } | CLIENT  # fmt: skip
 CONSUMER = {
     "group": REQUIRED, "model": MessageModel.CLUSTERING, "consume_from": ConsumeFrom.LAST_OFFSET,

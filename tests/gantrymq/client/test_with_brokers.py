@@ -425,7 +425,7 @@ def test_the_blocking_clients_do_the_same_from_threads(peer: Peer, name: str) ->
 
 async def test_a_killed_broker_loses_no_acknowledged_message_and_both_sides_go_on(tmp_path: Path, name: str) -> None:
     with running_peer("gantry", tmp_path) as peer:
-        async with topic_at(peer, name), Producer(peer.namesrv_address, timeout_s=1.0) as producer:
+        async with topic_at(peer, name), Producer(peer.namesrv_address, delivery_timeout_s=1.0) as producer:
             seen = Seen()
             consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen)
             consumer.subscribe(name)

@@ -114,7 +114,7 @@ async def test_a_killed_broker_delivers_what_it_acknowledged(tmp_path: Path) -> 
         async with AdminClient(cluster.namesrv_address) as admin:
             acknowledged: dict[str, int] = {}
             for round_number in range(3):
-                async with Producer(cluster.namesrv_address, timeout_s=10) as producer:
+                async with Producer(cluster.namesrv_address, delivery_timeout_s=10) as producer:
                     for number in range(150):
                         name, deliver_at = f"{round_number}-{number}", time.time() + 0.1 + number / 50
                         await producer.send(Message("orders", name.encode(), deliver_at=deliver_at))

@@ -29,7 +29,7 @@ def test_the_loop_thread_is_shared_and_ends_with_its_last_user() -> None:
 
 
 def test_failures_are_raised_in_the_calling_thread() -> None:
-    with SyncProducer(closed_port()) as producer:
+    with SyncProducer(closed_port(), delivery_timeout_s=0.2) as producer:
         with pytest.raises(ConnectError):
             producer.send(Message("T", b"x"))
         with pytest.raises(MessageRejected):
