@@ -15,7 +15,7 @@ from tests.docs.pages import ROOT
 
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COPIED = ("appliance", "dashboard", "gantrymq", "store", "tests", "docs", "templates", "manage.py", "pyproject.toml")
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "golden", "node_modules", "target", "results")
+LEFT_OUT = shutil.ignore_patterns("*pytest*.pyc", "golden", "node_modules", "target", "results")
 
 
 @pytest.fixture
