@@ -8,7 +8,7 @@ In broadcasting, failed messages are dropped: each member would have to keep its
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from gantrymq.client.connection.send_codec import pack
 from gantrymq.client.connection.session import ClientSession
@@ -42,22 +42,11 @@ class FailedMessages:
     async def send_back(self, messages: list[MessageExt], *, delay_level: int = 0) -> list[MessageExt]:
         """Have the messages delivered again (delay_level 0: the broker decides when); return those that could not be
         sent back, for another try here."""
-        left: list[MessageExt] = []
-        for message in messages:
-            if self._model is MessageModel.BROADCASTING:
-                logger.warning(
-                    "failed message dropped", extra={"event": "failed_message_dropped", "msg_id": message.msg_id}
-                )
-                continue
-            try:
-                await self._send_back_one(message, delay_level)
-            except GantryError as exc:
-                left.append(message)
-                logger.warning(
-                    "message not sent back",
-                    extra={"event": "send_back_failed", "msg_id": message.msg_id, "error": str(exc)},
-                )
-        return left
+
+        async def again(message: MessageExt) -> None:
+            await self._send_back_one(message, delay_level)
+
+        return await self._left_of(messages, again, "send_back_failed")
 
     async def _send_back_one(self, message: MessageExt, delay_level: int) -> None:
         """Through the broker that stored it, else as a new message to the retry topic at any broker."""
@@ -94,6 +83,16 @@ class FailedMessages:
 
     async def give_up(self, messages: list[MessageExt]) -> list[MessageExt]:
         """Send messages that failed as often as they may to the dead letters; return those that could not be sent."""
+
+        async def to_dead_letters(message: MessageExt) -> None:
+            await self._send_anew(message, message.reconsume_times)
+
+        return await self._left_of(messages, to_dead_letters, "give_up_failed")
+
+    async def _left_of(
+        self, messages: list[MessageExt], send: Callable[[MessageExt], Awaitable[None]], failed_event: str
+    ) -> list[MessageExt]:
+        """Send each message; return those that could not be sent. A broadcasting consumer drops all of them."""
         left: list[MessageExt] = []
         for message in messages:
             if self._model is MessageModel.BROADCASTING:
@@ -102,12 +101,12 @@ class FailedMessages:
                 )
                 continue
             try:
-                await self._send_anew(message, message.reconsume_times)
+                await send(message)
             except GantryError as exc:
                 left.append(message)
                 logger.warning(
-                    "message not given up",
-                    extra={"event": "give_up_failed", "msg_id": message.msg_id, "error": str(exc)},
+                    "failed message not sent",
+                    extra={"event": failed_event, "msg_id": message.msg_id, "error": str(exc)},
                 )
         return left
 
