@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.acl.account import Account
-from appliance.acl.account_file import AccountFileError, FileContent, read_content, write_private
+from appliance.acl.account_file import AccountFileError, FileContent, read_content
 from appliance.acl.address import Matches
+from appliance.settings.replaced_file import replace_file
 from gantrymq.remoting.bodies import DataVersion
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class AccountBook:
         with self._lock:
             if not self.default_file.exists():
                 try:
-                    write_private(self.default_file, "accounts: []\n")
+                    replace_file(self.default_file, "accounts: []\n", is_private=True)
                 except OSError as exc:
                     raise AccountFileError(self.default_file, f"can't be created: {exc.strerror}") from exc
             paths = self._paths()

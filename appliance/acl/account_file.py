@@ -6,8 +6,6 @@ texts, lists and mappings. Errors name file and line and never quote the file, b
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,10 +15,10 @@ import yaml
 
 from appliance.acl.account import Account, AccountError, list_of, read_account
 from appliance.acl.address import AddressPatternError, Matches, compile_patterns
+from appliance.settings.replaced_file import replace_file
 from gantrymq.errors import GantryError
 from gantrymq.remoting.bodies import DataVersion
 
-FILE_MODE = 0o600
 FILE_BYTES_MAX = 16 << 20
 ACCOUNTS_MAX = 100_000  # of one file
 
@@ -99,29 +97,9 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
     """Replace the file, readable by its owner only; it is on disk when this returns. Raises AccountFileError."""
     text = yaml.safe_dump(_typed("", document), sort_keys=False, allow_unicode=True, default_flow_style=False)
     try:
-        write_private(path, text)
+        replace_file(path, text, is_private=True)
     except OSError as exc:
         raise AccountFileError(path, f"can't be written: {exc.strerror}") from exc
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write the text to `path` atomically, with mode 0600. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600 by construction
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # makes the rename durable
-    finally:
-        os.close(folder)
 
 
 def _numbered(index: int, fields: dict[str, Any]) -> Account:

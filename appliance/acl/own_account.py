@@ -15,7 +15,8 @@ import secrets
 from pathlib import Path
 
 from appliance.acl.account_book import DEFAULT_FILE, FOLDER
-from appliance.acl.account_file import read_document, write_document, write_private
+from appliance.acl.account_file import read_document, write_document
+from appliance.settings.replaced_file import replace_file
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.signature import Credentials
 
@@ -47,9 +48,9 @@ def ensure_own_account(home: Path) -> Credentials:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         home.chmod(0o700)
         if not credentials_file.exists():
-            write_private(credentials_file, _lines(ACCESS_KEY, secrets.token_urlsafe(SECRET_BYTES)))
+            replace_file(credentials_file, _lines(ACCESS_KEY, secrets.token_urlsafe(SECRET_BYTES)), is_private=True)
         if not (home / DEFAULT_FILE).exists():
-            write_private(home / DEFAULT_FILE, TEMPLATE)
+            replace_file(home / DEFAULT_FILE, TEMPLATE, is_private=True)
     except OSError as exc:
         raise ConfigError(f"accounts can't be kept in {home}: {exc.strerror}") from exc
     credentials = Credentials.from_file(credentials_file)

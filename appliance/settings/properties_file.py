@@ -7,14 +7,12 @@ is the old file or the new one, and when `change` returns it is on disk.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-NEW_FILE_MODE = 0o600
+from appliance.settings.replaced_file import replace_file
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
@@ -60,36 +58,3 @@ def key_of(line: str) -> str | None:
     if not stripped or stripped[0] in "#!":
         return None
     return stripped.partition("=")[0].strip()
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Replace the file atomically and durably; mode and, where allowed, owner stay. Raises OSError."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            _like(path, file.fileno())
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _like(path: Path, descriptor: int) -> None:
-    """Give the new file the old one's mode and owner."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        os.fchmod(descriptor, NEW_FILE_MODE)
-        return
-    os.fchmod(descriptor, found.st_mode & 0o7777)
-    with contextlib.suppress(PermissionError):  # only root can keep another owner: then this account becomes the owner
-        os.fchown(descriptor, found.st_uid, found.st_gid)

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from appliance.settings.appliance_config import ROOT, ApplianceConfig, join_address
-from appliance.settings.properties_file import key_of, replace_file
+from appliance.settings.properties_file import key_of
+from appliance.settings.replaced_file import replace_file
 from appliance.supervisor.child import ChildSpec
 
 HEADER = "# gantry up writes these lines at every start; other settings of RocketMQ may stand below them and stay:"
