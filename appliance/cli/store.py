@@ -30,7 +30,7 @@ from store.inspect.check import check_store
 from store.inspect.dump import Row, Selection, dump_checkpoint, dump_index, dump_records, dump_units
 from store.inspect.findings import Finding, Findings, Level
 from store.inspect.folder import StoreFolder
-from store.inspect.repair import RepairWish, plan_repair, repair_store
+from store.inspect.repair import RepairOptions, plan_repair, repair_store
 from store.inspect.verify import verify_store
 
 EXIT_DAMAGED = int(Level.ERROR)
@@ -194,7 +194,7 @@ def _dump(arguments: argparse.Namespace) -> int:
 
 def _repair(arguments: argparse.Namespace) -> int:
     """Exit code after --yes: as verify's, of the repaired store. Without: 0 nothing to do, 1 a plan, 2 refused."""
-    options = RepairWish(
+    options = RepairOptions(
         cut_at_damage=arguments.cut_at_damage,
         skip_lost=arguments.skip_lost,
         all_queues=arguments.rebuild in ("queues", "all"),

@@ -76,7 +76,7 @@ def _attacked(name: str, services: Services) -> Problem | None:
         return None
     return Problem(
         Level.WARN,
-        f"Somebody asked {name} for settings that no request may change",
+        f"A client asked {name} for settings that no request may change",
         f"{units.count(services.settings_refused)} requests refused, the last from {services.settings_refused_from}, "
         f"{units.duration(ago_s)} ago",
         "Nothing was changed. Public attacks on RocketMQ begin so: if that address is none of yours, close the port to "

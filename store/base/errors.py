@@ -60,7 +60,7 @@ class StampDamaged(StoreError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"{path} can't be read ({reason}), so nobody can say if this version may work here. Put it back from a "
+            f"{path} can't be read ({reason}), so it is unknown if this version may work here. Put it back from a "
             f"copy, or remove it if no version newer than {__version__} wrote the folder"
         )
         self.path = path

@@ -49,7 +49,7 @@ def _state(folder: StoreFolder, findings: Findings) -> Fact:
         return Fact("state", f"live: locked by {folder.lock_holder}")
     if folder.state is StoreState.STOPPED:
         return Fact("state", "stopped cleanly, not locked")
-    text = "abort marker present and nobody holds the lock: the last stop was a crash; the next start recovers"
+    text = "abort marker present and no process holds the lock: the last stop was a crash; the next start recovers"
     findings.add(Level.WARNING, "abort_marker", folder.root / "abort", -1, text)
     return Fact("state", "crashed: abort marker present, not locked")
 

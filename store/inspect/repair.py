@@ -36,7 +36,7 @@ class RepairRefused(StoreError):
 
 
 @dataclass(frozen=True)
-class RepairWish:
+class RepairOptions:
     """What the operator allows or wants beyond what is needed."""
 
     cut_at_damage: bool = False
@@ -78,11 +78,11 @@ class RepairPlan:
         return lines or ["nothing to repair"]
 
 
-def plan_repair(folder: StoreFolder, result: VerifyResult, wish: RepairWish | None = None) -> RepairPlan:
+def plan_repair(folder: StoreFolder, result: VerifyResult, options: RepairOptions | None = None) -> RepairPlan:
     """Return what would be done. StoreLocked when a process has the store open."""
     if folder.state is StoreState.LIVE:
         raise StoreLocked(str(folder.root / "lock"))
-    wish = wish or RepairWish()
+    options = options or RepairOptions()
     plan = RepairPlan()
     if foreign := foreign_file(folder):
         plan.refusal = (
@@ -90,7 +90,7 @@ def plan_repair(folder: StoreFolder, result: VerifyResult, wish: RepairWish | No
         )
         return plan
     lost = [each.text(usual_size(folder.log.files)) for each in lost_files(folder.log.files)] or missing_end(folder)
-    if lost and not wish.skip_lost:
+    if lost and not options.skip_lost:
         more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
         plan.refusal = (
             f"in the commit log {lost[0]}{more}: put back what is missing, or have it skipped (--skip-lost): messages "
@@ -102,10 +102,10 @@ def plan_repair(folder: StoreFolder, result: VerifyResult, wish: RepairWish | No
         return plan
     if result.damaged_at:
         first = result.damaged_at[0]
-        if wish.skip_lost and all(_reaches_end(folder, each) for each in result.damaged_at):
+        if options.skip_lost and all(_reaches_end(folder, each) for each in result.damaged_at):
             plan.lost = [f"{each.path.name} from position {each.position} on" for each in result.damaged_at]
             return plan
-        if wish.cut_at_damage:
+        if options.cut_at_damage:
             plan.cut, plan.cut_reason = first, f"damage, and whole records behind it up to {result.log_end}"
         else:
             plan.refusal = (
@@ -115,13 +115,13 @@ def plan_repair(folder: StoreFolder, result: VerifyResult, wish: RepairWish | No
             )
     elif result.log_break.kind in (BreakKind.TORN, BreakKind.STALE):
         plan.cut, plan.cut_reason = result.log_break, f"{result.log_break.kind.value} tail"
-    plan.queues = sorted(folder.queues) if wish.all_queues else sorted(result.bad_queues | result.stale_queues)
-    plan.index = bool(result.is_index_bad or wish.index) and folder.index_shape is not None
+    plan.queues = sorted(folder.queues) if options.all_queues else sorted(result.bad_queues | result.stale_queues)
+    plan.index = bool(result.is_index_bad or options.index) and folder.index_shape is not None
     return plan
 
 
 def repair_store(
-    root: Path, open_folder: OpenFolder, wish: RepairWish, progress: Progress | None = None
+    root: Path, open_folder: OpenFolder, options: RepairOptions, progress: Progress | None = None
 ) -> tuple[RepairPlan, CutFolder, VerifyResult]:
     """Lock the store, repair it, verify it again. OSError leaves what was kept in place.
 
@@ -133,7 +133,7 @@ def repair_store(
         check_format(root, STORE)
         kept = CutFolder(root)
         with open_folder(True) as folder:
-            plan = plan_repair(folder, verify_store(folder, progress=progress), wish)
+            plan = plan_repair(folder, verify_store(folder, progress=progress), options)
             if plan.refusal:
                 raise RepairRefused(plan.refusal)
         steps = plan
@@ -148,7 +148,7 @@ def repair_store(
                     for damage in verify_store(folder, progress=progress).damaged_at:
                         skip_to_next_file(damage, usual_size(folder.log.files), kept)
             with open_folder(True) as folder:
-                steps = plan_repair(folder, verify_store(folder, progress=progress), wish)
+                steps = plan_repair(folder, verify_store(folder, progress=progress), options)
                 if steps.refusal:
                     raise RepairRefused(steps.refusal)
                 plan.lost += steps.lost

@@ -111,7 +111,7 @@ def _check_prepared(config: BrokerConfig, properties: dict[str, str]) -> None:
     if keys.PGROUP not in properties:
         raise BrokerError(
             ResponseCode.MESSAGE_ILLEGAL,
-            f"a transactional message says its producer group in the property {keys.PGROUP}: nobody else may end it",
+            f"a transactional message says its producer group in the property {keys.PGROUP}: no other group may end it",
         )
 
 

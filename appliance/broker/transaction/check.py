@@ -266,7 +266,7 @@ class TransactionCheckService:
             self._put(halves.discarded(half, {}))
         self._metrics.discarded += 1
         logger.error(
-            "transaction discarded: nobody ended it",
+            "transaction discarded: no producer ended it",
             extra={
                 "event": "transaction_discarded",
                 "group": half.group,

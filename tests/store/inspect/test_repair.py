@@ -15,7 +15,7 @@ from store.base.cut_folder import CutFolder
 from store.inspect.findings import Level
 from store.inspect.folder import StoreFolder
 from store.inspect.queue_reader import Unit
-from store.inspect.repair import RepairPlan, RepairRefused, RepairWish, plan_repair, repair_store
+from store.inspect.repair import RepairOptions, RepairPlan, RepairRefused, plan_repair, repair_store
 from store.inspect.verify import VerifyResult, verify_store
 from tests.store.conftest import OpenStore, message, read_all
 from tests.store.golden import commit_log_records, queue_units, unpack
@@ -24,13 +24,17 @@ from tests.store.inspect.conftest import MESSAGES, log_file, overwrite, queue_fi
 Damage = Callable[[MessageStoreConfig], None]
 
 
-def plan(config: MessageStoreConfig, wish: RepairWish | None = None) -> RepairPlan:
+def plan(config: MessageStoreConfig, options: RepairOptions | None = None) -> RepairPlan:
     with StoreFolder(config.root) as folder:
-        return plan_repair(folder, verify_store(folder), wish)
+        return plan_repair(folder, verify_store(folder), options)
 
 
-def repair(config: MessageStoreConfig, wish: RepairWish | None = None) -> tuple[RepairPlan, CutFolder, VerifyResult]:
-    return repair_store(config.root, lambda is_ours: StoreFolder(config.root, is_ours=is_ours), wish or RepairWish())
+def repair(
+    config: MessageStoreConfig, options: RepairOptions | None = None
+) -> tuple[RepairPlan, CutFolder, VerifyResult]:
+    return repair_store(
+        config.root, lambda is_ours: StoreFolder(config.root, is_ours=is_ours), options or RepairOptions()
+    )
 
 
 def tear_last_record(config: MessageStoreConfig) -> None:
@@ -110,7 +114,7 @@ def test_what_is_cut_lies_beside_the_store_with_a_note(stopped: MessageStoreConf
 def test_replaced_queues_and_indexes_are_kept_whole(stopped: MessageStoreConfig) -> None:
     files = {path.name: path.read_bytes() for path in (stopped.root / "index").iterdir()}
     units = queue_units(stopped.root, "T", 0)
-    _plan, kept, result = repair(stopped, RepairWish(all_queues=True, index=True))
+    _plan, kept, result = repair(stopped, RepairOptions(all_queues=True, index=True))
     assert {path.name: path.read_bytes() for path in (kept.path / "index").iterdir()} == files
     assert queue_units(kept.path, "T", 0) == units == queue_units(stopped.root, "T", 0)
     assert result.findings.worst is Level.NOTE
@@ -131,7 +135,7 @@ def test_cutting_at_damage_keeps_the_files_behind(stopped: MessageStoreConfig, o
     records = list(commit_log_records(stopped.root))
     damaged_offset = records[300][0]
     overwrite(log_file(stopped), damaged_offset + 90, b"\xff")
-    _plan, kept, result = repair(stopped, RepairWish(cut_at_damage=True))
+    _plan, kept, result = repair(stopped, RepairOptions(cut_at_damage=True))
     assert (result.findings.worst, result.records, result.log_end) == (Level.NOTE, 300, damaged_offset)
     assert {path.name for path in (kept.path / "commitlog").iterdir()} == {
         f"{0:020d}.from-{damaged_offset}", f"{65536:020d}", f"{131072:020d}",
@@ -145,7 +149,7 @@ def test_cutting_at_damage_keeps_the_files_behind(stopped: MessageStoreConfig, o
 def test_queues_and_index_of_apaches_stores_come_out_the_same(name: str, tmp_path: Path) -> None:
     config = unpack(name, tmp_path)
     units, entries = _contents(config.root)
-    _plan, kept, result = repair(config, RepairWish(all_queues=True, index=True))
+    _plan, kept, result = repair(config, RepairOptions(all_queues=True, index=True))
     assert [str(finding) for finding in result.findings if finding.level > Level.NOTE] == []
     new_units, new_entries = _contents(config.root)
     assert new_units.keys() == units.keys()

@@ -12,7 +12,7 @@ from gantrymq import __version__
 from store import MessageStore, NewerFormat, StampDamaged
 from store.base import file_bytes
 from store.inspect.folder import StoreFolder
-from store.inspect.repair import RepairWish, repair_store
+from store.inspect.repair import RepairOptions, repair_store
 from store.startup.format_stamp import (
     STAMP_NAME,
     STORE,
@@ -84,7 +84,7 @@ def test_a_newer_store_is_refused_and_nothing_is_changed(tmp_path: Path, open_st
     with pytest.raises(NewerFormat, match=r"store has format 2, written by GantryMQ 2\.0\.0; .* up to 1.*Nothing was"):
         newer.load()
     with pytest.raises(NewerFormat):
-        repair_store(config.root, lambda is_ours: StoreFolder(config.root, is_ours=is_ours), RepairWish())
+        repair_store(config.root, lambda is_ours: StoreFolder(config.root, is_ours=is_ours), RepairOptions())
     assert contents(config.root) == before
     write_stamp(config.root, STORE.number)
     assert len(read_all(open_store(config), "T")) == 1, "the lock is free, nothing is lost"

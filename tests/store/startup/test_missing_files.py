@@ -16,13 +16,13 @@ from store import MessageStore, MessageStoreConfig, StoreDamaged
 from store.inspect.check import check_store
 from store.inspect.findings import Level
 from store.inspect.folder import StoreFolder
-from store.inspect.repair import RepairRefused, RepairWish, plan_repair, repair_store
+from store.inspect.repair import RepairOptions, RepairRefused, plan_repair, repair_store
 from store.inspect.verify import verify_store
 from tests.store.conftest import OpenStore, message, read_all, small_config
 from tests.store.golden import commit_log_records
 
 COUNT = 400
-SKIP_LOST = RepairWish(skip_lost=True)
+SKIP_LOST = RepairOptions(skip_lost=True)
 Spoil = Callable[[Path], None]
 
 
@@ -149,7 +149,7 @@ def test_a_first_file_gone_after_a_kill_is_found_by_a_repair(small: MessageStore
     with StoreFolder(small.root) as folder:
         assert verify_store(folder).findings.worst is Level.ERROR
     plan, _kept, result = repair_store(
-        small.root, lambda is_ours: StoreFolder(small.root, is_ours=is_ours), RepairWish()
+        small.root, lambda is_ours: StoreFolder(small.root, is_ours=is_ours), RepairOptions()
     )
     assert plan.queues == [("T", 0)]
     assert result.findings.worst <= Level.WARNING  # the abort marker
@@ -394,7 +394,7 @@ def test_a_log_without_one_of_its_files_is_refused_until_it_is_told_to_go_on(
         assert check_store(folder).findings.worst is Level.ERROR
         assert "--skip-lost" in plan_repair(folder, verify_store(folder)).refusal
     with pytest.raises(RepairRefused, match="skip-lost"):
-        repair_store(root, lambda is_ours: StoreFolder(root, is_ours=is_ours), RepairWish())
+        repair_store(root, lambda is_ours: StoreFolder(root, is_ours=is_ours), RepairOptions())
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
     plan, _kept, result = repair_store(root, lambda is_ours: StoreFolder(root, is_ours=is_ours), SKIP_LOST)
