@@ -66,3 +66,24 @@ def test_a_script_is_bash_that_parses(script: str) -> None:
     subprocess.run(["bash", "-n", str(ROOT / script)], check=True)
     if script != "deploy/environment.sh":
         assert os.access(ROOT / script, os.X_OK)
+
+
+def test_what_can_not_compile_the_fast_path_says_so_and_goes_on(clone: Path, tmp_path: Path) -> None:
+    """Neither Cython nor a compiler is to be had; deploy/up stops at no error of these."""
+    fresh = tmp_path / "clone"
+    shutil.copytree(clone / "deploy", fresh / "deploy")
+    python = fresh / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "asked: $*" >&2\nexit 3\n')
+    python.chmod(0o755)
+    commands = (
+        f"set -euo pipefail; . '{fresh}/deploy/environment.sh'; have_uv() {{ false; }}; compile_fast_path; echo on"
+    )
+    result = subprocess.run(["bash", "-c", commands], capture_output=True, text=True, check=True)
+    assert result.stdout == "on\n"
+    assert "Cython could not be installed" in result.stderr
+    assert "asked: -P -m appliance.fast_path.build" in result.stderr
+    assert not (fresh / ".venv" / "installed-fast-path.lock").exists()
+    environment = {**os.environ, "GANTRY_FAST_PATH": "off"}
+    result = subprocess.run(["bash", "-c", commands], env=environment, capture_output=True, text=True, check=True)
+    assert (result.stdout, result.stderr) == ("on\n", "")

@@ -6,6 +6,7 @@ With sanitizers: `python -m tests.suite.sanitized tests/fuzz/test_fast_path.py -
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from appliance.fast_path.loader import SANITIZE, VARIABLE
 from gantrymq.remoting.command import JSON, ROCKETMQ
 from tests.appliance.fast_path.compiling import build_or_skip
 from tests.appliance.fast_path.rig import Pair, pair_of_brokers
@@ -34,8 +36,12 @@ FRAMES = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled() -> None:
+def compiled() -> Iterator[None]:
     build_or_skip()
+    with pytest.MonkeyPatch.context() as patch:
+        if os.environ.get(VARIABLE) != SANITIZE:
+            patch.delenv(VARIABLE, raising=False)
+        yield
 
 
 @pytest.fixture(scope="module")

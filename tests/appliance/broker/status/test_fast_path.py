@@ -19,6 +19,7 @@ MADE = "Cython 3.3.1, cc 1"
 
 @pytest.fixture
 def present(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(loader.VARIABLE, raising=False)
     monkeypatch.setattr(loader, "_found", lambda sanitize: (loader, MADE))
 
 
@@ -50,6 +51,7 @@ def test_a_broker_without_it_says_why(present: None, given: dict[str, Any], why:
 
 
 def test_a_broker_that_has_to_have_it_does_not_start_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(loader.VARIABLE, raising=False)
     monkeypatch.setattr(loader, "_found", lambda sanitize: (None, "not compiled"))
     assert str(status()) == "off (not compiled)"
     monkeypatch.setenv(loader.VARIABLE, "on")
