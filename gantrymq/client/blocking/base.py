@@ -84,15 +84,17 @@ class BlockingClient:
                 shared_loop.release(self._client)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if not self._is_open:
-            try:
-                self._reopen()
-            except BaseException:
-                work.close()
-                raise
+        try:
+            self._require_open()
+        except BaseException:
+            work.close()
+            raise
         return shared_loop.run(work)
 
-    def _reopen(self) -> None:
+    def _require_open(self) -> None:
+        """ClientClosed unless the client is open, or can be opened again after a fork."""
+        if self._is_open:
+            return
         self._require_process()
         if not self._was_forked:
             raise ClientClosed("not started, or closed already")

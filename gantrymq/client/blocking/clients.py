@@ -6,10 +6,13 @@ functions; they run in the consumer's own threads and may use blocking clients.
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Unpack
 
 from gantrymq.client.blocking.base import BlockingClient
+from gantrymq.client.blocking.shared_loop import shared_loop
+from gantrymq.client.blocking.soon import SoonSends
 from gantrymq.client.consume.listener_calls import Listener
 from gantrymq.client.consume.options import PullConsumerKeywords, PushConsumerKeywords
 from gantrymq.client.consume.pull_consumer import POLL_S, PullConsumer
@@ -29,6 +32,7 @@ class SyncProducer(BlockingClient):
     """Producer for threads; takes the same arguments. May be shared by threads."""
 
     _client: Producer
+    _soon: SoonSends | None = None
 
     def __init__(
         self, name_servers: str | Sequence[str], *, group: str = DEFAULT_GROUP, **keywords: Unpack[ProducerKeywords]
@@ -75,6 +79,19 @@ class SyncProducer(BlockingClient):
     ) -> None:
         """See Producer.send_oneway."""
         self._run(self._client.send_oneway(message, queue=queue, selector=selector))
+
+    def send_soon(
+        self, message: Message, *, queue: MessageQueue | None = None, sharding_key: str | None = None
+    ) -> concurrent.futures.Future[SendResult]:
+        """See Producer.send_soon. Callbacks of the future run on the event loop's thread: they should not block."""
+        self._require_open()
+        if self._soon is None or self._soon.producer is not self._client:  # a fork has made a new client
+            self._soon = SoonSends(self._client)
+        return self._soon.submit(message, queue, sharding_key, shared_loop.call_soon)
+
+    def flush(self) -> None:
+        """See Producer.flush."""
+        self._run(self._client.flush())
 
     def send_many(
         self, messages: Iterable[Message], *, in_flight: int = 256, timeout_s: float | None = None

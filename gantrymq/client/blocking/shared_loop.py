@@ -83,6 +83,13 @@ class SharedLoop:
             future.cancel()
             raise
 
+    def call_soon(self, act: Callable[[], None]) -> None:
+        """Have `act` called on the loop. ClientClosed when there is none."""
+        loop = self._loop
+        if loop is None:
+            raise ClientClosed("not started, or closed already")
+        loop.call_soon_threadsafe(act)
+
     def close_all(self) -> None:
         """Close what is open when the interpreter ends: finished messages are committed, others come again."""
         for client in list(self._clients):

@@ -16,6 +16,9 @@ class ProducerKeywords(ClientKeywords, total=False):
 
     delivery_timeout_s: float
     retries: int | None
+    linger_s: float
+    batch_bytes: int
+    buffer_bytes: int
     compress_from_bytes: int
     trace: bool
     trace_topic: str
@@ -28,6 +31,9 @@ class ProducerOptions(ClientOptions):
     group: str = DEFAULT_GROUP
     delivery_timeout_s: float = 30.0  # of a whole call: route, connections, tries, pauses (unless it says timeout_s)
     retries: int | None = None  # further tries after the first; None: as many as the time allows
+    linger_s: float = 0.0  # send_soon: a batch that is not full waits so long; 0: only while others are on their way
+    batch_bytes: int = 64 * 1024  # send_soon: a batch has at most so many
+    buffer_bytes: int = 32 * 1024 * 1024  # send_soon: what waits or is on its way has at most so many
     compress_from_bytes: int = COMPRESS_FROM_BYTES  # smaller bodies travel as they are
     trace: bool = False  # tell `trace_topic` of every message sent
     trace_topic: str = TRACE_TOPIC

@@ -7,13 +7,16 @@ is up. A message for an explicit queue waits for that queue. One-way messages ar
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable, Sequence
-from typing import Unpack
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Unpack
 
+from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.lifecycle import Client
 from gantrymq.client.connection.send_codec import Outgoing, pack, pack_batch, send_request
 from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.produce.batching import Batches
 from gantrymq.client.produce.many_sends import ManySends
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords, ProducerOptions
 from gantrymq.client.produce.request_reply import WaitingRequests, reply_to
@@ -54,14 +57,30 @@ class Producer(Client):
         self._requests = WaitingRequests()
         self._session.answer_requests({RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._requests.reply_pushed})
         self._traces = TraceDispatcher(self._session, group, topic=options.trace_topic) if options.trace else None
+        self._batching = Background()
+        self._handing: set[asyncio.Task[None]] = set()
         self._tracer = None if self._traces is None else SendTracer(self._traces, group)
+        self._batches = Batches(
+            self._sender,
+            self._batching,
+            options,
+            pack=self._pack,
+            on_stored=None if self._tracer is None else self._trace,
+        )
 
     async def _open(self) -> None:
         self._session.open()
         if self._traces is not None:
             self._session.background.start(self._traces.run(), "send traces")
 
+    @property
+    def options(self) -> ProducerOptions:
+        """What the producer was made with."""
+        return self._options
+
     async def _shut_down(self) -> None:
+        await self.flush()
+        await self._batching.close()
         if self._traces is not None:
             await self._traces.flush()
         await self._session.close(producer_group=self.group)
@@ -190,6 +209,34 @@ class Producer(Client):
             on_stored=None if self._tracer is None else self._trace,
         )
         return await sends.send(messages)
+
+    async def send_soon(
+        self, message: Message, *, queue: MessageQueue | None = None, sharding_key: str | None = None
+    ) -> asyncio.Future[SendResult]:
+        """Have a message sent in a batch with others, and return the future of its result or failure.
+
+        Fast: many messages make one request. Batches leave when they have `batch_bytes`, waited for `linger_s`, or when
+        others have been answered. The messages of a chosen queue keep their order. Waits only while the producer holds
+        `buffer_bytes`. delivery_timeout_s counts from here on. `flush` and `close` wait for everything.
+        """
+        self._session.require_open()
+        if sharding_key is not None:
+            _check_only_choice(queue, None)
+            queues = await self._sender.queues(message.topic, self._options.delivery_timeout_s)
+            queue = queue_by_hash(sharding_key)(queues, message)
+        return await self._batches.add(message, queue)
+
+    async def flush(self) -> None:
+        """Wait until every message of send_soon has its result or failure."""
+        while self._handing:
+            await asyncio.wait(self._handing)
+        await self._batches.flush()
+
+    def hand_over(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run what calls send_soon for others; `flush` waits for it too."""
+        task = self._batching.start(work, "hand over")
+        self._handing.add(task)
+        task.add_done_callback(self._handing.discard)
 
     async def queues(self, topic: str) -> Sequence[MessageQueue]:
         """The queues that take messages of the topic; for a topic that does not exist, those it will be made with."""

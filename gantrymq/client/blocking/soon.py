@@ -1,0 +1,85 @@
+"""Sends of threads that do not wait: messages are handed to the event loop in bursts, a future each comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import threading
+from collections.abc import Callable
+
+from gantrymq.client.produce.batching import MESSAGE_BYTES
+from gantrymq.client.produce.producer import Producer
+from gantrymq.client.results import SendResult
+from gantrymq.errors import ClientClosed, RequestTimeout
+from gantrymq.message.model import Message, MessageQueue
+from gantrymq.remoting.codes import RequestCode
+
+ThreadFuture = concurrent.futures.Future[SendResult]
+Handed = tuple[Message, MessageQueue | None, str | None, ThreadFuture]
+
+
+class SoonSends:
+    """What the threads of one producer sent and the loop has not settled yet, `buffer_bytes` at most."""
+
+    def __init__(self, producer: Producer) -> None:
+        self.producer = producer
+        self._room = threading.Condition()
+        self._handed: list[Handed] = []
+        self._held_bytes = 0
+
+    def submit(
+        self,
+        message: Message,
+        queue: MessageQueue | None,
+        sharding_key: str | None,
+        start: Callable[[Callable[[], None]], object],
+    ) -> ThreadFuture:
+        """Hand a message over; wait while there is no room. `start` has a function called on the loop."""
+        options = self.producer.options
+        size = len(message.body) + MESSAGE_BYTES
+        future: ThreadFuture = concurrent.futures.Future()
+        with self._room:
+            if not self._room.wait_for(
+                lambda: not self._held_bytes or self._held_bytes + size <= options.buffer_bytes,
+                options.delivery_timeout_s,
+            ):
+                where = f"room for {size} bytes to {message.topic}"
+                raise RequestTimeout(where, RequestCode.SEND_BATCH_MESSAGE, options.delivery_timeout_s)
+            self._held_bytes += size
+            is_first = not self._handed
+            self._handed.append((message, queue, sharding_key, future))
+        future.add_done_callback(lambda done: self._settled(size))
+        if is_first:
+            start(self._take)
+        return future
+
+    def _take(self) -> None:
+        """On the loop: send what was handed over so far, in its order."""
+        with self._room:
+            handed, self._handed = self._handed, []
+        self.producer.hand_over(self._send(handed))
+
+    async def _send(self, handed: list[Handed]) -> None:
+        for message, queue, sharding_key, future in handed:
+            try:
+                sent = await self.producer.send_soon(message, queue=queue, sharding_key=sharding_key)
+            except Exception as exc:  # whatever it is, it belongs to the thread that waits for this message
+                future.set_exception(exc)
+            else:
+                sent.add_done_callback(functools.partial(_tell, future))
+
+    def _settled(self, size: int) -> None:
+        with self._room:
+            self._held_bytes -= size
+            self._room.notify()
+
+
+def _tell(future: ThreadFuture, sent: asyncio.Future[SendResult]) -> None:
+    """Give the outcome to the thread's future."""
+    if sent.cancelled():
+        future.set_exception(ClientClosed("the client was closed before the message was sent"))
+    elif (failure := sent.exception()) is not None:
+        future.set_exception(failure)
+    else:
+        future.set_result(sent.result())

@@ -1,0 +1,111 @@
+"""Messages sent soon: in batches, in order where a queue was chosen, bounded, and all settled by flush and close."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+
+import pytest
+
+from appliance.bench import rpc
+from appliance.bench.peer import Peer
+from gantrymq import Message, MessageQueue, Producer, SendStatus, SyncProducer
+from gantrymq.errors import ClientClosed, ConnectError, GantryError, MessageRejected, RequestTimeout
+from tests.gantrymq.client.peers import topic_at
+from tests.gantrymq.client.ports import closed_port
+from tests.gantrymq.remoting.scripted import scripted_server, silence
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"soon_{next(_numbers)}"
+
+
+async def test_each_message_of_a_batch_gets_its_own_result(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
+        futures = [await producer.send_soon(Message(name, b"%d" % number, tags="t")) for number in range(2000)]
+        await producer.flush()
+        results = [future.result() for future in futures]
+        assert {result.status for result in results} == {SendStatus.SEND_OK}
+        assert len({result.msg_id for result in results}) == 2000
+        for number in (0, 1234, 1999):
+            found = await admin.messages.view_at(peer.broker_address, int(results[number].offset_msg_id[16:], 16))
+            assert (found.body, found.msg_id) == (b"%d" % number, results[number].msg_id)
+            assert (found.queue_id, found.queue_offset) == (
+                results[number].queue.queue_id,
+                results[number].queue_offset,
+            )
+
+
+async def test_messages_of_one_key_keep_their_order_whatever_travels_alone(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name), Producer(peer.namesrv_address, batch_bytes=2000) as producer:
+        futures = []
+        for number in range(300):
+            body = b"%d" % number * (1000 if number % 50 == 0 else 1)  # those do not fit into a batch
+            futures.append(await producer.send_soon(Message(name, body), sharding_key="k"))
+        await producer.flush()
+        results = [future.result() for future in futures]
+        assert len({result.queue for result in results}) == 1
+        assert [result.queue_offset for result in results] == list(range(300))
+
+
+async def test_a_message_that_no_broker_takes_fails_alone(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:
+        good = await producer.send_soon(Message(name, b"good"))
+        delayed = await producer.send_soon(Message(name, b"later", delay_level=1))
+        with pytest.raises(MessageRejected):
+            await producer.send_soon(Message(name, b""))
+        wrong = await producer.send_soon(Message(name, b"x"), queue=MessageQueue(name, peer.broker_name, 99))
+        await producer.flush()
+        assert good.result().status is delayed.result().status is SendStatus.SEND_OK
+        assert isinstance(wrong.exception(), GantryError)
+
+
+async def test_a_full_buffer_makes_the_sender_wait_and_then_give_up() -> None:
+    async with scripted_server(silence) as server:
+        async with Producer(server.address, delivery_timeout_s=0.3, buffer_bytes=1000) as producer:
+            first = await producer.send_soon(Message("T", b"x" * 700))
+            with pytest.raises(RequestTimeout, match="room for"):
+                while True:  # the first message's time ends at about the same moment
+                    await producer.send_soon(Message("T", b"x" * 700))
+            await producer.flush()
+            assert isinstance(first.exception(), GantryError)
+        with pytest.raises(ClientClosed):
+            await producer.send_soon(Message("T", b"x"))
+
+
+async def test_what_lingers_is_sent_by_flush_and_close_at_once(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name):
+        async with Producer(peer.namesrv_address, linger_s=3600) as producer:
+            lingering = [await producer.send_soon(Message(name, b"x")) for _ in range(3)]
+            await producer.flush()
+            assert len({future.result().queue for future in lingering}) == 1, "one batch"
+            last = await producer.send_soon(Message(name, b"x"))
+            await asyncio.sleep(0)
+            assert not last.done()
+        assert last.result().status is SendStatus.SEND_OK
+
+
+def test_threads_send_soon_and_get_futures(peer: Peer, name: str) -> None:
+    rpc.create_topic(peer.broker_address, name, 4)
+    with SyncProducer(peer.namesrv_address) as producer:
+        futures = [producer.send_soon(Message(name, b"%d" % number), sharding_key="k") for number in range(500)]
+        called: Counter[bool] = Counter()
+        for future in futures:
+            future.add_done_callback(lambda done: called.update([done.exception() is None]))
+        assert [future.result(60).queue_offset for future in futures] == list(range(500))
+        last = producer.send_soon(Message(name, b"last"))
+    assert last.result(0).status is SendStatus.SEND_OK, "close waits for it"
+    assert called == {True: 500}
+    with pytest.raises(ClientClosed):
+        producer.send_soon(Message(name, b"x"))
+
+
+def test_a_thread_that_sends_soon_sees_failures_in_its_futures() -> None:
+    with SyncProducer(closed_port(), delivery_timeout_s=0.2) as producer:
+        future = producer.send_soon(Message("T", b"x"))
+        producer.flush()
+        assert isinstance(future.exception(0), ConnectError)
