@@ -14,18 +14,19 @@ from tests.interop.stores.copied_log import behind, bodies, expected, log_of, se
 from tests.peers.fixtures import make_apache_peer
 
 COUNT = 300
+FILES = {"mappedFileSizeCommitLog": str(1 << 20)}  # log_of reads them whole
 
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[Peer]:
-    with LocalCluster(tmp_path / "master", broker_properties={"slavesEnable": "true"}) as cluster:
+    with LocalCluster(tmp_path / "master", broker_properties={"slavesEnable": "true", **FILES}) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def slave(master: Peer, tmp_path: Path) -> Iterator[ApachePeer]:
     """Not started yet."""
-    peer = make_apache_peer(tmp_path / "slave", broker_properties={"haSendHeartbeatInterval": "500"})
+    peer = make_apache_peer(tmp_path / "slave", broker_properties={"haSendHeartbeatInterval": "500", **FILES})
     peer.join_as_slave(master)
     yield peer
     peer.stop()
