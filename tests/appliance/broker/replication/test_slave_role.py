@@ -14,6 +14,7 @@ from gantrymq.errors import ConfigError
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.appliance.acl.cluster import ADMIN, guarded, sent, signed_peer
 from tests.appliance.broker.replication.pair import (
     MASTER,
     STORE,
@@ -24,7 +25,7 @@ from tests.appliance.broker.replication.pair import (
     slave_of,
 )
 from tests.appliance.peer import Peer, connected
-from tests.harness import serving
+from tests.harness import SMALL_STORE, serving
 from tests.waiting import until
 
 PULL = {
@@ -107,6 +108,22 @@ async def test_what_only_a_master_may_do_is_refused(tmp_path: Path) -> None:
             answer = await peer.ask(code, send_fields("G", TOPIC, 0, ""), b"x")
             assert (answer.code, "slave" in (answer.remark or "")) == (refusal, True)
         assert slave.topics.get(TOPIC) is None, "a refused send creates no topic"
+
+
+async def test_a_guarded_master_wants_its_slaves_signature(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    account = tmp_path / "slave.yml"
+    account.write_text(f"accessKey: {ADMIN.access_key}\nsecretKey: {ADMIN.secret_key}\n")
+    account.chmod(0o600)
+    files = {"commit_log_file_bytes": SMALL_STORE["commit_log_file_bytes"]}
+    async with guarded(tmp_path, slaves_enable=True) as cluster, signed_peer(cluster.broker.port) as peer:
+        await sent(peer, ADMIN, "TopicX")
+        async with slave_of(cluster, tmp_path / "unsigned", store=files) as slave:
+            await until(lambda: any(getattr(each, "event", "") == "slave_sync_failed" for each in caplog.records))
+            assert slave.topics.get("TopicX") is None
+        async with slave_of(cluster, tmp_path / "signed", store=files, credentials_file=account) as slave:
+            await until(lambda: follower_of(slave).synchronize.complete_at > 0)
+            assert slave.topics.get("TopicX") is not None
+            await caught_up(slave, cluster.broker)
 
 
 async def test_the_name_server_knows_both_and_a_slave_that_goes_leaves_its_master_there(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""While its master is away, consumers read from a slave of ours: the Java client, and the SDK."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gantrymq import ConsumeFrom, ConsumeResult, MessageExt, SyncPushConsumer
+from tests.harness import LocalCluster
+from tests.interop.clients import JavaClient
+from tests.interop.stores.copied_log import TOPIC, bodies, expected, log_end, send, wait_for
+
+pytestmark = pytest.mark.interop
+
+COUNT = 40
+FILES = {"mappedFileSizeCommitLog": str(1 << 20)}
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[LocalCluster]:
+    """A slave that has everything, its master killed."""
+    properties = FILES | {"slavesEnable": "true", "brokerRole": "SYNC_MASTER"}
+    with LocalCluster(tmp_path / "master", broker_properties=properties) as master:
+        slave = LocalCluster(tmp_path / "slave", broker_properties=FILES)
+        slave.join_as_slave(master)
+        try:
+            slave.start_broker()
+            send(master, 0, COUNT)
+            wait_for(lambda: log_end(master) == log_end(slave), "the slave has everything")
+            wait_for(lambda: TOPIC in (slave.store / "config/topics.json").read_text(), "the slave has the topic")
+            master.kill_broker()
+            assert sorted(bodies(slave)) == sorted(expected(0, COUNT))
+            yield slave
+        finally:
+            slave.stop()
+
+
+def test_consumers_read_from_a_slave_while_the_master_is_away(alone: LocalCluster, java: JavaClient) -> None:
+    wanted = Counter(body.decode() for body in expected(0, COUNT))
+    with java.consume(alone.namesrv_address, TOPIC, "java-readers") as consumer:
+        consumer.wait_for(lambda: consumer.count("GOT") >= COUNT, 90, "all messages from the slave")
+        assert Counter(fields[5] for fields in consumer.lines("GOT")) == wanted
+
+    found: Counter[str] = Counter()
+
+    def listener(messages: list[MessageExt]) -> ConsumeResult:
+        found.update(message.body.decode() for message in messages)
+        return ConsumeResult.SUCCESS
+
+    ours = SyncPushConsumer(
+        alone.namesrv_address, group="our-readers", listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET
+    )
+    ours.subscribe(TOPIC)
+    with ours:
+        wait_for(lambda: found.total() >= COUNT, "all messages from the slave")
+    assert found == wanted
