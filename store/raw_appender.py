@@ -21,8 +21,9 @@ from gantrymq.message import record
 from store.appender import ArrivalListener
 from store.base.errors import CopyRefused, NoRoomForCopy
 from store.log.mapped_file import MappedFile
-from store.log.scan import ScannedRecord, has_queue_unit, scan_filled
+from store.log.scan import ScannedRecord, scan_filled
 from store.parts import StoreParts
+from store.queues.consume_queue import ConsumeQueue
 
 JOINT_BYTES_MAX = 16 << 20  # of the newest record and what follows it in no queue
 JOINT_BYTES = 64 << 10  # where no queue tells the newest record
@@ -38,10 +39,9 @@ class RawAppender:
         self._queues = parts.queues
         self._stats = parts.stats
         self._state = parts.state
-        self._tags_codes = parts.tags_codes
         self._dispatcher = parts.dispatcher
         self._part_bytes = 0  # what stands behind `log.position`
-        self._arrived: dict[tuple[str, int], tuple[int, list[int]]] = {}  # in this piece, by queue: see ArrivalListener
+        self._arrived: dict[ConsumeQueue, tuple[int, list[int]]] = {}  # in this piece: see ArrivalListener
 
     @property
     def end(self) -> int:
@@ -127,8 +127,8 @@ class RawAppender:
         self._stats.put_bytes += log.position - before
         arrived, self._arrived = self._arrived, {}
         if self.arrival_listener is not None:
-            for (topic, queue_id), (first_offset, codes) in arrived.items():
-                self.arrival_listener(topic, queue_id, first_offset, codes)
+            for queue, (first_offset, codes) in arrived.items():
+                self.arrival_listener(queue.topic, queue.queue_id, first_offset, codes)
 
     def _look_at_rest(self, file: MappedFile, position: int, end: int) -> None:
         """What follows the whole records is the beginning of one, or a file's end; anything else is refused."""
@@ -152,12 +152,12 @@ class RawAppender:
 
     def _hand_on(self, fields: ScannedRecord, physical_offset: int) -> None:
         """One whole record: into queue and index, as recovery does it; both skip what they have."""
-        self._dispatcher.redispatch(fields, physical_offset)
+        fed = self._dispatcher.redispatch(fields, physical_offset)
         self._stats.put_times += 1
-        if self.arrival_listener is None or not has_queue_unit(fields.sys_flag):
-            return
-        topic = fields.topic.decode(errors="replace")
-        slot = self._queues.slots.get(topic)
-        if slot is not None:
-            codes = self._arrived.setdefault((topic, fields.queue_id), (fields.queue_offset, []))[1]
-            codes.append(self._tags_codes.code(slot, fields.properties, fields.store_timestamp))
+        if fed is not None and self.arrival_listener is not None:
+            queue, tags_code = fed
+            arrived = self._arrived.get(queue)
+            if arrived is None:
+                self._arrived[queue] = fields.queue_offset, [tags_code]
+            else:
+                arrived[1].append(tags_code)

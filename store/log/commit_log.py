@@ -118,17 +118,18 @@ class CommitLog:
 
         For bytes of another broker's log, which bring their own blank records: none is written here.
         """
-        with self._lock:
-            try:
-                current = self._current
-                if current is None or self.position == current.end:
-                    current = self._roll()
-                self._allocate(current, end)
-            except OSError as exc:
-                self._report_no_space(exc)
-                return False
-            self.no_space = ""
-            self.prepare_at = min(self.prepare_at, self.position)
+        if end > self.limit + record.BLANK.size:
+            with self._lock:
+                try:
+                    current = self._current
+                    if current is None or self.position == current.end:
+                        current = self._roll()
+                    self._allocate(current, end)
+                except OSError as exc:
+                    self._report_no_space(exc)
+                    return False
+                self.no_space = ""
+                self.prepare_at = min(self.prepare_at, self.position)
         if end > self.prepare_at:
             self.request_prepare()
         return True

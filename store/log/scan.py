@@ -44,7 +44,7 @@ class ScannedRecord(NamedTuple):
     properties: bytes
 
 
-OnRecord = Callable[[ScannedRecord, int], None]
+OnRecord = Callable[[ScannedRecord, int], object]  # what it returns is not looked at
 
 
 class Progress:

@@ -52,16 +52,19 @@ class Dispatcher:
         """Feed the queue alone: the index has the record, and behind newer ones it would be in disorder."""
         self.redispatch(fields, physical_offset, to_index=False)
 
-    def redispatch(self, fields: ScannedRecord, physical_offset: int, *, to_index: bool = True) -> None:
-        """Feed queue and index from one record."""
+    def redispatch(
+        self, fields: ScannedRecord, physical_offset: int, *, to_index: bool = True
+    ) -> tuple[ConsumeQueue, int] | None:
+        """Feed queue and index from one record. Return the queue that got a unit, and the message's tags code."""
+        fed: tuple[ConsumeQueue, int] | None = None
         topic, queue_id, index, sys_flag, size_bytes, timestamp, properties = fields
         try:
             name = topic.decode()
         except UnicodeDecodeError:
-            return
+            return None
         slot = self._queues.slots.get(name) or self._queues.slot(name)
         if slot is None:
-            return
+            return None
         if has_queue_unit(sys_flag):
             queue = self._queues.of(slot, queue_id)
             if physical_offset + size_bytes > queue.max_physical_offset:
@@ -70,6 +73,7 @@ class Dispatcher:
                 if queue.next_index < index <= queue.next_index + GAP_UNITS_MAX or queue.next_index == 0 < index:
                     queue.skip_to(index)
                 tags_code = self._tags_codes.code(slot, properties, timestamp)
+                fed = queue, tags_code
                 if self._ext_enable:
                     tags_code = self.extended(queue, properties, tags_code, timestamp)
                 queue.append(physical_offset, size_bytes, tags_code)
@@ -77,13 +81,14 @@ class Dispatcher:
                     queue.dirty = True
                     self._queues.dirty.append(queue)
         if not to_index:
-            return
+            return fed
         if self._index.enabled:
             pending = self._index.pending
             pending.append((slot.prefix_hash, properties, physical_offset, timestamp))
             if len(pending) >= PENDING_MAX:
                 self.put_pending()
         self._log.store_timestamp = timestamp
+        return fed
 
     def catch_up(self) -> None:
         """Dispatch what the log has and the queues lack."""
