@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         TransactionResult,
         TransactionState,
     )
-    from gantrymq.client.results import ConsumeResult, SendResult, SendStatus
+    from gantrymq.client.results import ConsumeResult, RetryLater, SendResult, SendStatus
     from gantrymq.message.model import Message, MessageExt, MessageQueue
     from gantrymq.remoting.signature import Credentials
     from gantrymq.remoting.tls import TlsConfig
@@ -50,6 +50,7 @@ __all__ = [
     "Producer",
     "PullConsumer",
     "PushConsumer",
+    "RetryLater",
     "SendResult",
     "SendStatus",
     "SyncProducer",
@@ -78,6 +79,7 @@ _HOMES = {
     "Producer": "gantrymq.client.produce.producer",
     "PullConsumer": "gantrymq.client.consume.pull_consumer",
     "PushConsumer": "gantrymq.client.consume.push_consumer",
+    "RetryLater": "gantrymq.client.results",
     "SendResult": "gantrymq.client.results",
     "SendStatus": "gantrymq.client.results",
     "SyncProducer": "gantrymq.client.blocking.clients",

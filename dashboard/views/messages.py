@@ -19,6 +19,7 @@ from dashboard.cluster.values import TopicDetail
 from dashboard.forms.messages import TestMessageForm
 from dashboard.http.error_pages import error_card, gateway_error
 from dashboard.views.topics import topic_context
+from gantrymq.errors import MessageRejected
 from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageExt
 
@@ -65,19 +66,21 @@ async def send(request: HttpRequest, name: str) -> HttpResponse:
     status = 422
     if form.is_valid():
         wanted = form.cleaned_data
-        to_send = Message(
-            name,
-            wanted["body"],
-            tags=wanted["tag"] or None,
-            keys=wanted["key"],
-            properties=wanted["properties"],
-            delay_level=wanted["delay_level"],
-            **wanted["deliver"],
-        )
         context["is_delayed"] = bool(wanted["delay_level"] or wanted["deliver"])
         try:
+            to_send = Message(
+                name,
+                wanted["body"],
+                tags=wanted["tag"] or None,
+                keys=wanted["key"],
+                properties=wanted["properties"],
+                delay_level=wanted["delay_level"],
+                **wanted["deliver"],
+            )
             context["sent"] = await gateway().messages.send(to_send)
             status = 200
+        except MessageRejected as exc:
+            form.add_error(None, str(exc))
         except GatewayError as exc:
             form.add_error(None, str(exc))
             status = exc.status

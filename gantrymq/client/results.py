@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -37,6 +38,28 @@ class ConsumeResult(Enum):
 
     SUCCESS = "SUCCESS"
     LATER = "LATER"
+
+
+class RetryLater(Exception):
+    """Raised or returned by a listener: the messages come again after `delay_s`; None: when the broker decides.
+
+    Brokers know 18 delays (1 s to 2 h): the next longer one is taken. An ordered consumer waits here, to the
+    millisecond, and until then consumes nothing more of the queue. messages: only these come again, the others of the
+    call are done; in order, those behind the first of them come again as well.
+    """
+
+    def __init__(self, delay_s: float | None = None, messages: Sequence[MessageExt] | None = None) -> None:
+        if delay_s is not None and not delay_s >= 0:
+            raise ValueError(f"delay_s={delay_s}: it must be 0 or more")
+        super().__init__(delay_s, messages)
+        self.delay_s = delay_s
+        self.messages = None if messages is None else list(messages)
+
+    def again(self, messages: list[MessageExt]) -> list[MessageExt]:
+        """Those of the call's messages that come again."""
+        if self.messages is None:
+            return messages
+        return [message for message in messages if any(message is each for each in self.messages)]
 
 
 class PullStatus(Enum):

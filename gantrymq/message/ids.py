@@ -55,21 +55,25 @@ def create_unique_id() -> str:
 
     Host address, process id, a random number for this process, ms since the month began, a counter.
     """
-    prefix, month_start_ms, month_end_ms = _unique_id_base(os.getpid())
+    prefix, month_start_ms, month_end_ms = _unique_id_base()
     now_ms = time.time_ns() // 1_000_000
     if now_ms >= month_end_ms:
         _unique_id_base.cache_clear()
-        prefix, month_start_ms, month_end_ms = _unique_id_base(os.getpid())
-    return f"{prefix}{(now_ms - month_start_ms) & 0xFFFFFFFF:08X}{next(_counter) & 0xFFFF:04X}"
+        prefix, month_start_ms, month_end_ms = _unique_id_base()
+    return "%s%08X%04X" % (prefix, (now_ms - month_start_ms) & 0xFFFFFFFF, next(_counter) & 0xFFFF)  # noqa: UP031 - half the work of an f-string
 
 
 @functools.lru_cache(maxsize=1)
-def _unique_id_base(process_id: int) -> tuple[str, int, int]:
+def _unique_id_base() -> tuple[str, int, int]:
     """Return the constant part of the ids, and the month (local time, ms) that their times count from."""
     first = datetime.datetime.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     following = (first + datetime.timedelta(days=32)).replace(day=1)
-    prefix = local_address() + struct.pack(">H", process_id & 0xFFFF) + secrets.token_bytes(4)
+    prefix = local_address() + struct.pack(">H", os.getpid() & 0xFFFF) + secrets.token_bytes(4)
     return prefix.hex().upper(), int(first.timestamp() * 1000), int(following.timestamp() * 1000)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_unique_id_base.cache_clear)
 
 
 def local_address() -> bytes:

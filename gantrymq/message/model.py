@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+from gantrymq.errors import MessageRejected
 from gantrymq.message import ids
 from gantrymq.message import properties as names
+from gantrymq.message.checks import are_plain_keys, are_plain_properties, check_message, is_plain_tag
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Message:
     """A message to send. `keys` are searchable; `tags` is what subscriptions select by; `delay_level` 0 is at once.
 
     `delay_seconds` (to the ms) or `deliver_at` (seconds since the epoch, or a datetime with a time zone) let it wait
     for any time that the broker's timerMaxDelaySec allows: GantryMQ and RocketMQ 5 do so, RocketMQ 4.9 delivers at
     once. A delay level wins over both, `delay_seconds` over `deliver_at`.
+
+    WrongType (a TypeError) and MessageRejected (a ValueError) when it is made of what no broker could keep.
     """
 
     topic: str
@@ -29,6 +33,41 @@ class Message:
     delay_level: int = 0
     delay_seconds: float | None = None
     deliver_at: float | datetime | None = None
+
+    def __init__(
+        self,
+        topic: str,
+        body: bytes,
+        tags: str | None = None,
+        keys: str | Sequence[str] = (),
+        properties: dict[str, str] | None = None,
+        flag: int = 0,
+        delay_level: int = 0,
+        delay_seconds: float | None = None,
+        deliver_at: float | datetime | None = None,
+    ) -> None:
+        self.topic = topic
+        self.body = body
+        self.tags = tags
+        self.keys = keys
+        self.properties = {} if properties is None else properties
+        self.flag = flag
+        self.delay_level = delay_level
+        self.delay_seconds = delay_seconds
+        self.deliver_at = deliver_at
+        # Messages are made by the million: a glance at the plain ones, and a close look at what it can't vouch for.
+        if (
+            type(body) is not bytes
+            or type(topic) is not str
+            or flag != 0
+            or delay_level != 0
+            or delay_seconds is not None
+            or deliver_at is not None
+            or (tags is not None and (type(tags) is not str or not (tags.isalnum() or is_plain_tag(tags))))
+            or (keys and not (keys.isprintable() if type(keys) is str else are_plain_keys(keys)))
+            or (properties is not None and not are_plain_properties(properties))
+        ):
+            check_message(self)
 
     @property
     def is_delayed(self) -> bool:
@@ -54,7 +93,12 @@ class Message:
             properties[names.TIMER_DELAY_MS] = str(round(self.delay_seconds * 1000))
         elif self.deliver_at is not None:
             properties[names.TIMER_DELIVER_MS] = str(_epoch_ms(self.deliver_at))
-        return names.encode_properties(properties)
+        text = names.encode_properties(properties)
+        count = len(properties)
+        if count and text.count("\x02") != count - 1:
+            check_message(self)  # changed since it was made
+            raise MessageRejected("properties: a name or value holds a separator (\\x02)")
+        return text
 
 
 @dataclass(slots=True)
@@ -80,6 +124,26 @@ class MessageExt:
     broker_name: str = ""
 
     @property
+    def queue(self) -> MessageQueue:
+        """Where it was read. When it comes again after a failure, the number is that of the group's retry topic."""
+        return MessageQueue(self.topic, self.broker_name, self.queue_id)
+
+    @property
+    def tries(self) -> int:
+        """How often it has been given to a consumer of the group, this time included."""
+        return self.reconsume_times + 1
+
+    @property
+    def born_at(self) -> datetime:
+        """When the producer made it, in UTC, by the clock of its machine."""
+        return datetime.fromtimestamp(self.born_timestamp / 1000, UTC)
+
+    @property
+    def stored_at(self) -> datetime:
+        """When the broker stored it, in UTC."""
+        return datetime.fromtimestamp(self.store_timestamp / 1000, UTC)
+
+    @property
     def tags(self) -> str | None:
         return self.properties.get(names.TAGS)
 
@@ -103,12 +167,8 @@ class MessageExt:
 
 
 def _epoch_ms(moment: float | datetime) -> int:
-    """A time in ms since the epoch. ValueError for a datetime that doesn't say its time zone."""
-    if isinstance(moment, datetime):
-        if moment.tzinfo is None:
-            raise ValueError("deliver_at: a datetime without a time zone may mean any hour; give it one")
-        moment = moment.timestamp()
-    return round(moment * 1000)
+    """A time in ms since the epoch."""
+    return round((moment.timestamp() if isinstance(moment, datetime) else moment) * 1000)
 
 
 class MessageQueue(NamedTuple):

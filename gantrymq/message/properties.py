@@ -95,6 +95,15 @@ def decode_properties(text: str | bytes | bytearray | memoryview) -> dict[str, s
     return properties
 
 
+def sendable_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """A copy of received properties that a new message may have.
+
+    A value can hold the separator of name and value, from a client that does not check. It becomes a blank: refused,
+    the message could never be sent again.
+    """
+    return {name: value.replace(NAME_VALUE_SEPARATOR, " ") for name, value in properties.items()}
+
+
 def find_property(properties: bytes, key: bytes) -> bytes | None:
     """Return one value out of the encoded properties without decoding them, None when absent or empty.
 

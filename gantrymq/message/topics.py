@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from gantrymq.errors import MessageRejected
+from gantrymq.errors import MessageRejected, WrongType
 
 AUTO_CREATE_TOPIC = "TBW102"  # the template that unknown topics inherit from
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
@@ -94,6 +94,8 @@ def may_clients_send_to(topic: str) -> bool:
 
 def check_topic(topic: str) -> None:
     """Raise MessageRejected, with RocketMQ's own words, unless the name can be a topic's."""
+    if not isinstance(topic, str):
+        raise WrongType(f"topic: a text is wanted, not {topic!r:.60}")
     if not topic.strip():
         raise MessageRejected("The specified topic is blank.")
     if not _NAME.fullmatch(topic):
@@ -104,6 +106,8 @@ def check_topic(topic: str) -> None:
 
 def check_group(group: str) -> None:
     """Raise MessageRejected unless the name can be a producer or consumer group's."""
+    if not isinstance(group, str):
+        raise WrongType(f"group: a text is wanted, not {group!r:.60}")
     if not group.strip():
         raise MessageRejected("the specified group is blank")
     if len(group) > GROUP_CHARS_MAX:

@@ -221,7 +221,8 @@ class MessageAdmin:
             if not topic:
                 raise ConfigError(f"message {message.msg_id} does not say where it came from: give a topic")
         masters = await self._topics.masters(topic)
-        properties = {name: value for name, value in message.properties.items() if name not in NOT_RESENT}
+        received = names.sendable_properties(message.properties)
+        properties = {name: value for name, value in received.items() if name not in NOT_RESENT}
         copy = Message(topic, message.body, properties=properties, flag=message.flag)
         name = message.broker_name if message.broker_name in masters else next(iter(masters))
         return await self.send_at(masters[name], copy, broker_name=name)

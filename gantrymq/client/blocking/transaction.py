@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from gantrymq.client.blocking.base import BlockingClient
 from gantrymq.client.blocking.clients import SyncProducer
+from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.transaction import (
     TransactionListener,
@@ -40,6 +41,7 @@ class SyncTransactionProducer(SyncProducer):
         threads: int = 8,
         **keywords: Unpack[ProducerKeywords],
     ) -> None:
+        check_listener(listener, "execute", "check")
         if inspect.iscoroutinefunction(listener.execute):
             raise ConfigError("SyncTransactionProducer calls plain methods: for an async one use TransactionProducer")
         BlockingClient.__init__(  # SyncProducer's own would make a plain Producer

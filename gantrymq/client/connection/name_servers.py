@@ -6,8 +6,8 @@ import logging
 import random
 from collections.abc import Sequence
 
-from gantrymq.errors import ConfigError, ConnectError, RequestTimeout, ResponseError
-from gantrymq.remoting.client import RemotingClient
+from gantrymq.errors import ConfigError, ConnectError, RequestTimeout, ResponseError, WrongType
+from gantrymq.remoting.client import RemotingClient, split_address
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import refused
@@ -16,11 +16,18 @@ logger = logging.getLogger(__name__)
 
 
 def parse_name_servers(addresses: str | Sequence[str]) -> list[str]:
-    """ "host:port;host:port" (or a sequence) to addresses. ConfigError when there is none."""
-    parts = addresses.replace(",", ";").split(";") if isinstance(addresses, str) else list(addresses)
+    """ "host:port;host:port" (or a sequence) to addresses. ConfigError when there is none, or one is no address."""
+    parts = addresses.replace(",", ";").split(";") if isinstance(addresses, str) else addresses
+    if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
+        raise WrongType(f'name servers: "host:port;host:port" or a sequence of addresses is wanted, not {parts!r:.60}')
     found = [part.strip() for part in parts if part.strip()]
     if not found:
         raise ConfigError('no name server: give at least one "host:port"')
+    for address in found:
+        try:
+            split_address(address)
+        except ConnectError as exc:
+            raise ConfigError(f"name server {address!r}: {exc.reason}, such as 127.0.0.1:9876") from None
     return found
 
 

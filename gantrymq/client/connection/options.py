@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from gantrymq.remoting.command import JSON
+from gantrymq.client.connection.option_checks import check_types
+from gantrymq.errors import ConfigError
+from gantrymq.remoting.command import JSON, ROCKETMQ
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
@@ -34,3 +36,10 @@ class ClientOptions:
     credentials: Credentials | None = None  # None: requests are not signed
     tls: ssl.SSLContext | TlsConfig | None = None  # None: plain TCP
     serialize_type: int = JSON  # of headers: JSON or ROCKETMQ (gantrymq.remoting.command)
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if self.serialize_type not in (JSON, ROCKETMQ):
+            raise ConfigError(
+                f"serialize_type={self.serialize_type}: it must be {JSON} (JSON) or {ROCKETMQ} (ROCKETMQ)"
+            )

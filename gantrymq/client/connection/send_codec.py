@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 
 from gantrymq.client.results import SendResult, SendStatus
-from gantrymq.errors import MessageRejected, ProtocolError
+from gantrymq.errors import MessageRejected, ProtocolError, WrongType
 from gantrymq.message import properties as names
 from gantrymq.message import sysflag
 from gantrymq.message.batch import encode_batch
@@ -65,6 +65,8 @@ class Outgoing:
 
 def pack(message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES) -> Outgoing:
     """Make a message ready for the wire. MessageRejected when no broker would take it."""
+    if not isinstance(message, Message):
+        raise WrongType(f"a Message is wanted, not {message!r:.60}: Message(topic, body) makes one")
     body = message.body
     check_body(body)
     properties = message.encoded_properties()
@@ -113,7 +115,9 @@ def pack_batch(messages: Sequence[Message]) -> Outgoing:
 
 
 def check_body(body: bytes) -> None:
-    """MessageRejected unless the size of the body is one that brokers take."""
+    """MessageRejected unless the size of the body is one that brokers take, WrongType unless it is bytes."""
+    if not isinstance(body, bytes):  # changed since the message was made
+        raise WrongType(f"body: bytes are wanted, not {type(body).__name__}")
     if not body:
         raise MessageRejected("a message needs a body of at least one byte")
     if len(body) > MESSAGE_BYTES_MAX:

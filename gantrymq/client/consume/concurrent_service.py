@@ -1,7 +1,7 @@
 """Gives messages to the listener in any order, and acts on its answer.
 
-`concurrency` calls run at once. After success (also: returning None) the messages are finished. After LATER, or an
-exception, they are sent back.
+`concurrency` calls run at once. After success (also: returning None) the messages are finished. After LATER, RetryLater
+or an exception, they are sent back.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.workers import Workers
-from gantrymq.client.results import ConsumeResult
+from gantrymq.client.results import ConsumeResult, RetryLater
 from gantrymq.message.model import MessageExt
 
-SendBack = Callable[[list[MessageExt]], Awaitable[list[MessageExt]]]
+SendBack = Callable[[list[MessageExt], float | None], Awaitable[list[MessageExt]]]
 
 LOCAL_RETRY_S = 5.0  # RocketMQ: submitConsumeRequestLater; when a failed message could not even be sent back
 
 
 class ConcurrentConsumeService:
-    """Consumes pulled messages in any order. `send_back` has failed messages delivered again later, and returns those
-    it could not send: they are given to the listener again here."""
+    """Consumes pulled messages in any order. `send_back` has failed messages delivered again after so many seconds
+    (None: when the broker decides), and returns those it could not send: they are given to the listener again here."""
 
     def __init__(self, calls: ListenerCalls, send_back: SendBack, options: PushConsumerOptions) -> None:
         self._calls = calls
@@ -63,9 +63,12 @@ class ConcurrentConsumeService:
         if process_queue.was_dropped():
             return  # the queue's new owner gets the messages, done with or not
         if result is not ConsumeResult.SUCCESS:
+            again, delay_s = messages, None
+            if isinstance(result, RetryLater):
+                again, delay_s = result.again(messages), result.delay_s
             # What took too long was sent back meanwhile, and is not held any more: not twice.
-            pending = [message for message in messages if process_queue.holds(message)]
-            left = await self._send_back(pending)
+            pending = [message for message in again if process_queue.holds(message)]
+            left = await self._send_back(pending, delay_s)
             if left:
                 self._workers.background.start(self._again_later(process_queue, left), "consume again")
                 messages = [message for message in messages if message not in left]

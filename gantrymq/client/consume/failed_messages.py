@@ -7,6 +7,7 @@ In broadcasting, failed messages are dropped: each member would have to keep its
 
 from __future__ import annotations
 
+import bisect
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -25,7 +26,9 @@ logger = logging.getLogger(__name__)
 
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"  # sends the failed messages that the broker can't take back
 SEND_TIMEOUT_S = 5.0
-OVERDUE_DELAY_LEVEL = 3  # of messages a listener never finished
+OVERDUE_DELAY_S = 10.0  # of messages a listener never finished
+MINUTE_S, HOUR_S = 60, 3600
+DELAYS_S = (1, 5, 10, 30, *range(MINUTE_S, 11 * MINUTE_S, MINUTE_S), 20 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S)
 
 
 class FailedMessages:
@@ -39,9 +42,10 @@ class FailedMessages:
         self._retry_topic = retry_topic(options.group)
         self.sender = Sender(session, INNER_PRODUCER_GROUP)
 
-    async def send_back(self, messages: list[MessageExt], *, delay_level: int = 0) -> list[MessageExt]:
-        """Have the messages delivered again (delay_level 0: the broker decides when); return those that could not be
-        sent back, for another try here."""
+    async def send_back(self, messages: list[MessageExt], delay_s: float | None = None) -> list[MessageExt]:
+        """Have the messages delivered again after `delay_s` (None: the broker decides when); return those that could
+        not be sent back, for another try here."""
+        delay_level = 0 if delay_s is None else level_of(delay_s)
 
         async def again(message: MessageExt) -> None:
             await self._send_back_one(message, delay_level)
@@ -66,7 +70,7 @@ class FailedMessages:
                 logger.info(
                     "send-back refused", extra={"event": "send_back_refused", "address": address, "error": str(exc)}
                 )
-        await self._send_anew(message, message.reconsume_times + 1)
+        await self._send_anew(message, message.reconsume_times + 1, delay_level)
 
     async def send_back_overdue(self, process_queues: Iterable[ProcessQueue], started_before: float) -> None:
         """Send back messages of listener calls that began before `started_before` (time.monotonic()): a call that
@@ -78,7 +82,7 @@ class FailedMessages:
                     "listener overdue",
                     extra={"event": "listener_overdue", "queue": str(process_queue.queue), "count": len(overdue)},
                 )
-                left = await self.send_back(overdue, delay_level=OVERDUE_DELAY_LEVEL)
+                left = await self.send_back(overdue, OVERDUE_DELAY_S)
                 process_queue.remove([message for message in overdue if message not in left])
 
     async def give_up(self, messages: list[MessageExt]) -> list[MessageExt]:
@@ -110,19 +114,27 @@ class FailedMessages:
                 )
         return left
 
-    async def _send_anew(self, message: MessageExt, times: int) -> None:
+    async def _send_anew(self, message: MessageExt, times: int, delay_level: int = 0) -> None:
         """Send it as a new message to the retry topic; when `times` is the limit, the broker makes it a dead letter."""
-        outgoing = pack(retry_message(message, self._retry_topic, self.max_reconsume_times, times=times))
+        again = retry_message(message, self._retry_topic, self.max_reconsume_times, times=times)
+        if delay_level:
+            again.properties[names.DELAY] = str(delay_level)
+        outgoing = pack(again)
         outgoing.reconsume_times = times
         outgoing.max_reconsume_times = self.max_reconsume_times
         await self.sender.deliver(outgoing, SEND_TIMEOUT_S)
+
+
+def level_of(delay_s: float) -> int:
+    """The delay level of the shortest of RocketMQ's delays that is not shorter, the last one for longer waits."""
+    return min(bisect.bisect_left(DELAYS_S, delay_s), len(DELAYS_S) - 1) + 1
 
 
 def retry_message(message: MessageExt, topic: str, max_reconsume_times: int, *, times: int | None = None) -> Message:
     """A failed message as a new one for the group's retry topic, as the broker would have made it."""
     if times is None:
         times = message.reconsume_times + 1
-    properties = dict(message.properties)
+    properties = names.sendable_properties(message.properties)
     properties.setdefault(names.RETRY_TOPIC, message.topic)
     properties.setdefault(names.ORIGIN_MESSAGE_ID, message.offset_msg_id)
     properties[names.RECONSUME_TIME] = str(times)

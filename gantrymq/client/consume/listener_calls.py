@@ -18,12 +18,14 @@ from dataclasses import dataclass
 
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.produce.trace import ConsumeTracer
-from gantrymq.client.results import ConsumeResult
+from gantrymq.client.results import ConsumeResult, RetryLater
+from gantrymq.errors import WrongType
 from gantrymq.message.model import MessageExt
 
 logger = logging.getLogger(__name__)
 
-Outcome = ConsumeResult | Awaitable[ConsumeResult | None] | None
+ListenerResult = ConsumeResult | RetryLater
+Outcome = ListenerResult | Awaitable[ListenerResult | None] | None
 Listener = Callable[[list[MessageExt]], Outcome]
 
 
@@ -57,6 +59,7 @@ class ListenerCalls:
         )
         self._threads: ThreadPoolExecutor | None = None
         self._numbers = itertools.count()
+        self._has_told_wrong_result = False
 
     def start(self) -> None:
         if not self._is_async:
@@ -67,20 +70,27 @@ class ListenerCalls:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def call(self, messages: list[MessageExt]) -> ConsumeResult:
-        """Give messages to the listener. What it raises is raised; ThreadsEnded when it can't be called any more."""
+    async def call(self, messages: list[MessageExt]) -> ListenerResult:
+        """Give messages to the listener. What it raises is raised; WrongType when it returns what is no result;
+        ThreadsEnded when it can't be called any more."""
+        return checked_result(await self._called(messages))
+
+    async def _called(self, messages: list[MessageExt]) -> object:
         number = next(self._numbers)
         call = self.running[number] = RunningCall(messages, time.monotonic(), asyncio.current_task())
         try:
+            outcome: object
             if self._threads is not None:
                 outcome = await self._start_in_thread(self._threads, call)
             else:
                 outcome = self._listener(messages)
             if inspect.isawaitable(outcome):
                 outcome = await outcome
+        except RetryLater as exc:  # the same, said in the other way
+            return exc
         finally:
             del self.running[number]
-        return ConsumeResult.SUCCESS if outcome is None else outcome
+        return outcome
 
     def _start_in_thread(self, threads: ThreadPoolExecutor, call: RunningCall) -> asyncio.Future[Outcome]:
         try:
@@ -92,15 +102,18 @@ class ListenerCalls:
         call.task, call.thread_id = None, threading.get_ident()
         return self._listener(call.messages)
 
-    async def consume(self, topic: str, messages: list[MessageExt]) -> ConsumeResult:
+    async def consume(self, topic: str, messages: list[MessageExt]) -> ListenerResult:
         """Give messages of a queue of `topic` to the listener; what it raises is logged and means LATER.
 
-        ThreadsEnded: as `call`; the messages are neither done nor failed."""
+        What it returns that is no result means LATER too, and is told once: nobody can say if True was meant as done.
+        ThreadsEnded: as `call`; the messages are neither done nor failed.
+        """
         started = time.monotonic()
         traced = None if self._tracer is None else self._tracer.before(messages)
         error: Exception | None = None
+        result: ListenerResult
         try:
-            result = await self.call(messages)
+            outcome = await self._called(messages)
         except ThreadsEnded:
             raise
         except Exception as exc:  # the listener's bug: logged in full, and the messages come again
@@ -109,9 +122,35 @@ class ListenerCalls:
                 extra={"event": "listener_failed", "msg_id": messages[0].msg_id, "count": len(messages)},
             )
             result, error = ConsumeResult.LATER, exc
+        else:
+            try:
+                result = checked_result(outcome)
+            except WrongType as exc:
+                self._tell_once(exc)
+                result, error = ConsumeResult.LATER, exc
         is_done = result is ConsumeResult.SUCCESS
         took_s = time.monotonic() - started
         self._counters.consumed(topic, len(messages), is_done=is_done, took_s=took_s)
         if traced is not None and self._tracer is not None:
             self._tracer.after(traced, took_s, is_done=is_done, has_raised=error is not None)
         return result
+
+    def _tell_once(self, wrong: WrongType) -> None:
+        if not self._has_told_wrong_result:
+            self._has_told_wrong_result = True
+            logger.error(
+                "listener returned no result, its messages come again: %s",
+                wrong,
+                extra={"event": "listener_result_wrong", "error": str(wrong)},
+            )
+
+
+def checked_result(outcome: object) -> ListenerResult:
+    """What a listener returned, as a result; None is SUCCESS. WrongType when it is none."""
+    if outcome is None or outcome is ConsumeResult.SUCCESS:
+        return ConsumeResult.SUCCESS
+    if isinstance(outcome, ConsumeResult | RetryLater):
+        return outcome
+    raise WrongType(
+        f"a listener returns ConsumeResult.SUCCESS, ConsumeResult.LATER, RetryLater(…) or nothing, not {outcome!r:.60}"
+    )

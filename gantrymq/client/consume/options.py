@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gantrymq.client.connection.option_checks import check_above_zero, check_at_least, check_types
 from gantrymq.client.connection.options import ClientKeywords, ClientOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely
 from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
-from gantrymq.errors import ConfigError
+from gantrymq.errors import ConfigError, WrongType
 from gantrymq.message.topics import TRACE_TOPIC, check_group
 
 MAX_RECONSUME_TIMES = 16  # RocketMQ's default, unless ordered
@@ -23,6 +24,10 @@ class FlowLimits:
     messages_per_queue: int = 1000  # RocketMQ: pullThresholdForQueue
     bytes_per_consumer: int = 256 << 20  # shared evenly by the queues held
     span_per_queue: int = 2000  # RocketMQ: consumeConcurrentlyMaxSpan; a crash repeats at most so many
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_at_least(self, 1, "messages_per_queue", "bytes_per_consumer", "span_per_queue")
 
     def allow(self, process_queue: ProcessQueue, queue_count: int) -> bool:
         """Whether another pull may be made for the queue."""
@@ -65,11 +70,14 @@ class ConsumerOptions(ClientOptions):
     offsets_folder: Path | None = None  # of a BROADCASTING consumer; None: where the Java client keeps its own
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_group(self.group)
         if self.consume_from is ConsumeFrom.TIMESTAMP and self.consume_from_ms is None:
             raise ConfigError("consume_from TIMESTAMP needs consume_from_ms")
-        if self.batch_size < 1 or self.pull_batch < 1:
-            raise ConfigError("batch_size and pull_batch must be at least 1")
+        check_at_least(self, 1, "batch_size", "pull_batch")
+        check_at_least(self, 0, "consume_from_ms")
+        if not callable(self.strategy):
+            raise WrongType(f"strategy={self.strategy!r:.60}: a function like allocate_averagely is wanted")
         if self.model is MessageModel.BROADCASTING and self.instance_name is None:
             # the offset file bears the client id, so that must be the same after a restart
             object.__setattr__(self, "instance_name", "DEFAULT")
@@ -103,8 +111,9 @@ class PushConsumerOptions(ConsumerOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.concurrency < 1:
-            raise ConfigError("concurrency must be at least 1")
+        check_at_least(self, 1, "concurrency")
+        check_at_least(self, 0, "suspend_s", "max_reconsume_times", "close_wait_s")
+        check_above_zero(self, "overdue_s")
 
     @property
     def reconsume_limit(self) -> int:

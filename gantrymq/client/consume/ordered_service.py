@@ -15,7 +15,7 @@ from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.workers import Workers
-from gantrymq.client.results import ConsumeResult
+from gantrymq.client.results import ConsumeResult, RetryLater
 from gantrymq.message.model import MessageExt
 
 SUSPEND_S_MIN, SUSPEND_S_MAX = 0.01, 30.0  # as the Java client bounds it
@@ -75,13 +75,27 @@ class OrderedConsumeService:
         process_queue.begin(batch, time.monotonic())
         with process_queue.in_use():
             result = await self._calls.consume(process_queue.queue.topic, batch)
+            suspend_s = self._suspend_s
+            if isinstance(result, RetryLater):
+                batch = self._finish_first(process_queue, batch, result)
+                suspend_s = result.delay_s if result.delay_s is not None else suspend_s
             is_done = result is ConsumeResult.SUCCESS or await self._is_given_up(batch)
             if is_done and not process_queue.was_dropped():
                 process_queue.remove(batch)
         if is_done:
             self._ready.put_nowait(process_queue)
         else:
-            self._look_later(process_queue, self._suspend_s)
+            self._look_later(process_queue, suspend_s)
+
+    def _finish_first(
+        self, process_queue: ProcessQueue, batch: list[MessageExt], result: RetryLater
+    ) -> list[MessageExt]:
+        """Finish the messages in front of the first that comes again; return the others."""
+        again = result.again(batch)
+        first = next((at for at, message in enumerate(batch) if again and message is again[0]), len(batch))
+        if first and not process_queue.was_dropped():
+            process_queue.remove(batch[:first])
+        return batch[first:]
 
     async def _is_given_up(self, batch: list[MessageExt]) -> bool:
         """Count the failure; True when every message of the batch failed too often and is a dead letter now."""

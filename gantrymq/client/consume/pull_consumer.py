@@ -210,6 +210,8 @@ class PullConsumer(Client):
 
     async def _next_batch(self, timeout_s: float, *, one_by_one: bool = False) -> PolledBatch | None:
         self._session.require_open()
+        if self._chosen is None and not self._subscriptions:
+            raise ConfigError("nothing to poll: call subscribe or assign first")
         self._polled.finish()
         batch = await self._polled.next(timeout_s, one_by_one=one_by_one)
         self._session.require_open()

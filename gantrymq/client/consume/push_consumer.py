@@ -21,6 +21,7 @@ from typing import Unpack
 
 from gantrymq.client.connection.background import Background, every
 from gantrymq.client.connection.lifecycle import Client
+from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.routes import REFRESH_S
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.assignment import REBALANCE_S, SOON_S, Assignment, GroupShare
@@ -89,6 +90,7 @@ class PushConsumer(Client):
         listener: Listener,
         **keywords: Unpack[PushConsumerKeywords],
     ) -> None:
+        check_listener(listener)
         options = PushConsumerOptions(name_servers=name_servers, group=group, **keywords)
         super().__init__(ClientSession(options, heartbeat=self._heartbeat, heartbeat_slaves=True))
         self.group = group

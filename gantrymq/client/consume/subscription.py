@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from gantrymq.errors import ConfigError
+from gantrymq.errors import ConfigError, WrongType
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import string_hash_code
 from gantrymq.remoting.bodies import SubscriptionData
@@ -29,12 +29,17 @@ class ConsumeFrom(Enum):
 
 def parse_subscription(topic: str, expression: str, version_ms: int, *, sql: str | None = None) -> SubscriptionData:
     """ "TagA || TagB", "*" for everything; or `sql`: an SQL92 condition on the properties. ConfigError for both."""
+    for name, text in (("topic", topic), ("expression", expression), ("sql", sql or "")):
+        if not isinstance(text, str):
+            raise WrongType(f'{name}={text!r:.60}: a text is wanted; several tags are "TagA || TagB"')
     if sql is not None:
         if expression not in ("", SubscriptionData.SUB_ALL):
             raise ConfigError(f"{topic}: subscribe by tags or by sql, not both; a condition can look at TAGS")
         if not sql.strip():
             raise ConfigError(f"{topic}: the sql condition is empty")
         return SubscriptionData(topic, sql, sub_version=version_ms, expression_type=SQL92)
+    if "&&" in expression:
+        raise ConfigError(f"{topic}: {expression!r}: a message has one tag, so only || combines tags")
     tags = sorted({tag.strip() for tag in expression.split("||") if tag.strip()})
     if not tags or tags == [SubscriptionData.SUB_ALL]:
         return SubscriptionData(topic, sub_version=version_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gantrymq.client.connection.option_checks import check_above_zero, check_at_least
 from gantrymq.client.connection.options import ClientKeywords, ClientOptions
 from gantrymq.client.connection.send_codec import COMPRESS_FROM_BYTES
 from gantrymq.message.topics import TRACE_TOPIC, check_group
@@ -26,7 +27,10 @@ class ProducerKeywords(ClientKeywords, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerOptions(ClientOptions):
-    """What a producer is made with. MessageRejected when `group` can't be a group's name."""
+    """What a producer is made with.
+
+    MessageRejected when `group` can't be a group's name; WrongType and ConfigError for what else can't be meant.
+    """
 
     group: str = DEFAULT_GROUP
     delivery_timeout_s: float = 30.0  # of a whole call: route, connections, tries, pauses (unless it says timeout_s)
@@ -39,4 +43,7 @@ class ProducerOptions(ClientOptions):
     trace_topic: str = TRACE_TOPIC
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_group(self.group)
+        check_above_zero(self, "delivery_timeout_s")
+        check_at_least(self, 0, "retries", "compress_from_bytes")

@@ -23,7 +23,7 @@ from gantrymq.client.produce.request_reply import WaitingRequests, reply_to
 from gantrymq.client.produce.sender import QueueSelector, Sender, queue_by_hash
 from gantrymq.client.produce.trace import SendTracer, TraceDispatcher
 from gantrymq.client.results import SendResult
-from gantrymq.errors import ConfigError
+from gantrymq.errors import ConfigError, WrongType
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.codes import RequestCode
@@ -113,6 +113,7 @@ class Producer(Client):
         if selector is not None:
             started, timeout_s = time.monotonic(), self._time(timeout_s)
             queue = selector(await self._sender.queues(message.topic, timeout_s), message)
+            _check_queue(queue, message.topic)
             timeout_s = max(timeout_s - (time.monotonic() - started), LEAST_S)
         return await self._send([message], outgoing, queue, timeout_s)
 
@@ -139,6 +140,8 @@ class Producer(Client):
         """Send one message or one batch. On return a broker has answered that it is stored; `send` says what an error
         means."""
         started = time.monotonic()
+        if queue is not None:
+            _check_queue(queue, outgoing.topic)
         result = await self._sender.deliver(outgoing, self._time(timeout_s), queue)
         # Only what was stored is traced: a failed send leaves no record.
         if self._tracer is not None:
@@ -187,6 +190,7 @@ class Producer(Client):
             queue = selector(queues, message)
         elif queue is None:
             queue = self._sender.pick(queues)
+        _check_queue(queue, message.topic)
         request = send_request(outgoing, self.group, queue.queue_id)
         address = self._sender.address_of(queue)
         await self._session.remoting.invoke_oneway(address, request, timeout_s=self._options.delivery_timeout_s)
@@ -200,6 +204,8 @@ class Producer(Client):
         again as `send` would; when some still fail, SendIncomplete has their failures and the others' results, after
         all others were sent.
         """
+        if in_flight < 1:
+            raise ConfigError(f"in_flight={in_flight}: it must be at least 1")
         sends = ManySends(
             self._sender,
             self._session.remoting,
@@ -244,6 +250,14 @@ class Producer(Client):
 
     def _heartbeat(self, client_id: str) -> HeartbeatData:
         return HeartbeatData(client_id, [ProducerData(self.group)])
+
+
+def _check_queue(queue: MessageQueue, topic: str) -> None:
+    """ConfigError when it is another topic's: the message would go there, or nowhere, in silence."""
+    if not isinstance(queue, MessageQueue):
+        raise WrongType(f"queue={queue!r:.60}: a MessageQueue is wanted, not {type(queue).__name__}")
+    if queue.topic != topic:
+        raise ConfigError(f"the queue belongs to topic {queue.topic}, the message to topic {topic}")
 
 
 def _check_only_choice(queue: MessageQueue | None, selector: QueueSelector | None) -> None:

@@ -14,7 +14,7 @@ from gantrymq.client.connection.send_codec import Outgoing, pack, send_request, 
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.retry import TRIES_A_CALL, Retry
 from gantrymq.client.results import SendResult
-from gantrymq.errors import ConnectError, GantryError, MessageRejected
+from gantrymq.errors import ConnectError, GantryError, MessageRejected, WrongType
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.properties import string_hash_code
 from gantrymq.message.topics import check_topic, may_clients_send_to
@@ -26,6 +26,8 @@ QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
 def queue_by_hash(key: str) -> QueueSelector:
     """Equal keys choose equal queues while a topic keeps its queues, as the Java client's SelectMessageQueueByHash."""
+    if not isinstance(key, str):
+        raise WrongType(f"sharding_key={key!r:.60}: a text is wanted, not {type(key).__name__}")
     number = abs(string_hash_code(key))
     return lambda queues, message: queues[number % len(queues)]
 

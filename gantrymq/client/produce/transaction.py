@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, Unpack
 
+from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.producer import Producer
@@ -94,6 +95,7 @@ class TransactionProducer(Producer):
         threads: int = 8,
         **keywords: Unpack[ProducerKeywords],
     ) -> None:
+        check_listener(listener, "execute", "check")
         super().__init__(name_servers, group=group, **keywords)
         self._listener = listener
         self._topics = tuple(topics)

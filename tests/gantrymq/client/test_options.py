@@ -11,7 +11,9 @@ import pytest
 
 from gantrymq import (
     ConsumeFrom,
+    Message,
     MessageModel,
+    MessageQueue,
     Producer,
     PullConsumer,
     PushConsumer,
@@ -23,6 +25,7 @@ from gantrymq import (
 )
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.consume.options import (
+    FlowLimits,
     PullConsumerKeywords,
     PullConsumerOptions,
     PushConsumerKeywords,
@@ -30,7 +33,7 @@ from gantrymq.client.consume.options import (
 )
 from gantrymq.client.consume.rebalance import allocate_averagely
 from gantrymq.client.produce.options import ProducerKeywords, ProducerOptions
-from gantrymq.errors import ConfigError, MessageRejected
+from gantrymq.errors import ConfigError, MessageRejected, WrongType
 from gantrymq.remoting.command import JSON
 
 REQUIRED = inspect.Parameter.empty
@@ -129,3 +132,80 @@ def test_a_broadcasting_consumer_keeps_its_client_id_over_restarts() -> None:
 def test_a_message_is_a_dead_letter_after_so_many_times(ordered: bool, times: int | None, limit: int) -> None:
     options = PushConsumerOptions(name_servers="h:1", group="g", ordered=ordered, max_reconsume_times=times)
     assert options.reconsume_limit == limit
+
+
+@pytest.mark.parametrize(
+    ("make", "keywords", "error"),
+    [
+        (Producer, {"retries": -1}, ConfigError),
+        (Producer, {"retries": "2"}, WrongType),
+        (Producer, {"retries": True}, WrongType),
+        (Producer, {"delivery_timeout_s": 0}, ConfigError),
+        (Producer, {"delivery_timeout_s": "3"}, WrongType),
+        (Producer, {"compress_from_bytes": -1}, ConfigError),
+        (Producer, {"trace": 1}, WrongType),
+        (Producer, {"group": 5}, WrongType),
+        (Producer, {"credentials": "key"}, WrongType),
+        (Producer, {"tls": True}, WrongType),
+        (Producer, {"serialize_type": 7}, ConfigError),
+        (SyncProducer, {"retries": -1}, ConfigError),
+        (PushConsumer, {"group": "g", "listener": 3}, WrongType),
+        (SyncPushConsumer, {"group": "g", "listener": None}, WrongType),
+        (PushConsumer, {"group": "g", "listener": print, "max_reconsume_times": -1}, ConfigError),
+        (PushConsumer, {"group": "g", "listener": print, "model": "CLUSTERING"}, WrongType),
+        (PushConsumer, {"group": "g", "listener": print, "limits": 5}, WrongType),
+        (PullConsumer, {"group": "g", "strategy": "averagely"}, WrongType),
+        (PullConsumer, {"group": "g", "auto_commit": "no"}, WrongType),
+        (PullConsumer, {"group": "g", "batch_size": 1.5}, WrongType),
+        (FlowLimits, {"messages_per_queue": 0}, ConfigError),
+        (TransactionProducer, {"group": "g", "listener": print}, WrongType),
+        (SyncTransactionProducer, {"group": "g", "listener": print}, WrongType),
+    ],
+)
+def test_a_wrong_argument_is_refused_when_the_client_is_made(
+    make: Callable[..., Any], keywords: dict[str, Any], error: type[Exception]
+) -> None:
+    addresses = () if make is FlowLimits else ("h:1",)
+    with pytest.raises(error, match=r"=|group|no method"):
+        make(*addresses, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "error"),
+    [(7, WrongType), ([5], WrongType), ("", ConfigError), ("localhost", ConfigError), ("a:1;b", ConfigError)],
+)
+def test_addresses_that_are_none_are_refused_when_the_client_is_made(addresses: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="name server"):
+        Producer(addresses)
+
+
+@pytest.mark.parametrize(
+    ("expression", "error", "words"), [(["A"], WrongType, r"TagA \|\| TagB"), ("A && B", ConfigError, "one tag")]
+)
+def test_a_subscription_that_selects_nothing_is_refused(expression: Any, error: type[Exception], words: str) -> None:
+    consumer = PushConsumer("h:1", group="g", listener=lambda messages: None)
+    with pytest.raises(error, match=words):
+        consumer.subscribe("T", expression)
+
+
+async def test_a_poll_without_a_subscription_is_refused() -> None:
+    async with PullConsumer("127.0.0.1:1", group="g") as consumer:
+        with pytest.raises(ConfigError, match="subscribe or assign"):
+            await consumer.poll(0)
+
+
+async def test_a_queue_of_another_topic_is_refused() -> None:
+    other = MessageQueue("b", "broker", 0)
+    async with Producer("127.0.0.1:1") as producer:
+        for act in (
+            producer.send(Message("a", b"x"), queue=other),
+            producer.send_batch([Message("a", b"x")], queue=other),
+        ):
+            with pytest.raises(ConfigError, match="topic b, the message to topic a"):
+                await act
+        with pytest.raises(WrongType, match="MessageQueue"):
+            await producer.send(Message("a", b"x"), queue=3)  # type: ignore[arg-type]
+        with pytest.raises(WrongType, match="sharding_key=7"):
+            await producer.send(Message("a", b"x"), sharding_key=7)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="in_flight"):
+            await producer.send_many([Message("a", b"x")], in_flight=0)
