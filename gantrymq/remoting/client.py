@@ -193,7 +193,11 @@ class RemotingClient:
                 )
             return
         if len(self._handling) >= HANDLERS_RUNNING_MAX or self._closed:
-            logger.warning("server request dropped", extra={"event": "server_request_dropped", "code": request.code})
+            logger.warning(
+                "server request dropped (code=%s)",
+                request.code,
+                extra={"event": "server_request_dropped", "code": request.code},
+            )
             return
         task = asyncio.get_running_loop().create_task(self._handle(connection, request, handler))
         self._handling.add(task)
@@ -205,7 +209,11 @@ class RemotingClient:
         except GantryError as exc:  # expected: the server is told which
             answer = request.reply(ResponseCode.SYSTEM_ERROR, str(exc))
         except Exception:
-            logger.exception("request handler failed", extra={"event": "request_handler_failed", "code": request.code})
+            logger.exception(
+                "request handler failed (code=%s)",
+                request.code,
+                extra={"event": "request_handler_failed", "code": request.code},
+            )
             answer = request.reply(ResponseCode.SYSTEM_ERROR, "system error")
         if answer is not None and not request.is_oneway and not connection.is_closing:
             connection.send(answer)

@@ -197,7 +197,11 @@ class ClientConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._received_at = self._loop.time()
-        logger.info("connection opened", extra={"event": "connection_opened", "address": self.address})
+        logger.info(
+            "connection opened (address=%s)",
+            self.address,
+            extra={"event": "connection_opened", "address": self.address},
+        )
 
     def data_received(self, data: bytes) -> None:
         self._received_at = self._loop.time()
@@ -211,12 +215,19 @@ class ClientConnection(asyncio.Protocol):
                     continue
                 call = calls.pop(command.opaque, None)
                 if call is None:
-                    logger.debug("answer without a call", extra={"event": "answer_unknown", "address": self.address})
+                    logger.debug(
+                        "answer without a call (address=%s)",
+                        self.address,
+                        extra={"event": "answer_unknown", "address": self.address},
+                    )
                 elif not call.future.done():
                     call.future.set_result(command)
         except FrameError as exc:
             logger.warning(
-                "peer sent a bad frame", extra={"event": "bad_frame", "address": self.address, "error": str(exc)}
+                "peer sent a bad frame (address=%s): %s",
+                self.address,
+                exc,
+                extra={"event": "bad_frame", "address": self.address, "error": str(exc)},
             )
             self._abort(f"bad frame: {exc}")
             return
@@ -233,7 +244,9 @@ class ClientConnection(asyncio.Protocol):
         if not self._closed.done():
             self._closed.set_result(None)
         logger.info(
-            "connection closed",
+            "connection closed (address=%s): %s",
+            self.address,
+            self._close_reason,
             extra={"event": "connection_closed", "address": self.address, "reason": self._close_reason},
         )
 

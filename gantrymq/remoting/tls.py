@@ -77,7 +77,7 @@ class ClientTls:
             try:
                 self._context = self._config.context()
             except ConfigError as exc:
-                logger.error("new TLS files not used", extra={"event": "tls_files_unusable", "why": str(exc)})
+                logger.error("new TLS files not used: %s", exc, extra={"event": "tls_files_unusable", "why": str(exc)})
         return self._context
 
 

@@ -97,7 +97,9 @@ class SharedLoop:
                 self.run(asyncio.wait_for(client.close(), END_WAIT_S))
             except Exception as exc:  # an exit goes on whatever a client says
                 logger.warning(
-                    "client not closed at exit",
+                    "client not closed at exit (client=%s): %s",
+                    client.client_id,
+                    exc,
                     extra={"event": "not_closed_at_exit", "client": client.client_id, "error": str(exc)},
                 )
             self.release(client)

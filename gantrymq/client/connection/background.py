@@ -28,7 +28,12 @@ class Background:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("task crashed", exc_info=error, extra={"event": "task_crashed", "task": task.get_name()})
+            logger.error(
+                "task crashed (task=%s)",
+                task.get_name(),
+                exc_info=error,
+                extra={"event": "task_crashed", "task": task.get_name()},
+            )
 
     def owns_current_task(self) -> bool:
         """Whether the caller runs in one of these tasks."""
@@ -52,7 +57,9 @@ async def every(interval_s: float, action: Callable[[], Awaitable[None]], *, wak
             await action()
         except GantryError as exc:
             logger.warning(
-                "periodic work failed",
+                "periodic work failed (work=%s): %s",
+                getattr(action, "__name__", ""),
+                exc,
                 extra={"event": "periodic_work_failed", "work": getattr(action, "__name__", ""), "error": str(exc)},
             )
         if wake is None:

@@ -57,7 +57,9 @@ class NameServers:
                 failure = exc
                 self._current = (self._current + 1) % len(self.addresses)
                 logger.warning(
-                    "name server unreachable",
+                    "name server unreachable (address=%s): %s",
+                    address,
+                    exc,
                     extra={"event": "name_server_unreachable", "address": address, "error": str(exc)},
                 )
         assert failure is not None

@@ -1,4 +1,7 @@
-"""Checks of what a client is made with, so that a mistake shows where it is made and not at the first message."""
+"""Checks of what a client is made with, so that a mistake shows where it is made and not at the first message.
+
+`options` is always a dataclass.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,16 @@ import functools
 import types
 import typing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gantrymq.errors import ConfigError, WrongType
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a text", Path: "a Path"}
 
 
-def check_types(options: DataclassInstance) -> None:
+def check_types(options: Any) -> None:
     """WrongType unless the options that are numbers, texts, paths, or of classes of the SDK are just that."""
-    for name, kinds in _kinds_of(type(options)).items():
+    for name, kinds in _kinds_of(options.__class__).items():
         value = getattr(options, name)
         if type(value) in kinds or (isinstance(value, kinds) and not isinstance(value, bool)):
             continue
@@ -27,7 +27,7 @@ def check_types(options: DataclassInstance) -> None:
         raise WrongType(f"{name}={value!r:.60}: {words or WORDS[int]} is wanted, not {type(value).__name__}")
 
 
-def check_at_least(options: DataclassInstance, least: float, *names: str) -> None:
+def check_at_least(options: Any, least: float, *names: str) -> None:
     """ConfigError unless each of these numbers is at least `least`. None passes."""
     for name in names:
         value = getattr(options, name)
@@ -35,7 +35,7 @@ def check_at_least(options: DataclassInstance, least: float, *names: str) -> Non
             raise ConfigError(f"{name}={value}: it must be at least {least}")
 
 
-def check_above_zero(options: DataclassInstance, *names: str) -> None:
+def check_above_zero(options: Any, *names: str) -> None:
     """ConfigError unless each of these numbers is more than 0."""
     for name in names:
         value = getattr(options, name)
@@ -53,7 +53,7 @@ def check_listener(listener: object, *methods: str) -> None:
 
 
 @functools.cache
-def _kinds_of(kind: type[DataclassInstance]) -> dict[str, tuple[type, ...]]:
+def _kinds_of(kind: Any) -> dict[str, tuple[type, ...]]:
     """By option the classes it may have; options that are functions or protocols are left out."""
     hints = typing.get_type_hints(kind)
     found = {field.name: _classes(hints[field.name]) for field in dataclasses.fields(kind)}

@@ -28,7 +28,10 @@ def unpack(message: MessageExt) -> None:
         message.body = decompress_body(message.body, message.sys_flag)
     except RecordError as exc:
         logger.warning(
-            "body left compressed", extra={"event": "body_left_compressed", "msg_id": message.msg_id, "error": str(exc)}
+            "body left compressed (msg_id=%s): %s",
+            message.msg_id,
+            exc,
+            extra={"event": "body_left_compressed", "msg_id": message.msg_id, "error": str(exc)},
         )
         return
     message.sys_flag &= ~(sysflag.COMPRESSED | sysflag.COMPRESSION_MASK)

@@ -107,7 +107,10 @@ class Routes:
                 continue  # not created yet, or deleted: sending through the old route tells
             except GantryError as exc:
                 logger.warning(
-                    "route not refreshed", extra={"event": "route_not_refreshed", "topic": topic, "error": str(exc)}
+                    "route not refreshed (topic=%s): %s",
+                    topic,
+                    exc,
+                    extra={"event": "route_not_refreshed", "topic": topic, "error": str(exc)},
                 )
                 if isinstance(exc, ConnectError | RequestTimeout):
                     return  # no name server answers: the other topics would only wait in vain
@@ -186,7 +189,7 @@ class Routes:
             answer = await self._name_servers.invoke(RequestCode.GET_BROKER_CLUSTER_INFO, timeout_s=timeout_s)
             return answer.code == ResponseCode.SUCCESS and not ClusterInfo.from_json(answer.body).broker_addr_table
         except GantryError as exc:  # then the topic's absence is all that is known
-            logger.debug("brokers not asked for", extra={"event": "brokers_not_asked_for", "error": str(exc)})
+            logger.debug("brokers not asked for: %s", exc, extra={"event": "brokers_not_asked_for", "error": str(exc)})
             return False
 
     async def _fetch(self, topic: str, *, template: str | None = None, timeout_s: float | None = None) -> TopicRoute:

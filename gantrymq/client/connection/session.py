@@ -109,7 +109,7 @@ class ClientSession:
         )
         for outcome in await asyncio.gather(*leaving, return_exceptions=True):
             if isinstance(outcome, GantryError):  # the broker notices when the connection closes
-                logger.info("not unregistered", extra={"event": "not_unregistered", "error": str(outcome)})
+                logger.info("not unregistered: %s", outcome, extra={"event": "not_unregistered", "error": str(outcome)})
         await self.remoting.close()
 
     def look_again_soon(self, topic: str) -> None:
@@ -142,7 +142,10 @@ class ClientSession:
         for address, outcome in zip(addresses, await asyncio.gather(*sending, return_exceptions=True), strict=True):
             if isinstance(outcome, GantryError):
                 logger.warning(
-                    "heartbeat failed", extra={"event": "heartbeat_failed", "address": address, "error": str(outcome)}
+                    "heartbeat failed (address=%s): %s",
+                    address,
+                    outcome,
+                    extra={"event": "heartbeat_failed", "address": address, "error": str(outcome)},
                 )
             elif isinstance(outcome, BaseException):
                 raise outcome
@@ -159,7 +162,10 @@ class ClientSession:
         if remark != told or now - at >= REMARK_REPEAT_S:
             self._remarks[address] = remark, now
             logger.warning(
-                "broker warns of a group", extra={"event": "broker_remark", "address": address, "remark": remark}
+                "broker warns of a group (address=%s): %s",
+                address,
+                remark,
+                extra={"event": "broker_remark", "address": address, "remark": remark},
             )
 
     def _addresses(self) -> list[str]:

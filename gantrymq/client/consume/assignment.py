@@ -127,7 +127,10 @@ class Assignment:
             except GantryError as exc:
                 is_complete = False
                 logger.warning(
-                    "rebalance failed", extra={"event": "rebalance_failed", "topic": topic, "error": str(exc)}
+                    "rebalance failed (topic=%s): %s",
+                    topic,
+                    exc,
+                    extra={"event": "rebalance_failed", "topic": topic, "error": str(exc)},
                 )
         for topic in {queue.topic for queue in self.held}.difference(wanted):
             await self._hold(topic, [])
@@ -209,14 +212,21 @@ class Assignment:
         for queue, outcome in zip(may_take, outcomes, strict=True):
             if isinstance(outcome, GantryError):
                 logger.warning(
-                    "queue not taken",
+                    "queue not taken (queue=%s): %s",
+                    queue,
+                    outcome,
                     extra={"event": "queue_not_taken", "queue": str(queue), "error": str(outcome)},
                 )
             elif isinstance(outcome, BaseException):
                 raise outcome
         if released or may_take:
             logger.info(
-                "queues changed",
+                "queues changed (group=%s, topic=%s, taken=%s, released=%s, share=%s)",
+                self._options.group,
+                topic,
+                len(may_take),
+                len(released),
+                len(wanted),
                 extra={
                     "event": "queues_changed",
                     "group": self._options.group,

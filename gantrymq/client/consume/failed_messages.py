@@ -68,7 +68,10 @@ class FailedMessages:
                 return
             except GantryError as exc:
                 logger.info(
-                    "send-back refused", extra={"event": "send_back_refused", "address": address, "error": str(exc)}
+                    "send-back refused (address=%s): %s",
+                    address,
+                    exc,
+                    extra={"event": "send_back_refused", "address": address, "error": str(exc)},
                 )
         await self._send_anew(message, message.reconsume_times + 1, delay_level)
 
@@ -79,7 +82,9 @@ class FailedMessages:
             overdue = process_queue.overdue(started_before)
             if overdue:
                 logger.warning(
-                    "listener overdue",
+                    "listener overdue (queue=%s, count=%s)",
+                    process_queue.queue,
+                    len(overdue),
                     extra={"event": "listener_overdue", "queue": str(process_queue.queue), "count": len(overdue)},
                 )
                 left = await self.send_back(overdue, OVERDUE_DELAY_S)
@@ -101,7 +106,9 @@ class FailedMessages:
         for message in messages:
             if self._model is MessageModel.BROADCASTING:
                 logger.warning(
-                    "failed message dropped", extra={"event": "failed_message_dropped", "msg_id": message.msg_id}
+                    "failed message dropped (msg_id=%s)",
+                    message.msg_id,
+                    extra={"event": "failed_message_dropped", "msg_id": message.msg_id},
                 )
                 continue
             try:
@@ -109,7 +116,9 @@ class FailedMessages:
             except GantryError as exc:
                 left.append(message)
                 logger.warning(
-                    "failed message not sent",
+                    "failed message not sent (msg_id=%s): %s",
+                    message.msg_id,
+                    exc,
                     extra={"event": failed_event, "msg_id": message.msg_id, "error": str(exc)},
                 )
         return left

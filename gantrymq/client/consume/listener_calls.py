@@ -105,7 +105,7 @@ class ListenerCalls:
     async def consume(self, topic: str, messages: list[MessageExt]) -> ListenerResult:
         """Give messages of a queue of `topic` to the listener; what it raises is logged and means LATER.
 
-        What it returns that is no result means LATER too, and is told once: nobody can say if True was meant as done.
+        What it returns that is no result means LATER too, told once: whether True was meant as done is only a guess.
         ThreadsEnded: as `call`; the messages are neither done nor failed.
         """
         started = time.monotonic()
@@ -118,7 +118,9 @@ class ListenerCalls:
             raise
         except Exception as exc:  # the listener's bug: logged in full, and the messages come again
             logger.exception(
-                "listener failed",
+                "listener failed (msg_id=%s, count=%s)",
+                messages[0].msg_id,
+                len(messages),
                 extra={"event": "listener_failed", "msg_id": messages[0].msg_id, "count": len(messages)},
             )
             result, error = ConsumeResult.LATER, exc

@@ -82,7 +82,9 @@ class BrokerOffsets:
         changed = [queue for queue in queues if queue in known and known[queue] != self._durable.get(queue)]
         for outcome in await asyncio.gather(*map(self._write, changed), return_exceptions=True):
             if isinstance(outcome, GantryError):
-                logger.warning("offset not written", extra={"event": "offset_not_written", "error": str(outcome)})
+                logger.warning(
+                    "offset not written: %s", outcome, extra={"event": "offset_not_written", "error": str(outcome)}
+                )
             elif isinstance(outcome, BaseException):
                 raise outcome
 
@@ -129,7 +131,7 @@ class FileOffsets:
                 await self._save_in_thread(text)
             except OSError as exc:
                 self._is_changed = True
-                logger.warning("offsets not written", extra={"event": "offset_not_written", "error": str(exc)})
+                logger.warning("offsets not written: %s", exc, extra={"event": "offset_not_written", "error": str(exc)})
 
     def forget(self, queue: MessageQueue) -> None:
         """A file offset stays: the queue comes back to this very consumer."""
@@ -142,7 +144,9 @@ class FileOffsets:
                 continue
             except (BodyError, OSError) as exc:
                 logger.error(
-                    "offset file unreadable",
+                    "offset file unreadable (path=%s): %s",
+                    path,
+                    exc,
                     extra={"event": "offset_file_unreadable", "path": str(path), "error": str(exc)},
                 )
         return {}

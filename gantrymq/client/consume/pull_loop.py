@@ -136,7 +136,11 @@ def _take(
 def _log_failure(process_queue: ProcessQueue, failure: GantryError) -> None:
     queue = process_queue.queue
     logger.warning(
-        "pull failed",
+        "pull failed (topic=%s, broker=%s, queue_id=%s): %s",
+        queue.topic,
+        queue.broker_name,
+        queue.queue_id,
+        failure,
         extra={
             "event": "pull_failed",
             "topic": queue.topic,

@@ -287,7 +287,10 @@ class PushConsumer(Client):
     def _on_offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
         queue = process_queue.queue
         logger.warning(
-            "offset outside the queue",
+            "offset outside the queue (queue=%s, asked=%s, corrected=%s)",
+            queue,
+            process_queue.next_offset,
+            offset,
             extra={
                 "event": "offset_moved",
                 "queue": str(queue),

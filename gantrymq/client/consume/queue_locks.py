@@ -77,7 +77,10 @@ class QueueLocks:
                 lost.add(queue)
         if lost:
             logger.warning(
-                "queue locks lost", extra={"event": "queue_locks_lost", "group": self._group, "queues": len(lost)}
+                "queue locks lost (group=%s, queues=%s)",
+                self._group,
+                len(lost),
+                extra={"event": "queue_locks_lost", "group": self._group, "queues": len(lost)},
             )
         return lost
 
@@ -107,7 +110,7 @@ class QueueLocks:
         )
         for outcome in await asyncio.gather(*answers, return_exceptions=True):
             if isinstance(outcome, GantryError):
-                logger.info("not unlocked", extra={"event": "not_unlocked", "error": str(outcome)})
+                logger.info("not unlocked: %s", outcome, extra={"event": "not_unlocked", "error": str(outcome)})
             elif isinstance(outcome, BaseException):
                 raise outcome
 
@@ -121,7 +124,9 @@ class QueueLocks:
         for (address, part), outcome in zip(parts.items(), outcomes, strict=True):
             if isinstance(outcome, GantryError):
                 logger.warning(
-                    "queues not locked",
+                    "queues not locked (address=%s): %s",
+                    address,
+                    outcome,
                     extra={"event": "queues_not_locked", "address": address, "error": str(outcome)},
                 )
             elif isinstance(outcome, BaseException):

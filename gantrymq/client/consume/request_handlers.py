@@ -57,7 +57,12 @@ class ConsumerRequestHandlers:
     async def _reset_offset(self, address: str, request: RemotingCommand) -> None:
         if request.ext_fields.get("group") == self._group:
             offsets = ResetOffsetBody.from_json(request.body).offset_table
-            logger.info("offsets reset", extra={"event": "offsets_reset", "group": self._group, "queues": len(offsets)})
+            logger.info(
+                "offsets reset (group=%s, queues=%s)",
+                self._group,
+                len(offsets),
+                extra={"event": "offsets_reset", "group": self._group, "queues": len(offsets)},
+            )
             await self._assignment.restart(offsets)
 
     async def _consumer_status(self, address: str, request: RemotingCommand) -> RemotingCommand:

@@ -66,5 +66,9 @@ class Workers:
         if self._busy > own:
             await wait_for_event(self._idle, wait_s)
         if self._busy > own:
-            logger.warning("listener still busy", extra={"event": "listener_still_busy", "calls": self._busy})
+            logger.warning(
+                "listener still busy (calls=%s)",
+                self._busy,
+                extra={"event": "listener_still_busy", "calls": self._busy},
+            )
         await self.background.close()

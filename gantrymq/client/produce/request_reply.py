@@ -83,12 +83,19 @@ class WaitingRequests:
             message = read_reply(request)
         except ValueError as exc:
             logger.warning(
-                "reply unreadable", extra={"event": "reply_unreadable", "address": address, "error": str(exc)}
+                "reply unreadable (address=%s): %s",
+                address,
+                exc,
+                extra={"event": "reply_unreadable", "address": address, "error": str(exc)},
             )
             return request.reply(ResponseCode.SYSTEM_ERROR, f"process reply message fail: {exc}")
         future = self._waiting.get(message.properties.get(names.CORRELATION_ID, ""))
         if future is None or future.done():
-            logger.info("reply without a request", extra={"event": "reply_unexpected", "msg_id": message.msg_id})
+            logger.info(
+                "reply without a request (msg_id=%s)",
+                message.msg_id,
+                extra={"event": "reply_unexpected", "msg_id": message.msg_id},
+            )
         else:
             future.set_result(message)
         return request.reply(ResponseCode.SUCCESS)

@@ -77,7 +77,11 @@ class TraceDispatcher:
             while self._waiting:
                 await self._send(self.take_batch())
             if self.dropped > said:
-                logger.warning("trace records dropped", extra={"event": "trace_dropped", "count": self.dropped - said})
+                logger.warning(
+                    "trace records dropped (count=%s)",
+                    self.dropped - said,
+                    extra={"event": "trace_dropped", "count": self.dropped - said},
+                )
                 said = self.dropped
 
     async def flush(self) -> None:
@@ -87,7 +91,11 @@ class TraceDispatcher:
                 while self._waiting:
                     await self._send(self.take_batch())
         except TimeoutError:
-            logger.warning("trace records lost", extra={"event": "trace_lost", "count": len(self._waiting)})
+            logger.warning(
+                "trace records lost (count=%s)",
+                len(self._waiting),
+                extra={"event": "trace_lost", "count": len(self._waiting)},
+            )
 
     def take_batch(self) -> Message:
         """Take as many of the waiting records as fit into one message, and return it. Its keys: every message id and
@@ -113,13 +121,15 @@ class TraceDispatcher:
             if _is_of_missing_topic(exc):
                 self._note_missing_topic(exc)
                 return
-            logger.warning("trace not sent", extra={"event": "trace_not_sent", "error": str(exc)})
+            logger.warning("trace not sent: %s", exc, extra={"event": "trace_not_sent", "error": str(exc)})
 
     def _note_missing_topic(self, exc: GantryError) -> None:
         if not self._is_topic_missing:
             self._is_topic_missing = True
             logger.warning(
-                "traces are lost: there is no trace topic; set traceTopicEnable=true at the brokers",
+                "traces are lost: there is no trace topic; set traceTopicEnable=true at the brokers (topic=%s): %s",
+                self.topic,
+                exc,
                 extra={"event": "trace_topic_missing", "topic": self.topic, "error": str(exc)},
             )
 

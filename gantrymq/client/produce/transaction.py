@@ -170,7 +170,10 @@ class TransactionProducer(Producer):
             is_confirmed = await self._tell(address, fields, error, self._time(timeout_s), state)
         except GantryError as exc:
             logger.warning(
-                "transaction's end not confirmed",
+                "transaction's end not confirmed (msg_id=%s, state=%s): %s",
+                prepared.msg_id,
+                state.name,
+                exc,
                 extra={
                     "event": "transaction_end_not_confirmed",
                     "msg_id": prepared.msg_id,
@@ -222,13 +225,16 @@ class TransactionProducer(Producer):
             queue_offset, physical_offset = int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"])
         except (RecordError, KeyError, ValueError) as exc:
             logger.warning(
-                "question about a transaction not understood",
+                "question about a transaction not understood (address=%s): %s",
+                address,
+                exc,
                 extra={"event": "transaction_check_malformed", "address": address, "error": str(exc)},
             )
             return
         if message.properties.get(names.PGROUP) != self.group:
             logger.warning(
-                "asked about another group's transaction",
+                "asked about another group's transaction (msg_id=%s)",
+                message.msg_id,
                 extra={"event": "transaction_check_of_other_group", "msg_id": message.msg_id},
             )
             return
