@@ -23,15 +23,20 @@ def encode_batch(messages: Iterable[Message]) -> bytes:
     """Return the batch body of the messages. Topic and queue are said once, in the request."""
     parts: list[bytes] = []
     for message in messages:
-        properties = message.encoded_properties().encode()
-        if len(properties) > PROPERTIES_BYTES_MAX:
-            raise MessageRejected(f"properties take {len(properties)} bytes, more than {PROPERTIES_BYTES_MAX}")
-        body = message.body
-        parts.append(HEAD.pack(FIXED_BYTES + len(body) + len(properties), 0, 0, message.flag, len(body)))
-        parts.append(body)
-        parts.append(PROPERTIES_LENGTH.pack(len(properties)))
-        parts.append(properties)
+        append_to_batch(parts, message, message.encoded_properties())
     return b"".join(parts)
+
+
+def append_to_batch(parts: list[bytes], message: Message, property_text: str) -> None:
+    """Append the pieces of one mini-message, with this property text instead of the message's own."""
+    properties = property_text.encode()
+    if len(properties) > PROPERTIES_BYTES_MAX:
+        raise MessageRejected(f"properties take {len(properties)} bytes, more than {PROPERTIES_BYTES_MAX}")
+    body = message.body
+    parts.append(HEAD.pack(FIXED_BYTES + len(body) + len(properties), 0, 0, message.flag, len(body)))
+    parts.append(body)
+    parts.append(PROPERTIES_LENGTH.pack(len(properties)))
+    parts.append(properties)
 
 
 def iter_batch(body: bytes | bytearray | memoryview) -> Iterator[tuple[int, bytes, bytes]]:

@@ -76,7 +76,7 @@ class Message:
             self.delay_level > 0
             or self.delay_seconds is not None
             or self.deliver_at is not None
-            or any(name in self.properties for name in names.DELAYING)
+            or not names.DELAYING.isdisjoint(self.properties)
         )
 
     def encoded_properties(self) -> str:

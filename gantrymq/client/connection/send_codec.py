@@ -6,7 +6,6 @@ several brokers, without changing. The header has one-letter names (SEND_MESSAGE
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import zlib
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import MessageRejected, ProtocolError, WrongType
 from gantrymq.message import properties as names
 from gantrymq.message import sysflag
-from gantrymq.message.batch import encode_batch
+from gantrymq.message.batch import append_to_batch
 from gantrymq.message.ids import create_unique_id
 from gantrymq.message.model import Message, MessageQueue
 from gantrymq.message.topics import AUTO_CREATE_TOPIC, is_retry_topic
@@ -69,12 +68,7 @@ def pack(message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES) ->
         raise WrongType(f"a Message is wanted, not {message!r:.60}: Message(topic, body) makes one")
     body = message.body
     check_body(body)
-    properties = message.encoded_properties()
-    msg_id = message.properties.get(names.UNIQ_KEY)
-    if msg_id is None:
-        msg_id = create_unique_id()
-        own = f"UNIQ_KEY\x01{msg_id}"
-        properties = f"{properties}\x02{own}" if properties else own
+    properties, msg_id = _named(message)
     if len(properties) * 4 > names.PROPERTIES_BYTES_MAX:  # four bytes a character at most: only then count exactly
         check_properties(properties)
     sys_flag = 0
@@ -86,6 +80,17 @@ def pack(message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES) ->
     return outgoing
 
 
+def _named(message: Message) -> tuple[str, str]:
+    """The property text with a unique id, and that id: the message's own, or a new one."""
+    properties = message.encoded_properties()
+    msg_id = message.properties.get(names.UNIQ_KEY)
+    if msg_id is None:
+        msg_id = create_unique_id()
+        own = f"UNIQ_KEY\x01{msg_id}"
+        properties = f"{properties}\x02{own}" if properties else own
+    return properties, msg_id
+
+
 def pack_batch(messages: Sequence[Message]) -> Outgoing:
     """Make one batch of messages of one topic. MessageRejected when they can't travel together."""
     if not messages:
@@ -93,25 +98,25 @@ def pack_batch(messages: Sequence[Message]) -> Outgoing:
     topic = messages[0].topic
     if is_retry_topic(topic):
         raise MessageRejected("a retry topic takes no batches")
-    named: list[Message] = []
+    wait = messages[0].properties.get(names.WAIT)
+    parts: list[bytes] = []
+    msg_ids: list[str] = []
     for message in messages:
         if message.topic != topic:
             raise MessageRejected(f"a batch has one topic, not {topic} and {message.topic}")
         if message.is_delayed:
             raise MessageRejected("a batch takes no delayed messages")
-        if message.properties.get(names.WAIT) != messages[0].properties.get(names.WAIT):
+        if message.properties.get(names.WAIT) != wait:
             raise MessageRejected("the messages of a batch have one WAIT property")
         check_body(message.body)
-        if names.UNIQ_KEY not in message.properties:
-            unique = {**message.properties, names.UNIQ_KEY: create_unique_id()}
-            message = dataclasses.replace(message, properties=unique)
-        named.append(message)
-    body = encode_batch(named)
+        text, msg_id = _named(message)
+        msg_ids.append(msg_id)
+        append_to_batch(parts, message, text)
+    body = b"".join(parts)
     if len(body) > MESSAGE_BYTES_MAX:
         raise MessageRejected(f"the batch takes {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
-    msg_id = ",".join(message.properties[names.UNIQ_KEY] for message in named)
-    properties = names.encode_properties({names.WAIT: messages[0].properties.get(names.WAIT, "true")})
-    return Outgoing(topic, body, properties, msg_id, flag=0, sys_flag=0, is_batch=True)
+    properties = names.encode_properties({names.WAIT: "true" if wait is None else wait})
+    return Outgoing(topic, body, properties, ",".join(msg_ids), flag=0, sys_flag=0, is_batch=True)
 
 
 def check_body(body: bytes) -> None:
