@@ -44,6 +44,7 @@ class CommitLog:
         self.base = 0
         self.limit = 0  # nothing may be written before make_room has looked
         self.prepare_at = NEVER
+        self._room_end = 0  # up to here make_room_to has made room, in the current file
         self.map: mmap.mmap | None = None
         self.flushed_offset = 0
         self.store_timestamp = 0  # of the last record, ms
@@ -118,7 +119,7 @@ class CommitLog:
 
         For bytes of another broker's log, which bring their own blank records: none is written here.
         """
-        if end > self.limit + record.BLANK.size:
+        if end > self._room_end:
             with self._lock:
                 try:
                     current = self._current
@@ -128,6 +129,7 @@ class CommitLog:
                 except OSError as exc:
                     self._report_no_space(exc)
                     return False
+                self._room_end = min(current.base + current.allocated_end, current.end)
                 self.no_space = ""
                 self.prepare_at = min(self.prepare_at, self.position)
         if end > self.prepare_at:

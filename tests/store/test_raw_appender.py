@@ -129,6 +129,21 @@ def test_a_copy_that_ends_within_a_record_goes_on_after_a_restart(
     assert_same(copy.store, master)
 
 
+@pytest.mark.parametrize("end", [0, 5000, FILE_BYTES, FILE_BYTES - 3])
+def test_the_first_piece_of_a_run_may_be_a_byte(master: MessageStore, copy: CopyAt, end: int) -> None:
+    log = log_of(master)[: master.max_physical_offset]
+    if end:
+        copy.store.copy.append_raw(0, log[:end])
+    for crash in (False, True):
+        copy.reopen(crash=crash)
+        for _ in range(20):
+            at = copy.store.copy.end
+            copy.store.copy.append_raw(at, log[at : at + 1])
+    at = copy.store.copy.end
+    copy.store.copy.append_raw(at, log[at:])
+    assert_same(copy.store, master)
+
+
 def test_an_empty_copy_may_begin_with_a_later_file(master: MessageStore, copy: CopyAt) -> None:
     log = log_of(master)[: master.max_physical_offset]
     copy.store.copy.append_raw(2 * FILE_BYTES, log[2 * FILE_BYTES :])
