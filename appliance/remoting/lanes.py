@@ -212,8 +212,11 @@ class Lanes:
                 # All lanes are empty, so both sums are 0; this removes the rounding errors that floats accumulate.
                 self.queued_seconds, self.queued_bytes = 0.0, 0
                 has_more = len(self._parked) > 0
+                if has_more and self.at_once_seconds >= READ_AHEAD_SECONDS:
+                    break  # nothing may be read in this round any more: without this it would never end
                 if has_more:
                     self._read_on(now)
+                    now = monotonic()
         # A round cut off by its deadline must read parked connections too: with lanes that never run empty they would
         # wait for ever.
         if has_more and now >= deadline:
