@@ -22,6 +22,7 @@ REFUSED = re.compile(
 ALLOWED = {  # values of options, which stay
     ("appliance/cli/bench.py", "ours"): 4,
     ("README.md", "ours"): 1,
+    ("docs/performance.md", "ours"): 2,
 }
 # How many are left in the rooms that are not clean yet. Only down: a room without an entry has none.
 LEFT: dict[str, int] = {}
