@@ -55,7 +55,7 @@ class BlockingClient:
             warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, source=self, stacklevel=2)
 
     def start(self) -> None:
-        """See the async client's start."""
+        """Open the client; on an open one this does nothing. ClientClosed when it was closed."""
         self._require_process()
         with self._changing:
             if self._is_open:
@@ -70,7 +70,7 @@ class BlockingClient:
             self._was_forked = False
 
     def close(self) -> None:
-        """See the async client's close."""
+        """Leave the brokers and close the connections. Does nothing unless the client is open."""
         self._end(lambda client: client.close())
 
     def _end(self, end: Callable[[Client], Coroutine[Any, Any, None]]) -> None:

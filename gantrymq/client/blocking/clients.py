@@ -16,7 +16,7 @@ from gantrymq.client.blocking.soon import SoonSends
 from gantrymq.client.consume.listener_calls import Listener
 from gantrymq.client.consume.options import PullConsumerKeywords, PushConsumerKeywords
 from gantrymq.client.consume.pull_consumer import POLL_S, PullConsumer
-from gantrymq.client.consume.push_consumer import PushConsumer
+from gantrymq.client.consume.push_consumer import REPLY_TIMEOUT_S, PushConsumer
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.produce.sender import QueueSelector
@@ -48,7 +48,15 @@ class SyncProducer(BlockingClient):
         sharding_key: str | None = None,
         timeout_s: float | None = None,
     ) -> SendResult:
-        """See Producer.send."""
+        """Send one message and wait until the broker stored it.
+
+        `queue`, `selector` or `sharding_key` (equal keys: same queue, so ordered consumers see their order) choose the
+        queue: such a message waits for its queue. Otherwise it goes to the queues in turn, and after a failure that may
+        pass to another one. timeout_s: for all of that, instead of delivery_timeout_s.
+
+        An error does not prove that the message is nowhere. ResponseError: the last broker asked did not store it.
+        ConnectError, RequestTimeout and ProtocolError: it may have. Tries before the last may have been stored as well.
+        """
         return self._run(
             self._client.send(message, queue=queue, selector=selector, sharding_key=sharding_key, timeout_s=timeout_s)
         )
@@ -61,46 +69,61 @@ class SyncProducer(BlockingClient):
         queue: MessageQueue | None = None,
         selector: QueueSelector | None = None,
     ) -> MessageExt:
-        """See Producer.request."""
+        """Send a message and wait for what its consumer answers. RequestTimeout when no answer comes in time, which
+        does not say whether the message was consumed."""
         return self._run(self._client.request(message, timeout_s, queue=queue, selector=selector))
 
     def reply(self, request: MessageExt, body: bytes, *, timeout_s: float | None = None) -> SendResult:
-        """See Producer.reply."""
+        """Answer a request that a consumer got, through the broker the requester is connected to. Tried once."""
         return self._run(self._client.reply(request, body, timeout_s=timeout_s))
 
     def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_s: float | None = None
     ) -> SendResult:
-        """See Producer.send_batch."""
+        """Send messages of one topic as one request into one queue: all are stored, or none. 4 MiB at most."""
         return self._run(self._client.send_batch(messages, queue=queue, timeout_s=timeout_s))
 
     def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None
     ) -> None:
-        """See Producer.send_oneway."""
+        """Send one message without asking for an answer: fast, and lost in silence when anything goes wrong."""
         self._run(self._client.send_oneway(message, queue=queue, selector=selector))
 
     def send_soon(
         self, message: Message, *, queue: MessageQueue | None = None, sharding_key: str | None = None
     ) -> concurrent.futures.Future[SendResult]:
-        """See Producer.send_soon. Callbacks of the future run on the event loop's thread: they should not block."""
+        """Have a message sent in a batch with others, and return the future of its result or failure.
+
+        Fast: many messages make one request. Batches leave when they have `batch_bytes`, waited for `linger_s`, or when
+        others have been answered. The messages of a chosen queue keep their order. Waits only while the producer holds
+        `buffer_bytes`. delivery_timeout_s counts from here on. `flush` and `close` wait for everything.
+
+        Callbacks of the future run on the event loop's thread: they should not block.
+        """
         self._require_open()
         if self._soon is None or self._soon.producer is not self._client:  # a fork has made a new client
             self._soon = SoonSends(self._client)
         return self._soon.submit(message, queue, sharding_key, shared_loop.call_soon)
 
     def flush(self) -> None:
-        """See Producer.flush."""
+        """Wait until every message of send_soon has its result or failure."""
         self._run(self._client.flush())
 
     def send_many(
         self, messages: Iterable[Message], *, in_flight: int = 256, timeout_s: float | None = None
     ) -> list[SendResult]:
-        """See Producer.send_many. The iterable is read on the loop's thread: it should not block."""
+        """Send messages one by one, many at a time, and return their results in order.
+
+        At most `in_flight` wait for their answers at once; timeout_s is for each of them. Those that fail are tried
+        again as `send` would; when some still fail, SendIncomplete has their failures and the others' results, after
+        all others were sent.
+
+        The iterable is read on the loop's thread: it should not block.
+        """
         return self._run(self._client.send_many(messages, in_flight=in_flight, timeout_s=timeout_s))
 
     def queues(self, topic: str) -> Sequence[MessageQueue]:
-        """See Producer.queues."""
+        """The queues that take messages of the topic; for a topic that does not exist, those it will be made with."""
         return self._run(self._client.queues(topic))
 
 
@@ -121,18 +144,22 @@ class SyncPushConsumer(BlockingClient):
         super().__init__(lambda: PushConsumer(name_servers, group=group, listener=listener, **keywords))
 
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
-        """See PushConsumer.subscribe."""
+        """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
         if self._is_open:
             self._run(_on_loop(lambda: self._client.subscribe(topic, expression, sql=sql)))
         else:
             self._client.subscribe(topic, expression, sql=sql)
 
     def unsubscribe(self, topic: str) -> None:
-        """See PushConsumer.unsubscribe."""
+        """Stop consuming a topic; its queues are released in a moment."""
         if self._is_open:
             self._run(_on_loop(lambda: self._client.unsubscribe(topic)))
         else:
             self._client.unsubscribe(topic)
+
+    def reply(self, request: MessageExt, body: bytes, *, timeout_s: float = REPLY_TIMEOUT_S) -> SendResult:
+        """Answer a request (see Producer.request) that the listener was given."""
+        return self._run(self._client.reply(request, body, timeout_s=timeout_s))
 
     @property
     def assigned_queues(self) -> list[MessageQueue]:
@@ -152,23 +179,24 @@ class SyncPullConsumer(BlockingClient):
         super().__init__(lambda: PullConsumer(name_servers, group=group, **keywords))
 
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
-        """See PullConsumer.subscribe."""
+        """Share the topic with the other members of the group: "*", "TagA || TagB", or with `sql` a condition."""
         self._run(self._client.subscribe(topic, expression, sql=sql))
 
     def unsubscribe(self, topic: str) -> None:
-        """See PullConsumer.unsubscribe."""
+        """Stop reading a topic; its queues are released in a moment."""
         self._run(self._client.unsubscribe(topic))
 
     def assign(self, queues: Iterable[MessageQueue], expression: str = "*") -> None:
-        """See PullConsumer.assign."""
+        """Read these queues, without regard to other readers; replaces what was assigned before. Returns when they are
+        read."""
         self._run(self._client.assign(list(queues), expression))
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """See PullConsumer.queues."""
+        """Every queue of the topic that can be read. RouteNotFound when there is no such topic."""
         return self._run(self._client.queues(topic))
 
     def poll(self, timeout_s: float = POLL_S) -> list[MessageExt]:
-        """See PullConsumer.poll."""
+        """The next messages of some queue, an empty list when none come in time. The last poll's are finished."""
         return self._run(self._client.poll(timeout_s))
 
     def __iter__(self) -> Iterator[MessageExt]:
@@ -179,37 +207,42 @@ class SyncPullConsumer(BlockingClient):
                 yield from batch.one_by_one()
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """See PullConsumer.pause."""
+        """Poll nothing of these queues, and pull no more, until `resume`."""
         paused = list(queues)
         self._run(_on_loop(lambda: self._client.pause(paused)))
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """See PullConsumer.resume."""
+        """Undo `pause`."""
         resumed = list(queues)
         self._run(_on_loop(lambda: self._client.resume(resumed)))
 
     def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
-        """See PullConsumer.commit."""
+        """Write that every message given so far is finished, the last one too; or write these offsets: of each queue
+        the next one that the group will consume, so that of the last finished message plus one.
+
+        ConfigError when a queue is not assigned to this consumer or an offset is outside of what it was given.
+        """
         self._run(self._client.commit(offsets))
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """See PullConsumer.committed."""
+        """The group's next offset in the queue as it is written, None when it has none."""
         return self._run(self._client.committed(queue))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """See PullConsumer.seek."""
+        """Go on at this offset in a queue this consumer reads. ConfigError when it does not, or the offset is outside
+        the queue."""
         self._run(self._client.seek(queue, offset))
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
-        """See PullConsumer.seek_to_begin."""
+        """Go on at the oldest message of the queue."""
         self._run(self._client.seek_to_begin(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
-        """See PullConsumer.seek_to_end."""
+        """Go on with what comes from now on."""
         self._run(self._client.seek_to_end(queue))
 
     def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """See PullConsumer.offset_at."""
+        """The offset of the message nearest to that store time."""
         return self._run(self._client.offset_at(queue, timestamp_ms))
 
     @property

@@ -18,7 +18,7 @@ from gantrymq.client.produce.transaction import (
     TransactionState,
     checked_state,
 )
-from gantrymq.client.results import SendStatus
+from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import ConfigError
 from gantrymq.message.model import Message, MessageQueue
 
@@ -60,7 +60,10 @@ class SyncTransactionProducer(SyncProducer):
         queue: MessageQueue | None = None,
         timeout_s: float | None = None,
     ) -> TransactionResult:
-        """See TransactionProducer.send_in_transaction."""
+        """Prepare the message, run the listener's `execute` with it and the argument, tell the broker the outcome.
+
+        Raises only when the message could not be prepared: then `execute` did not run.
+        """
         prepared = self._run(self._client.prepare(message, queue=queue, timeout_s=timeout_s))
         state, error = TransactionState.ROLLBACK, None
         if prepared.status is SendStatus.SEND_OK:
@@ -70,3 +73,23 @@ class SyncTransactionProducer(SyncProducer):
                 logger.exception("transaction listener failed", extra={"event": "transaction_listener_failed"})
                 state, error = TransactionState.UNKNOWN, exc
         return self._run(self._client.end(prepared, state, error=error))
+
+    def prepare(
+        self, message: Message, *, queue: MessageQueue | None = None, timeout_s: float | None = None
+    ) -> SendResult:
+        """Store the message where no consumer looks, until `end` is called with the result, here or after a check."""
+        return self._run(self._client.prepare(message, queue=queue, timeout_s=timeout_s))
+
+    def end(
+        self,
+        prepared: SendResult,
+        state: TransactionState,
+        *,
+        error: Exception | None = None,
+        timeout_s: float | None = None,
+    ) -> TransactionResult:
+        """Tell the broker how the transaction went, and wait until it has stored that; UNKNOWN is sent without waiting.
+
+        When the broker can't be told, that is no error: it will ask.
+        """
+        return self._run(self._client.end(prepared, state, error=error, timeout_s=timeout_s))

@@ -62,7 +62,9 @@ class Outgoing:
         self.max_reconsume_times: int | None = None  # said only when a consumer sends a failed message again
 
 
-def pack(message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES) -> Outgoing:
+def pack(
+    message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES, compress_level: int = COMPRESS_LEVEL
+) -> Outgoing:
     """Make a message ready for the wire. MessageRejected when no broker would take it."""
     if not isinstance(message, Message):
         raise WrongType(f"a Message is wanted, not {message!r:.60}: Message(topic, body) makes one")
@@ -73,8 +75,10 @@ def pack(message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES) ->
         check_properties(properties)
     sys_flag = 0
     if len(body) >= compress_from_bytes:
-        body = zlib.compress(body, COMPRESS_LEVEL)
-        sys_flag = sysflag.COMPRESSED | sysflag.COMPRESSION_ZLIB
+        compressed = zlib.compress(body, compress_level)
+        if len(compressed) < len(body):  # what is compressed already, or random, would only grow
+            body = compressed
+            sys_flag = sysflag.COMPRESSED | sysflag.COMPRESSION_ZLIB
     outgoing = Outgoing(message.topic, body, properties, msg_id, flag=message.flag, sys_flag=sys_flag, is_batch=False)
     outgoing.is_reply = message.properties.get(names.MSG_TYPE) == REPLY
     return outgoing

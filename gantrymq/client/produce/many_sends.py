@@ -68,6 +68,7 @@ class ManySends:
         self._sender = sender
         self._remoting = remoting
         self._compress_from_bytes = options.compress_from_bytes
+        self._compress_level = options.compress_level
         self._in_flight = in_flight
         self._timeout_s = timeout_s
         self._try_timeout_s = timeout_s / TRIES_A_CALL
@@ -95,7 +96,7 @@ class ManySends:
 
     async def _send_first(self, position: int, message: Message) -> None:
         try:
-            outgoing = pack(message, compress_from_bytes=self._compress_from_bytes)
+            outgoing = pack(message, compress_from_bytes=self._compress_from_bytes, compress_level=self._compress_level)
             queue = self._sender.pick(await self._sender.queues(message.topic, self._timeout_s))
         except GantryError as exc:
             # Nothing was sent. The message or its topic is the reason, so another broker would not help: given up.

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from gantrymq.client.connection.option_checks import check_above_zero, check_at_least
 from gantrymq.client.connection.options import ClientKeywords, ClientOptions
-from gantrymq.client.connection.send_codec import COMPRESS_FROM_BYTES
+from gantrymq.client.connection.send_codec import COMPRESS_FROM_BYTES, COMPRESS_LEVEL
+from gantrymq.errors import ConfigError
 from gantrymq.message.topics import TRACE_TOPIC, check_group
 
 DEFAULT_GROUP = "DEFAULT_PRODUCER"
@@ -21,6 +22,7 @@ class ProducerKeywords(ClientKeywords, total=False):
     batch_bytes: int
     buffer_bytes: int
     compress_from_bytes: int
+    compress_level: int
     trace: bool
     trace_topic: str
 
@@ -39,6 +41,7 @@ class ProducerOptions(ClientOptions):
     batch_bytes: int = 64 * 1024  # send_soon: a batch has at most so many
     buffer_bytes: int = 32 * 1024 * 1024  # send_soon: what waits or is on its way has at most so many
     compress_from_bytes: int = COMPRESS_FROM_BYTES  # smaller bodies travel as they are
+    compress_level: int = COMPRESS_LEVEL  # 1 is fast, 9 small
     trace: bool = False  # tell `trace_topic` of every message sent
     trace_topic: str = TRACE_TOPIC
 
@@ -47,3 +50,5 @@ class ProducerOptions(ClientOptions):
         check_group(self.group)
         check_above_zero(self, "delivery_timeout_s")
         check_at_least(self, 0, "retries", "compress_from_bytes")
+        if not 1 <= self.compress_level <= 9:
+            raise ConfigError(f"compress_level={self.compress_level}: it must be from 1 to 9")

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import threading
 import weakref
 
 import pytest
 
-from gantrymq import Message, SyncProducer, SyncPullConsumer, SyncPushConsumer
+from gantrymq import (
+    Message,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    SyncProducer,
+    SyncPullConsumer,
+    SyncPushConsumer,
+    SyncTransactionProducer,
+    TransactionProducer,
+)
 from gantrymq.client.blocking.shared_loop import shared_loop
 from gantrymq.errors import ClientClosed, ConfigError, ConnectError, MessageRejected
 from tests.gantrymq.client.ports import closed_port
@@ -83,6 +94,7 @@ def test_a_client_that_is_forgotten_while_open_is_warned_of() -> None:
 def test_a_call_whose_loop_ends_does_not_wait_for_ever() -> None:
     ended = threading.Event()
     with SyncPullConsumer(closed_port(), group="g") as consumer:
+        consumer.subscribe("T")
 
         def poll() -> None:
             with pytest.raises(ClientClosed):
@@ -109,3 +121,24 @@ def test_a_consumer_without_brokers_starts_and_closes() -> None:
         consumer.unsubscribe("T")
         assert consumer.assigned_queues == []
     assert loop_threads() == 0
+
+
+FOR_THE_TWIN = {"abandon", "hand_over", "poll_one_by_one"}  # what a twin itself calls of its original
+
+
+@pytest.mark.parametrize(
+    ("twin", "original"),
+    [
+        (SyncProducer, Producer),
+        (SyncPushConsumer, PushConsumer),
+        (SyncPullConsumer, PullConsumer),
+        (SyncTransactionProducer, TransactionProducer),
+    ],
+)
+def test_a_twin_has_every_method_with_its_arguments_and_help(twin: type, original: type) -> None:
+    for name, method in inspect.getmembers(original, inspect.isfunction):
+        if name.startswith("_") or name in FOR_THE_TWIN:
+            continue
+        own = getattr(twin, name)
+        assert list(inspect.signature(own).parameters) == list(inspect.signature(method).parameters), name
+        assert "See " not in (inspect.getdoc(own) or "See "), name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import zlib
 
 import pytest
@@ -123,3 +124,11 @@ def test_other_answers_are_errors_with_the_brokers_words(code: int) -> None:
 def test_a_success_that_does_not_say_where_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError):
         send_result(answer(0), pack(Message("T", b"x")), "b", "host:1")
+
+
+def test_a_body_that_would_grow_travels_as_it_is() -> None:
+    noise = random.Random(7).randbytes(5000)
+    assert (pack(Message("T", noise)).body, pack(Message("T", noise)).sys_flag) == (noise, 0)
+    text = b"the same again " * 1000
+    sizes = [len(pack(Message("T", text), compress_level=level).body) for level in (1, 9)]
+    assert sizes[1] < sizes[0] < len(text)
