@@ -13,7 +13,7 @@ from tests.source_files import ROOT, dotted, sources_of_tests, syntax_of
 
 FIXED_S = 0.05  # shorter ones only let others have a turn
 # By folder, sleeps of this kind that no comment explains: the numbers may only shrink.
-UNEXPLAINED = {"tests/appliance": 3, "tests/gantrymq": 10}
+UNEXPLAINED = {"tests/gantrymq": 3}
 
 
 def unexplained(source: str, tree: ast.Module | None = None) -> Iterator[int]:

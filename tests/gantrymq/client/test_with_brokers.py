@@ -256,9 +256,9 @@ async def test_an_operator_resets_the_group_and_asks_a_consumer_how_it_is(peer: 
 async def test_a_new_group_begins_where_it_wants_to(peer: Peer, name: str, begin: ConsumeFrom) -> None:
     async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
         await producer.send(Message(name, b"old"))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # the moment lies clearly behind the first message
         middle_ms = int(time.time() * 1000)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # and before the second
         await producer.send(Message(name, b"new"))
         seen = Seen()
         consumer = PushConsumer(
@@ -302,7 +302,7 @@ async def test_a_slow_listener_holds_no_more_than_its_limits(peer: Peer, name: s
         consumer.subscribe(name)
         async with consumer:
             await producer.send_many(Message(name, b"x") for _ in range(200))
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(1.0)  # it would fetch more than it may hold meanwhile
             queue = MessageQueue(name, peer.broker_name, 0)
             held = await held_of(admin, peer, name, consumer.client_id, queue)
             gate.set()
@@ -444,7 +444,7 @@ async def test_a_killed_broker_loses_no_acknowledged_message_and_both_sides_go_o
                 group.create_task(send_on())
                 await until(lambda: len(seen.messages) > 50)
                 await asyncio.to_thread(peer.kill_broker)
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.3)  # sends fail meanwhile
                 await asyncio.to_thread(peer.start_broker)
                 before = len(acknowledged)
                 await until(lambda: len(acknowledged) > before + 50)

@@ -56,7 +56,7 @@ async def test_a_restarted_name_server_knows_the_broker_within_two_seconds(tmp_p
         async with registering(tmp_path, port) as (_, topics):
             await until(lambda: knows(server))
             await server.__aexit__(None, None, None)
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.3)  # the name server is away for a while
             topics.create_on_send("whileDown", "TBW102", 4, "test")
             async with namesrv(tmp_path, port) as again:
                 await until(lambda: knows(again, "whileDown"), time_limit(2))
@@ -90,7 +90,7 @@ async def test_after_the_good_bye_nothing_is_registered_any_more(tmp_path: Path)
         assert not knows(server)
         topics.create_on_send("late", "TBW102", 4, "test")
         assert await outer_api.register_all() == 0
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # a registration would arrive meanwhile
         assert not knows(server)
 
 
@@ -112,7 +112,7 @@ async def test_a_change_after_the_good_bye_does_not_keep_the_loop_busy(
         await asyncio.sleep(0.1)  # what the change wakes
         with monkeypatch.context() as patch:
             patch.setattr(loop, "time", counted)
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.3)  # the loop's turns of this time are counted
         assert turns < IDLE_TURNS_MAX
         assert not knows(server)
 

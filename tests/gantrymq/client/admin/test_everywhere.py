@@ -66,9 +66,9 @@ async def test_what_does_not_exist_is_said_so(peer: Peer, name: str) -> None:
 async def test_a_reset_to_a_time_and_a_clone_move_what_they_said(peer: Peer, name: str) -> None:
     async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
         await producer.send(Message(name, b"old"))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # the moment lies clearly behind the first message
         middle_ms = int(time.time() * 1000)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # and before the second
         await producer.send(Message(name, b"new"))
         async with asyncio.timeout(15):
             while await admin.offsets.max_at(peer.broker_address, name, 0) < 2:
