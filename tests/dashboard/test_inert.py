@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.conf import settings as django_settings
 from django.test import AsyncClient
 
@@ -90,6 +91,7 @@ async def test_lists_and_searches_are_text(log_in: Client, make_topic: Topic) ->
             assert elements.runs == [] and elements.counts["script"] == ours["script"], (address, text)
 
 
+@pytest.mark.slow
 async def test_names_in_a_report_are_text(
     log_in: Client, tmp_path: Path, settings: Any, transactional_db: None
 ) -> None:

@@ -90,6 +90,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MessageStoreConfig
 # -- many queues -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.usefixtures("few_descriptors")
 def test_thousands_of_queues_need_few_descriptors_and_no_maps(

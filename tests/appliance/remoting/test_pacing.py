@@ -200,6 +200,7 @@ def test_a_full_lane_keeps_a_connection_waiting_and_refuses_nothing(clock: Clock
     assert (lane.rejected, lane.oneway_refused) == (0, 0)
 
 
+@pytest.mark.slow
 def test_what_waits_is_bounded_however_many_flood(clock: Clock) -> None:
     scene = Scene(clock)
     for _ in range(400):

@@ -123,6 +123,7 @@ async def test_after_a_kill_only_what_came_since_the_record_comes_again(broker: 
     assert broker.bodies() == [str(number) for number in (0, 1, 2, 3, 4, 5, 6, 5, 6, 7, 8, 9)]
 
 
+@pytest.mark.slow
 async def test_restarts_at_every_moment_lose_nothing(tmp_path: Path, clock: Clock) -> None:
     chance = random.Random(7)
     broker = Broker(tmp_path / "store", clock)
