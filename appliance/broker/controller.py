@@ -32,8 +32,9 @@ from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.delivery.offset_moved import OffsetMovedEvents
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
-from appliance.broker.fast_sends import Parts as FastSendsParts
-from appliance.broker.fast_sends import fast_sends
+from appliance.broker.fast_path import Parts as FastPathParts
+from appliance.broker.fast_path import fast_path_of
+from appliance.broker.fast_pulls import FastPulls
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.broker.groups.client_connections import ClientConnections
 from appliance.broker.groups.clients import ProducerManager
@@ -253,18 +254,19 @@ class BrokerController:
         routes = routes_of(TABLE, opened, self)
         if self.config.is_slave:
             routes = for_slave(routes)
-        fast_path = self._fast_path(opened)
-        self.server.serve(routes, fast_path)
-        self.vip_server.serve(without_pulls(routes), fast_path)
+        self.server.serve(routes, self._fast_path(opened, has_pulls=True))
+        self.vip_server.serve(without_pulls(routes), self._fast_path(opened, has_pulls=False))
         logger.info(
             "broker serves",
             extra={"event": "broker_serves", "address": opened.address, "fast_path": str(self.fast_path_status)},
         )
 
-    def _fast_path(self, opened: OpenParts) -> FastPath | None:
+    def _fast_path(self, opened: OpenParts, *, has_pulls: bool) -> FastPath | None:
         if not self.fast_path_status.is_on:
             return None
-        return fast_sends(parts_of(FastSendsParts, opened, self), frame_bytes_max=self.server.frame_bytes_max)
+        pulls = FastPulls(parts_of(PullParts, opened, self)) if has_pulls else None
+        parts = parts_of(FastPathParts, opened, self)
+        return fast_path_of(parts, pulls, frame_bytes_max=self.server.frame_bytes_max)
 
     def _load(self) -> None:
         """Read the tables and recover the store. Blocking."""

@@ -8,6 +8,7 @@ from headers cimport BINARY_HEADER
 cdef enum:
     ANSWER_BYTES_MAX = 1024  # without what SendTexts and message ids take
     DIGITS_MAX = 20
+    PULL_HEAD_BYTES_MAX = 1024
 
 ctypedef struct Piece:
     const uint8_t *at
@@ -101,3 +102,51 @@ cdef inline uint8_t *put_answer(
     if encoding == BINARY_HEADER:
         return put_binary_answer(at, texts, opaque, offsets, count, queue_id, queue_offset)
     return put_json_answer(at, texts, opaque, offsets, count, queue_id, queue_offset)
+
+
+ctypedef struct PullTexts:
+    # JSON: what stands before the queue's end, its minimum, the next offset and the opaque, and at the end.
+    Piece before_max
+    Piece before_min
+    Piece before_next
+    Piece before_opaque
+    Piece end
+    # Binary: up to the opaque, and from behind it to the ext fields' size.
+    Piece binary_start
+    Piece binary_flag
+
+
+cdef inline uint8_t *put_pull_fields(
+    uint8_t *at, PullTexts *texts, int encoding, int32_t opaque, int64_t maximum, int64_t minimum, int64_t following
+) noexcept nogil:
+    cdef uint8_t *fields
+    if encoding != BINARY_HEADER:
+        at = put_decimal(put_piece(at, &texts.before_max), maximum)
+        at = put_decimal(put_piece(at, &texts.before_min), minimum)
+        at = put_decimal(put_piece(at, &texts.before_next), following)
+        at = put_decimal(put_piece(at, &texts.before_opaque), opaque)
+        return put_piece(at, &texts.end)
+    fields = put_piece(put32(put_piece(at, &texts.binary_start), <uint32_t>opaque), &texts.binary_flag) + 4
+    at = put_named(fields, b"maxOffset", 9, maximum)
+    at = put_named(at, b"minOffset", 9, minimum)
+    at = put_named(at, b"nextBeginOffset", 15, following)
+    at = put_named(at, b"suggestWhichBrokerId", 20, 0)
+    put32(fields - 4, <uint32_t>(at - fields))
+    return at
+
+
+cdef inline uint8_t *put_pull_head(
+    uint8_t *start,
+    PullTexts *texts,
+    int encoding,
+    int32_t opaque,
+    int64_t maximum,
+    int64_t minimum,
+    int64_t following,
+    int64_t body_size,
+) noexcept nogil:
+    """Write the frame of found messages up to its body; return what follows it. At most PULL_HEAD_BYTES_MAX bytes."""
+    cdef uint8_t *at = put_pull_fields(start + 8, texts, encoding, opaque, maximum, minimum, following)
+    cdef uint32_t size = <uint32_t>(at - start - 8)
+    put32(put32(start, <uint32_t>(size + 4 + body_size)), size | <uint32_t>encoding << 24)
+    return at

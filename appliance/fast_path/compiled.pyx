@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False
 """The compiled module, `gantry_compiled`: made by build.py, found by loader.py, used through the latter only.
 
-`FastPath` serves the plain sends of a read event in one call. It owns nothing between two calls: position of the log,
+`FastPath` serves the plain sends and pulls of a read event in one call. It owns nothing between two calls: position of the log,
 tails of queues, counters and tables are the Python objects' own. A call reads what it needs of them, works on memory,
 and leaves them as the Python path would have. docs/decisions/0013-a-compiled-fast-path.md says who owns what.
 
@@ -22,7 +22,15 @@ from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 
 import time
 
-from answers cimport ANSWER_BYTES_MAX, Piece, SendTexts, put_answer
+from answers cimport (
+    ANSWER_BYTES_MAX,
+    PULL_HEAD_BYTES_MAX,
+    Piece,
+    PullTexts,
+    SendTexts,
+    put_answer,
+    put_pull_head,
+)
 from batch_body cimport PROPERTIES_BYTES_MAX, cut_batch
 from bytes_in_order cimport get32
 from crc32 cimport gantry_crc32_update, gantry_crc32_update_by_tables
@@ -30,8 +38,10 @@ from headers cimport BINARY_HEADER, JSON_HEADER, Header, scan_binary, scan_json
 from index_file cimport Entry, IndexFile, hash_keys, put_entries
 from properties cimport find_marks
 from records cimport HOST_BYTES, RECORD_FIXED_BYTES, UNIT_BYTES, Common, Message, put_record, put_unit
+from pull_fields cimport PULL_MESSAGE, PullFields, read_pull
 from send_fields cimport SEND_BATCH_MESSAGE, SEND_MESSAGE, SEND_MESSAGE_V2, SendFields, read_send
-from texts cimport java_hash, resolve
+from texts cimport Text, java_hash, resolve, to_padded_number
+from units cimport CODES_MAX, Walk, copy_runs, walk_units
 
 cdef extern from "string.h" nogil:
     void *memmem(const void *haystack, size_t haystack_size, const void *needle, size_t needle_size)
@@ -48,6 +58,10 @@ cdef enum:
     SLOW_NS = 1000000
     ID_BYTES = 17  # of a message id behind the broker's address, and a comma
     PENDING_MAX = 256  # as in store/index/service.py
+    COMMIT_OFFSET = 1  # of a pull's sys flag
+    FILTER_UNITS_MAX = 800  # as in store/reader.py
+    UNITS_PER_LOOK = 128  # of a queue's file
+    COPIED_BYTES_MAX = 8 * 1024  # as in appliance/remoting/connection.py: a body below it is not worth a view
 
 cdef int64_t NS_A_SECOND = 1000000000
 
@@ -90,13 +104,18 @@ cdef inline Piece piece_of(bytes text):
     return piece
 
 
-cdef class FastPath:
-    """Serves plain sends. parts: see appliance/broker/fast_path.py; each is used as the Python path uses it.
+cdef inline text_of(Text *text):
+    """A str of a text without escapes; None where it is absent."""
+    return PyUnicode_DecodeUTF8(<char *> text.at, text.size, NULL) if text.at != NULL else None
 
-    count: how many requests the last call of `serve` served.
+
+cdef class FastPath:
+    """Serves plain sends and pulls. parts: see appliance/broker/fast_path.py; used as the Python path uses them.
+
+    count: how many requests the last call of `serve` served; pull_count: how many of them were pulls.
     """
 
-    cdef readonly int count
+    cdef readonly int count, pull_count
     # borrowed for good
     cdef object _config, _store, _put_waits, _log, _state, _stats, _index, _dispatcher, _queues, _tags_codes
     cdef object _hold, _answers, _clock, _known_listener, _late_answers
@@ -140,6 +159,11 @@ cdef class FastPath:
     cdef bint _tells_arrivals, _answers_wait, _is_refusing
     cdef int32_t _keys_max
     cdef list _arrivals, _waiting
+    # pulls; None: the Python path serves them
+    cdef object _pulls, _topic_slots, _limits
+    cdef PullTexts _pull_texts
+    cdef tuple _pull_said
+    cdef Walk _walk
     cdef bytes _born_host
 
     def __cinit__(self):
@@ -159,7 +183,7 @@ cdef class FastPath:
         free(self._offsets)
         free(self._entries)
 
-    def __init__(self, parts, *, late_answers, frame_bytes_max, header_bytes_max):
+    def __init__(self, parts, *, pulls, late_answers, frame_bytes_max, header_bytes_max):
         store_parts = parts.store.parts
         self._config = parts.config
         self._put_waits = parts.put_waits
@@ -185,6 +209,11 @@ cdef class FastPath:
         self._header_bytes_max = header_bytes_max
         self._arrivals = []
         self._waiting = []
+        self._pulls = pulls
+        if pulls is not None:
+            self._topic_slots = store_parts.queues.slots
+            self._limits = parts.store.reader.limits
+            self._take_pull_texts(pulls.texts)
 
     # -- one call -------------------------------------------------------------------------------------------------
 
@@ -198,7 +227,7 @@ cdef class FastPath:
         cdef const uint8_t *at = data + start
         cdef const uint8_t *end = data + PyBytes_GET_SIZE(buffer)
         cdef int64_t size
-        self.count = 0
+        self.count = self.pull_count = 0
         if start < 0 or end - at < 8 or not self._open(connection):
             return start
         try:
@@ -206,7 +235,7 @@ cdef class FastPath:
                 size = <int32_t> get32(at)
                 if size < 4 or size + 4 > self._frame_bytes_max or size + 4 > end - at:
                     break
-                if not self._serve_frame(at + 4, at + 4 + size):
+                if not self._serve_frame(at + 4, at + 4 + size, connection):
                     break
                 self.count += 1
                 at += 4 + size
@@ -214,13 +243,14 @@ cdef class FastPath:
             self._close(connection)
         return at - data
 
-    cdef bint _serve_frame(self, const uint8_t *at, const uint8_t *end) except -1:
+    cdef bint _serve_frame(self, const uint8_t *at, const uint8_t *end, connection) except -1:
         """Serve one request; False: it is for the Python path, and nothing has changed."""
         cdef Header header
         cdef SendFields fields
+        cdef PullFields asked
         cdef uint32_t word = get32(at)
         cdef const uint8_t *body = at + 4 + (word & 0xFFFFFF)
-        if self._is_refusing or body > end or (word & 0xFFFFFF) > self._header_bytes_max:
+        if body > end or (word & 0xFFFFFF) > self._header_bytes_max:
             return False
         if word >> 24 == JSON_HEADER:
             if not scan_json(at + 4, body, &header):
@@ -230,16 +260,22 @@ cdef class FastPath:
         if header.flag & RESPONSE_FLAG:
             return False
         if header.code == SEND_MESSAGE_V2 or header.code == SEND_BATCH_MESSAGE or header.code == SEND_MESSAGE:
-            return read_send(&header, &fields) and self._send(&header, &fields, body, end)
+            return not self._is_refusing and read_send(&header, &fields) and self._send(&header, &fields, body, end)
+        if header.code == PULL_MESSAGE and self._pulls is not None:
+            return not header.flag & ONEWAY_FLAG and read_pull(&header, &asked) and self._pull(&header, &asked, connection)
         return False
 
     cdef bint _open(self, connection) except -1:
         """Read the state that a call works on. False: at present nothing is plain."""
         config = self._config
-        if self._state.refusal is not None or config.start_accept_send_timestamp:
-            return False
         self._born_host = connection.born_host
-        if PyBytes_GET_SIZE(self._born_host) != HOST_BYTES or PyBytes_GET_SIZE(self._store_host) != HOST_BYTES:
+        self._is_refusing = (
+            self._state.refusal is not None
+            or config.start_accept_send_timestamp
+            or PyBytes_GET_SIZE(self._born_host) != HOST_BYTES
+            or PyBytes_GET_SIZE(self._store_host) != HOST_BYTES
+        )
+        if self._is_refusing and self._pulls is None:
             return False
         self._answers_wait = self._put_waits.is_needed
         self._keys_max = config.message_keys_max
@@ -247,7 +283,6 @@ cdef class FastPath:
         self._tells_arrivals = self._listener is not None and (
             self._listener is not self._known_listener or self._hold.held
         )
-        self._is_refusing = False
         self._put_times = self._put_bytes = 0
         self._out_size = 0
         self._topic_at = NULL
@@ -697,4 +732,140 @@ cdef class FastPath:
             self._has_index_map = False
             PyBuffer_Release(&self._index_map)
             self._index_file = None
+        return 0
+
+    # -- pulls ----------------------------------------------------------------------------------------------------
+
+    cdef int _take_pull_texts(self, tuple texts) except -1:
+        self._pull_texts.before_max, self._pull_texts.before_min = piece_of(texts[0]), piece_of(texts[1])
+        self._pull_texts.before_next, self._pull_texts.before_opaque = piece_of(texts[2]), piece_of(texts[3])
+        self._pull_texts.end, self._pull_texts.binary_start = piece_of(texts[4]), piece_of(texts[5])
+        self._pull_texts.binary_flag = piece_of(texts[6])
+        self._pull_said = texts
+        return 0
+
+    cdef bint _pull(self, Header *header, PullFields *asked, connection) except -1:
+        """One pull for messages that are there, in memory, in one file. False: for the Python path, nothing changed."""
+        cdef int64_t started = monotonic_ns(), commit_offset = -1, low, high
+        if not self._state.is_readable or self._config.slave_read_enable or self._config.disable_slow_consumers:
+            return False
+        if asked.sys_flag & COMMIT_OFFSET and not (
+            asked.commit_offset.at != NULL
+            and to_padded_number(&asked.commit_offset, &commit_offset)
+            and commit_offset >= -1
+        ):
+            return False
+        topic = text_of(&asked.topic)
+        slot = self._topic_slots.get(topic)
+        queue = slot.queues.get(asked.queue_id) if slot is not None else None
+        if queue is None:
+            return False
+        low, high = queue.min_index, queue.next_index
+        if not low <= asked.queue_offset < high or asked.queue_offset < queue.doubted_below:
+            return False
+        group = text_of(&asked.group)
+        if not self._open_walk(asked, group, topic, connection) or not self._walk_queue(queue, asked.queue_offset, high):
+            return False
+        file = self._log.queue.find(self._walk.runs[0].start)
+        if file is None or self._walk.runs[self._walk.run_count - 1].end > file.end:
+            return False
+        if asked.sys_flag & COMMIT_OFFSET:
+            self._pulls.commit(group, topic, asked.queue_id, commit_offset)
+        self._hand_out(header, connection, file, asked.queue_offset + self._walk.passed, low, high)
+        self._stats.get_found_times += 1
+        self._stats.get_transferred += self._walk.count
+        self._pulls.counted(group, topic, self._walk.count, self._walk.size)
+        started = monotonic_ns() - started
+        if started >= SLOW_NS:
+            self._stats.slow_get(started // 1000000)
+        self.pull_count += 1
+        return True
+
+    cdef bint _open_walk(self, PullFields *asked, group, topic, connection) except -1:
+        """Ask Python whether the pull is allowed and what it wants; False: not, or it looks into messages."""
+        cdef Walk *walk = &self._walk
+        limits = self._limits
+        if not self._pulls.knows_group(group):  # it may have to be created
+            return False
+        try:
+            wanted = self._pulls.wanted(
+                connection,
+                group,
+                topic,
+                asked.queue_id,
+                asked.queue_offset,
+                asked.count_max,
+                asked.sys_flag,
+                text_of(&asked.subscription) or "",
+                text_of(&asked.expression_type),
+                text_of(&asked.sub_version),
+            )
+        except Exception:  # a refusal: the Python path comes to the same one, and says it to the client
+            return False
+        walk.code_count = -1
+        if wanted is not None:
+            codes = wanted.tags_codes
+            if codes is None or wanted.records_max or len(codes) > CODES_MAX:
+                return False
+            walk.code_count = 0
+            for code in codes:
+                walk.codes[walk.code_count] = code
+                walk.code_count += 1
+        self._store_log()  # what this call has put counts
+        walk.end_allowed = self._log.readable_end
+        walk.first_allowed = walk.end_allowed - limits.hot_bytes
+        walk.count_max = min(max(asked.count_max, 1), limits.memory_count_max)
+        walk.bytes_max = limits.memory_bytes_max
+        walk.run_count = walk.count = walk.size = walk.passed = 0
+        walk.is_full = False
+        return True
+
+    cdef bint _walk_queue(self, queue, int64_t offset, int64_t high) except -1:
+        """Walk along the units from the offset on. False: for the Python path, or nothing is wanted."""
+        cdef int64_t units_left = max(FILTER_UNITS_MAX, self._walk.count_max), count, tail_index = queue.tail_index
+        cdef const uint8_t *units
+        # Without a filter the Python path takes what one look into the queue's files brings.
+        cdef bint is_one_look = self._walk.code_count < 0 and min(high - offset, self._walk.count_max) <= UNITS_PER_LOOK
+        while units_left > 0 and offset < high and not self._walk.is_full:
+            if offset >= tail_index:
+                data = queue.tail
+                count = min(units_left, high - offset)
+                if (offset - tail_index + count) * UNIT_BYTES > PyByteArray_GET_SIZE(data):
+                    return False
+                units = <const uint8_t *> PyByteArray_AS_STRING(data) + (offset - tail_index) * UNIT_BYTES
+            else:
+                data = queue.read(offset, min(units_left, UNITS_PER_LOOK))
+                count = len(data) // UNIT_BYTES
+                if not count or not isinstance(data, bytes):
+                    return False
+                units = <const uint8_t *> PyBytes_AS_STRING(data)
+            if not walk_units(&self._walk, units, count):
+                return False
+            if is_one_look and offset < tail_index:
+                break
+            offset += count
+            units_left -= count
+        return self._walk.count > 0
+
+    cdef int _hand_out(
+        self, Header *header, connection, file, int64_t following, int64_t low, int64_t high
+    ) except -1:
+        """Write the answer. Neighbours that are many bytes go to the socket as they lie in the file."""
+        cdef uint8_t head[PULL_HEAD_BYTES_MAX]
+        cdef Py_buffer view
+        cdef int64_t base = file.base, start = self._walk.runs[0].start - base, size = self._walk.size
+        cdef Py_ssize_t head_size = put_pull_head(
+            head, &self._pull_texts, header.encoding, header.opaque, high, low, following, size
+        ) - head
+        cdef uint8_t *target
+        if self._walk.run_count == 1 and size >= COPIED_BYTES_MAX:
+            connection.write_parts([PyBytes_FromStringAndSize(<char *> head, head_size), file.view[start : start + size]])
+            return 0
+        answer = PyBytes_FromStringAndSize(NULL, head_size + size)
+        target = <uint8_t *> PyBytes_AS_STRING(answer)
+        memcpy(target, head, head_size)
+        PyObject_GetBuffer(file.view, &view, PyBUF_SIMPLE)
+        copy_runs(target + head_size, &self._walk, <const uint8_t *> view.buf, base)
+        PyBuffer_Release(&view)
+        connection.write(answer)
         return 0

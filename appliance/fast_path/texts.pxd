@@ -56,6 +56,30 @@ cdef inline bint to_long_number(const uint8_t *at, bint is_negative, int64_t *nu
     return True
 
 
+cdef inline bint to_padded_number(Text *text, int64_t *number) noexcept nogil:
+    """Read a number that may have leading zeros, as a pull may and a send may not; at most 18 digits."""
+    cdef int32_t index = 1 if text.size and text.at[0] == 45 else 0
+    cdef int64_t value = 0
+    cdef bint is_negative = index == 1
+    if text.has_escapes or not 0 < text.size - index <= 18:
+        return False
+    while index < text.size:
+        if text.at[index] < 48 or text.at[index] > 57:
+            return False
+        value = value * 10 + (text.at[index] - 48)
+        index += 1
+    number[0] = -value if is_negative else value
+    return True
+
+
+cdef inline bint to_padded_int32(Text *text, int32_t *number) noexcept nogil:
+    cdef int64_t value = 0
+    if not to_padded_number(text, &value) or value != <int32_t>value:
+        return False
+    number[0] = <int32_t>value
+    return True
+
+
 cdef inline bint to_int32(Text *text, int32_t *number) noexcept nogil:
     cdef int64_t value = 0
     if text.has_escapes or not to_number(text.at, text.size, &value) or value != <int32_t>value:

@@ -41,15 +41,21 @@ WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that nev
 COPIED_BYTES_MAX = 8 * 1024  # smaller answers are joined, larger ones are written without a copy
 PARKED_BYTES_MAX = 32 * 1024  # with less a parked connection is still read, to have requests when its turn comes
 MESSAGE_LANE = "send"
+PULL_LANE = "pull"
 REQUEST_HEADER_BYTES_MAX = 256 * 1024  # a message's properties fill 200 KiB at most, with each byte escaped
 INVOKES_MAX = 64  # requests to one client that await its answer (RocketMQ: serverAsyncSemaphoreValue)
 
 
 class FastPath(Protocol):
-    """The compiled twin of the plain sends; see appliance/fast_path. count: requests of the last call of `serve`."""
+    """The compiled twin of plain sends and pulls; see appliance/fast_path.
+
+    count: how many requests the last call of `serve` served; pull_count: how many of them were pulls.
+    """
 
     @property
     def count(self) -> int: ...
+    @property
+    def pull_count(self) -> int: ...
     def serve(self, buffer: bytes, start: int, count_max: int, connection: ServerConnection) -> int: ...
 
 
@@ -224,11 +230,11 @@ class ServerConnection(asyncio.Protocol):
     def _serve_at_once(self, fast_path: FastPath, count_max: int) -> int:
         """Have the fast path serve the plain requests that come first, up to `count_max`. Returns how many it took.
 
-        Requests of its lane that run, or wait, may have filled it: then the rules of a full lane count.
+        Requests of its lanes that run, or wait, may have filled one: then the rules of a full lane count.
         """
         lanes = self._lanes
-        lane = lanes.by_name[MESSAGE_LANE]
-        if self._is_discarding or len(lane.queue) + lane.running >= lane.capacity:
+        sends, pulls = lanes.by_name[MESSAGE_LANE], lanes.by_name[PULL_LANE]
+        if self._is_discarding or sends.is_full or pulls.is_full:
             return 0
         started = time.monotonic()
         count = self._protocol.take_frames(fast_path, count_max, self)
@@ -237,7 +243,8 @@ class ServerConnection(asyncio.Protocol):
             seconds = now - started
             if seconds > LONG_SECONDS:
                 seconds = lanes.own_seconds(started, now)
-            lanes.served_at_once(lane, self.usage, count, seconds)
+            pull_count = fast_path.pull_count
+            lanes.served_at_once(self.usage, seconds, count, ((sends, count - pull_count), (pulls, pull_count)))
         return count
 
     def _park(self, *, is_new: bool = True) -> None:

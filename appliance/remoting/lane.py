@@ -110,6 +110,11 @@ class Lane:
         """Requests waiting or running."""
         return len(self.queue) + self.running
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so many requests wait or run that no more are taken."""
+        return len(self.queue) + self.running >= self.capacity
+
     def head_wait_ms(self) -> int:
         """The age of the oldest waiting request, ms; 0 when none waits."""
         return int((time.monotonic() - self.queue[0][0].arrived) * 1000) if self.queue else 0

@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from appliance.process.cooperative import charged_usage, slice_scheduler
@@ -130,11 +130,14 @@ class Lanes:
             turn.prepaid = each
             turn.usage.charge(each * turn.left)
 
-    def served_at_once(self, lane: Lane, usage: ConnectionUsage, count: int, seconds: float) -> None:
+    def served_at_once(
+        self, usage: ConnectionUsage, seconds: float, count: int, by_lane: Iterable[tuple[Lane, int]]
+    ) -> None:
         """Count requests that the fast path served when they were read, in so many seconds. Who calls charges them."""
-        lane.served += count
-        if count > lane.size_peak:
-            lane.size_peak = count
+        for lane, its_count in by_lane:
+            lane.served += its_count
+            if its_count > lane.size_peak:
+                lane.size_peak = its_count
         usage.note(seconds, count)
         self.served += seconds
         self.at_once_seconds += seconds

@@ -111,7 +111,7 @@ def _pull(parts: Parts, connection: ServerConnection, request: Request, *, may_w
     fields = request.fields if isinstance(request, PullRequest) else PullFields.of(request.ext_fields)
     group, topic, queue_id, offset = fields.group, fields.topic, fields.queue_id, fields.queue_offset
     sys_flag, count_max = fields.sys_flag, fields.count_max
-    wanted = _checked_filter(parts, connection, fields)
+    wanted = checked_filter(parts, connection, fields)
     if may_wait and sys_flag & COMMIT_OFFSET and not parts.config.is_slave:
         parts.offsets.commit(group, topic, queue_id, fields.commit_offset)
     result = parts.store.get_message(group, topic, queue_id, offset, count_max, wanted)
@@ -196,7 +196,7 @@ def _park(
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _checked_filter(parts: Parts, connection: ServerConnection, fields: PullFields) -> Filter | None:
+def checked_filter(parts: Parts, connection: ServerConnection, fields: PullFields) -> Filter | None:
     """What a pull that is allowed wants. Raises BrokerError with RocketMQ's code when it is not."""
     group, topic, queue_id = fields.group, fields.topic, fields.queue_id
     if not parts.config.permission & PERM_READ:

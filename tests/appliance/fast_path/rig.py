@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from appliance.broker.controller import BrokerController
-from appliance.broker.fast_sends import Parts, fast_sends
+from appliance.broker.fast_path import Parts, fast_path_of
+from appliance.broker.fast_pulls import FastPulls
+from appliance.broker.processors.pull import Parts as PullParts
 from appliance.broker.processors.table import TABLE
 from appliance.remoting.connection import FastPath, ServerConnection
 from appliance.remoting.route_table import parts_of, routes_of
@@ -78,6 +80,10 @@ class Counting:
     def count(self) -> int:
         return self._fast_path.count
 
+    @property
+    def pull_count(self) -> int:
+        return self._fast_path.pull_count
+
     def serve(self, buffer: bytes, start: int, count_max: int, connection: ServerConnection) -> int:
         end = self._fast_path.serve(buffer, start, count_max, connection)
         self.total += self.count
@@ -95,7 +101,8 @@ class Side:
         if is_fast:
             parts = parts_of(Parts, broker.opened, broker)
             frame_bytes_max = broker.server.frame_bytes_max
-            fast_path = fast_sends(parts, frame_bytes_max=frame_bytes_max)
+            pulls = FastPulls(parts_of(PullParts, broker.opened, broker))
+            fast_path = fast_path_of(parts, pulls, frame_bytes_max=frame_bytes_max)
             assert fast_path is not None
             self.fast_path = Counting(fast_path)
         broker.server.serve(routes_of(TABLE, broker.opened, broker), self.fast_path)
@@ -151,7 +158,9 @@ class Side:
             ],
             "stats": (stats.put_times, stats.put_bytes, stats.put_failed_times),
             "targets": targets,
-            "lane": self.broker.lanes.by_name["send"].served,
+            "get stats": (stats.get_found_times, stats.get_miss_times, stats.get_transferred),
+            "lanes": {name: lane.served for name, lane in self.broker.lanes.by_name.items()},
+            "offset": self.broker.offsets.query("readers", "orders", 1),
             "topics": sorted(self.broker.topics.configs),
             "closed": self.socket.is_over,
         }
@@ -192,6 +201,7 @@ def pair_of_brokers(folder: Path, *, store: dict[str, Any] | None = None, **sett
         contextlib.ExitStack() as stack,
     ):
         patch.setattr("random.randrange", lambda stop: stop - 1)  # the queue of a message that names none
+        patch.setattr("time.time", lambda: START_S)
         patch.setitem(MessageStore.__init__.__kwdefaults__, "clock", lambda: START_S)
         brokers = []
         for name in ("fast", "plain"):

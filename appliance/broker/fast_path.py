@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.long_polling import PullRequestHold
+from appliance.broker.fast_pulls import FastPulls
 from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.topics.send_target import SendTargets
 from appliance.fast_path import loader
@@ -60,13 +61,17 @@ def late_answers(
     connection.write(told)
 
 
-def fast_sends(parts: Parts, *, frame_bytes_max: int) -> FastPath | None:
-    """The fast path of a broker, None when there is none or when all of its sends are unusual."""
+def fast_path_of(parts: Parts, pulls: FastPulls | None, *, frame_bytes_max: int) -> FastPath | None:
+    """The fast path of a broker, None when there is none or when all of its sends are unusual.
+
+    pulls: None where pulls are not served, or not plain.
+    """
     module = loader.load(enabled=parts.config.fast_path_enable)
     if module is None or parts.store_config.consume_queue_ext_enable:
         return None
     fast_path: FastPath = module.FastPath(
         parts,
+        pulls=pulls,
         late_answers=functools.partial(functools.partial, late_answers, parts.send_answers),
         frame_bytes_max=frame_bytes_max,
         header_bytes_max=REQUEST_HEADER_BYTES_MAX,
