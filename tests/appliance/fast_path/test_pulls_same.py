@@ -66,7 +66,8 @@ CHANGES: list[dict[str, str | None]] = [
     {"sysFlag": "0"}, {"sysFlag": "4"}, {"sysFlag": "1"}, {"sysFlag": "7"}, {"commitOffset": "-2"},
     {"commitOffset": None}, {"commitOffset": "7"}, {"subVersion": "x"}, {"subVersion": None}, {"subscription": None},
     {"expressionType": None}, {"expressionType": "SQL92", "subscription": "a = 'b'"}, {"maxMsgNums": "y"},
-    {"maxMsgNums": None}, {"sysFlag": "6", "queueOffset": "5"}, {"expressionType": ""}, {"queueOffset": "0000000003"}, {"queueId": "01"}, {"queueOffset": "-0"}, {"queueOffset": "+3"},
+    {"maxMsgNums": None}, {"sysFlag": "6", "queueOffset": "5"}, {"expressionType": ""},
+    {"queueOffset": "0000000003"}, {"queueId": "01"}, {"queueOffset": "-0"}, {"queueOffset": "+3"},
     {"commitOffset": "007"}, {"bname": "broker-a"},
 ]  # fmt: skip
 
