@@ -11,7 +11,7 @@ from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionDa
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import JSON, ROCKETMQ, RemotingCommand
 from tests.appliance.fast_path.rig import Pair, pair_of_brokers
-from tests.appliance.fast_path.test_same_as_python import batch, first_messages, send
+from tests.appliance.fast_path.sends import batch, first_messages, send
 
 GROUP = "readers"
 
