@@ -128,7 +128,7 @@ class BrokerController:
         self.stats = BrokerStatsManager(config.cluster_name, totals=self._totals)
         self.accounts = account_book(config, store_config)  # None: no access control
         self.access = access_gate(config, self.accounts, self.store)
-        self.fast_path_status = fast_path_status(config, store_config, has_access_control=self.access is not None)
+        self.fast_path_status = fast_path_status(config, store_config)
         self.creations = CreationLimit(config)
         folder = store_config.root / "config"
         self._make_topics(folder)

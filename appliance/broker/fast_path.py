@@ -1,8 +1,8 @@
 """The broker's side of the fast path: what it borrows, and what it leaves to Python.
 
 The compiled twin (appliance/fast_path) serves plain sends on the broker's own objects; here it gets them. Without a
-compiled module, with access control, or where a store keeps filter bits beside its queues, there is none, and the
-Python path serves everything.
+compiled module, or where a store keeps filter bits beside its queues, there is none, and the Python path serves
+everything.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from appliance.acl.access import Access
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.fast_pulls import FastPulls
@@ -41,6 +42,7 @@ class Parts:
     store_host: bytes
     cluster_property: bytes
     put_waits: PutWaits
+    access: Access | None
 
 
 def late_answers(

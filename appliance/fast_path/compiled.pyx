@@ -40,6 +40,7 @@ from properties cimport find_marks
 from records cimport HOST_BYTES, RECORD_FIXED_BYTES, UNIT_BYTES, Common, Message, put_record, put_unit
 from pull_fields cimport PULL_MESSAGE, PullFields, read_pull
 from send_fields cimport SEND_BATCH_MESSAGE, SEND_MESSAGE, SEND_MESSAGE_V2, SendFields, read_send
+from signed cimport SignedFields, find_signed, put_signed
 from texts cimport Text, java_hash, resolve, to_padded_number
 from units cimport CODES_MAX, Walk, copy_runs, walk_units
 
@@ -62,6 +63,7 @@ cdef enum:
     FILTER_UNITS_MAX = 800  # as in store/reader.py
     UNITS_PER_LOOK = 128  # of a queue's file
     COPIED_BYTES_MAX = 8 * 1024  # as in appliance/remoting/connection.py: a body below it is not worth a view
+    SIGNATURE_BYTES_MAX = 168  # 20 bytes in Base64, each of them escaped
 
 cdef int64_t NS_A_SECOND = 1000000000
 
@@ -118,7 +120,7 @@ cdef class FastPath:
     cdef readonly int count, pull_count
     # borrowed for good
     cdef object _config, _store, _put_waits, _log, _state, _stats, _index, _dispatcher, _queues, _tags_codes
-    cdef object _hold, _answers, _clock, _known_listener, _late_answers
+    cdef object _hold, _answers, _clock, _known_listener, _late_answers, _access
     cdef dict _targets
     cdef bytes _store_host, _cluster_property
     cdef int64_t _record_bytes_max, _message_bytes_max, _frame_bytes_max, _header_bytes_max
@@ -165,6 +167,7 @@ cdef class FastPath:
     cdef tuple _pull_said
     cdef Walk _walk
     cdef bytes _born_host
+    cdef object _peer  # None: its requests need no account; else its pulls are Python's
 
     def __cinit__(self):
         self._scratch = <uint8_t *> malloc(SCRATCH_BYTES)
@@ -199,6 +202,7 @@ cdef class FastPath:
         self._hold = parts.hold
         self._answers = parts.send_answers
         self._late_answers = late_answers
+        self._access = parts.access
         self._targets = parts.send_targets.plain
         self._store_host = parts.store_host
         self._cluster_property = parts.cluster_property
@@ -261,7 +265,7 @@ cdef class FastPath:
             return False
         if header.code == SEND_MESSAGE_V2 or header.code == SEND_BATCH_MESSAGE or header.code == SEND_MESSAGE:
             return not self._is_refusing and read_send(&header, &fields) and self._send(&header, &fields, body, end)
-        if header.code == PULL_MESSAGE and self._pulls is not None:
+        if header.code == PULL_MESSAGE and self._pulls is not None and self._peer is None:
             return not header.flag & ONEWAY_FLAG and read_pull(&header, &asked) and self._pull(&header, &asked, connection)
         return False
 
@@ -293,6 +297,7 @@ cdef class FastPath:
         self._entry_count = 0
         if self._said is not self._answers.said:
             self._take_texts()
+        self._peer = connection if self._access is not None and self._access.needs_account(connection) else None
         self._load_log()
         return True
 
@@ -302,6 +307,7 @@ cdef class FastPath:
         self._release_map()
         self._close_index()
         self._close_target()
+        self._peer = None
         if self._put_times:
             self._stats.put_times += self._put_times
             self._stats.put_bytes += self._put_bytes
@@ -461,7 +467,7 @@ cdef class FastPath:
             count = self._cut_batch(body, end, size)
         else:
             count = self._single(body, end, size, fields.flag)
-        if not count or not self._put(&common, count, &queue_offset):
+        if not count or not self._put(header, &common, count, body, end, &queue_offset):
             return False
         if not header.flag & ONEWAY_FLAG:
             self._answer(header, count, common.queue_id, queue_offset)
@@ -514,10 +520,13 @@ cdef class FastPath:
             MESSAGES_MAX,
         )
 
-    cdef bint _put(self, Common *common, int count, int64_t *queue_offset) except -1:
+    cdef bint _put(
+        self, Header *header, Common *common, int count, const uint8_t *body, const uint8_t *end, int64_t *queue_offset
+    ) except -1:
         """Store the messages side by side, all or none; False: none, and nothing has changed.
 
-        First all that can fail, then the copy, then the numbers that make it count, as in store/appender.py.
+        First all that can fail, then the copy, then the numbers that make it count, as in store/appender.py. The account
+        is asked about last, because a stamp that was found good is used up, but no file of the log ends for a stranger.
         """
         cdef int64_t started = monotonic_ns(), size = 0
         cdef Message *message
@@ -530,15 +539,61 @@ cdef class FastPath:
                 return False
         if size > self._record_bytes_max or not self._hash_keys(count):
             return False
-        if (not self._has_map or self._position + size > self._limit) and not self._make_room(size):
-            self._entry_count -= self._new_entries
-            return False
+        if not self._has_map or self._position + size > self._limit:
+            if self._peer is not None or not self._make_room(size):
+                return False
+        if self._peer is not None:
+            if not self._is_permitted(header, body, end):
+                return False
+            started = monotonic_ns()  # a put was not slow because its body was long to hash
         queue = self._queue(common.queue_id)
         queue_offset[0] = queue.next_index
         self._write(queue, common, count, size, queue_offset[0])
         self._count_put(queue, count, size, queue_offset[0])
         self._note_slow(monotonic_ns() - started)
         return True
+
+    cdef bint _is_permitted(self, Header *header, const uint8_t *body, const uint8_t *end) except -1:
+        """Whether the account that signed the request may send it. False: the Python path decides, and says why not."""
+        cdef SignedFields signed
+        cdef int64_t size
+        cdef bytes content
+        if not find_signed(header, &signed):
+            return False
+        content = PyBytes_FromStringAndSize(NULL, signed.size_max)
+        size = put_signed(&signed, <uint8_t *> PyBytes_AS_STRING(content))
+        if size < 0 or memmem(PyBytes_AS_STRING(content), size, b"INNER_MULTI_DISPATCH", 20) != NULL:
+            return False
+        if size < signed.size_max:
+            content = content[:size]
+        if signed.stamp != NULL and signed.stamp.has_escapes:
+            return False
+        signature = self._signature(signed.signature)
+        if signature is None:
+            return False
+        return self._access.lets_send(
+            self._peer,
+            header.code,
+            self._target.topic,
+            text_of(signed.access_key),
+            None if signed.stamp == NULL else text_of(signed.stamp),
+            content,
+            PyBytes_FromStringAndSize(<char *> body, end - body),
+            signature,
+        )
+
+    cdef bytes _signature(self, Text *text):
+        """The signature as it was sent, empty without one; None: it is none."""
+        cdef uint8_t resolved[SIGNATURE_BYTES_MAX]
+        cdef int32_t size
+        if text == NULL:
+            return b""
+        if text.size > SIGNATURE_BYTES_MAX:
+            return None
+        if not text.has_escapes:
+            return PyBytes_FromStringAndSize(<char *> text.at, text.size)
+        size = resolve(text, resolved)
+        return None if size < 0 else PyBytes_FromStringAndSize(<char *> resolved, size)
 
     cdef int _write(self, queue, Common *common, int count, int64_t size, int64_t queue_offset) except -1:
         """Records into the log, units into the queue. Nothing here refuses."""
@@ -661,8 +716,8 @@ cdef class FastPath:
                 return self._hash_keys(count)
             message.entries = self._entry_count - start
         self._new_entries = self._entry_count - before
-        if self._file.count + self._entry_count > self._file.count_end:
-            self._entry_count = before
+        self._entry_count = before  # they count when their messages are stored
+        if self._file.count + before + self._new_entries > self._file.count_end:
             self._close_index()
             self._index_way = INDEX_LATER
         return True
@@ -670,13 +725,14 @@ cdef class FastPath:
     cdef int _place_entries(self, int count) except -1:
         """Say of which messages the new entries are."""
         cdef int index, left
-        cdef Entry *entry = &self._entries[self._entry_count - self._new_entries]
+        cdef Entry *entry = &self._entries[self._entry_count]
         for index in range(count):
             left = self._messages[index].entries
             while left:
                 entry.physical_offset, entry.timestamp = self._messages[index].position, self._timestamp
                 entry += 1
                 left -= 1
+        self._entry_count += self._new_entries
         return 0
 
     cdef int _add_pending(self, int count) except -1:

@@ -8,9 +8,7 @@ from appliance.settings.roles import BrokerConfig
 from store.base.config import MessageStoreConfig
 
 
-def fast_path_status(
-    config: BrokerConfig, store_config: MessageStoreConfig, *, has_access_control: bool
-) -> FastPathStatus:
+def fast_path_status(config: BrokerConfig, store_config: MessageStoreConfig) -> FastPathStatus:
     """For the broker's whole life: none of these settings changes while it runs.
 
     Raises ConfigError and StartError as `loader.load` does.
@@ -21,8 +19,6 @@ def fast_path_status(
         return found
     if config.is_slave:
         return FastPathStatus(False, "a slave takes no messages")
-    if has_access_control:
-        return FastPathStatus(False, "accounts are checked in Python")
     if store_config.consume_queue_ext_enable:
         return FastPathStatus(False, "enableConsumeQueueExt=true")
     return found

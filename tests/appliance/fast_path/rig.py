@@ -10,10 +10,12 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from appliance.acl.replay import ReplayGuard
 from appliance.broker.controller import BrokerController
 from appliance.broker.fast_path import Parts, fast_path_of
 from appliance.broker.fast_pulls import FastPulls
@@ -24,6 +26,7 @@ from appliance.remoting.route_table import parts_of, routes_of
 from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore
+from tests.appliance.acl.cluster import accounts_file
 from tests.appliance.broker.processors.unopened import unopened_broker
 
 START_S = 1_700_000_000.0
@@ -33,13 +36,14 @@ TOPICS = {"orders": 4, "payments": 1, "a": 8}
 class FakeSocket:
     """A transport that keeps what was written."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str) -> None:
+        self.host = host
         self.written = bytearray()
         self.is_paused = False
         self.is_over = False
 
     def get_extra_info(self, name: str) -> Any:
-        return {"peername": ("127.0.0.1", 40_000), "sockname": ("127.0.0.1", 10_911)}[name]
+        return {"peername": (self.host, 40_000), "sockname": ("127.0.0.1", 10_911)}[name]
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing waits here."""
@@ -112,8 +116,8 @@ class Side:
     def served_fast(self) -> int:
         return self.fast_path.total if self.fast_path is not None else 0
 
-    def connect(self) -> None:
-        self.socket = FakeSocket()
+    def connect(self, host: str = "127.0.0.1") -> None:
+        self.socket = FakeSocket(host)
         self.connection = ServerConnection(self.broker.server)
         self.connection.connection_made(self.socket)  # type: ignore[arg-type]
 
@@ -163,6 +167,18 @@ class Side:
             "offset": self.broker.offsets.query("readers", "orders", 1),
             "topics": sorted(self.broker.topics.configs),
             "closed": self.socket.is_over,
+            "access": self._access(),
+        }
+
+    def _access(self) -> dict[str, Any]:
+        """What access control counted. Which stamps are used up shows when they are sent again."""
+        access, notes = self.broker.access, self.connection.access
+        if access is None:
+            return {}
+        return {
+            "denied": access.denied,
+            "unstamped": access.unstamped,
+            "account": notes and notes.account and notes.account.access_key,
         }
 
 
@@ -175,6 +191,11 @@ class Pair:
     async def receive(self, data: bytes) -> None:
         await self.fast.receive(data)
         await self.plain.receive(data)
+
+    def connect(self, host: str = "127.0.0.1") -> None:
+        """From now on both have another connection."""
+        self.fast.connect(host)
+        self.plain.connect(host)
 
     def check(self) -> None:
         """Compare all that both said and left behind."""
@@ -194,8 +215,10 @@ class Pair:
 
 
 @contextlib.contextmanager
-def pair_of_brokers(folder: Path, *, store: dict[str, Any] | None = None, **settings: Any) -> Iterator[Pair]:
-    """Two brokers with the same topics and the same clock, which stands still."""
+def pair_of_brokers(
+    folder: Path, *, store: dict[str, Any] | None = None, accounts: str = "", **settings: Any
+) -> Iterator[Pair]:
+    """Two brokers with the same topics and the same clock, which stands still; accounts: their accounts file."""
     with (
         pytest.MonkeyPatch.context() as patch,
         contextlib.ExitStack() as stack,
@@ -203,12 +226,20 @@ def pair_of_brokers(folder: Path, *, store: dict[str, Any] | None = None, **sett
         patch.setattr("random.randrange", lambda stop: stop - 1)  # the queue of a message that names none
         patch.setattr("time.time", lambda: START_S)
         patch.setitem(MessageStore.__init__.__kwdefaults__, "clock", lambda: START_S)
+        patch.setitem(ReplayGuard.__init__.__kwdefaults__, "clock", lambda: START_S)
+        clock = SimpleNamespace(time_ns=lambda: int(START_S) * 1_000_000_000)
+        patch.setattr("gantrymq.remoting.signature.time", clock)  # the stamps'
+        if accounts:
+            settings["acl_enable"] = True
         brokers = []
         for name in ("fast", "plain"):
             patient = {"page_cache_busy_ms": 1 << 40}  # however slow the machine is
             broker = stack.enter_context(unopened_broker(folder / name, store=patient | (store or {}), **settings))
             for topic, queues in TOPICS.items():
                 broker.topics.update(TopicConfig(topic, queues, queues))
+            if broker.accounts is not None:
+                accounts_file(folder / name, accounts)
+                broker.accounts.load()
             brokers.append(broker)
         yield Pair(Side(brokers[0], is_fast=True), Side(brokers[1], is_fast=False))
 

@@ -41,7 +41,7 @@ module, why = load_artifact(Artifact(Path(sys.argv[1]), Path(sys.argv[2]), SANIT
 assert module is not None, why
 print(eval(sys.argv[3], {"module": module}))
 """
-TESTS = ("tests/appliance/fast_path/test_crc32.py", "tests/appliance/fast_path/test_same_as_python.py")
+TESTS = [f"tests/appliance/fast_path/test_{name}.py" for name in ("crc32", "same_as_python", "signed_sends")]
 FUZZ_SECONDS = 10  # at least; what a seed makes is finished
 
 

@@ -23,15 +23,9 @@ def present(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "_found", lambda sanitize: (loader, MADE))
 
 
-def status(
-    *, broker: dict[str, Any] | None = None, store: dict[str, Any] | None = None, has_access_control: bool = False
-) -> FastPathStatus:
+def status(*, broker: dict[str, Any] | None = None, store: dict[str, Any] | None = None) -> FastPathStatus:
     root = {"root": Path("/nowhere")}
-    return fast_path_status(
-        BrokerConfig(**(broker or {})),
-        MessageStoreConfig(**(root | (store or {}))),
-        has_access_control=has_access_control,
-    )
+    return fast_path_status(BrokerConfig(**(broker or {})), MessageStoreConfig(**(root | (store or {}))))
 
 
 def test_it_is_on_when_it_is_there(present: None) -> None:
@@ -42,7 +36,6 @@ def test_it_is_on_when_it_is_there(present: None) -> None:
     ("given", "why"),
     [
         ({"broker": {"fast_path_enable": False}}, "fastPathEnable=false"),
-        ({"has_access_control": True}, "accounts are checked in Python"),
         ({"store": {"consume_queue_ext_enable": True}}, "enableConsumeQueueExt=true"),
     ],
 )

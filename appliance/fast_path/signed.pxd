@@ -1,0 +1,87 @@
+"""What a signature covers: the values of all ext fields but the signature itself, in the order of the fields' names.
+
+The rules stand in gantrymq/remoting/signature.py. Who may do what is decided in appliance/acl/access.py.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcmp, memcpy
+
+from headers cimport FIELDS_MAX, Field, Header
+from send_fields cimport SEND_MESSAGE
+from texts cimport Text, is_text, resolve
+
+ctypedef struct SignedFields:
+    # NULL: there is no such field.
+    Text *access_key
+    Text *signature
+    Text *stamp
+    Text *values[FIELDS_MAX]  # what is signed, in order
+    int count
+    int64_t size_max  # of all values; less when escapes are resolved
+
+
+cdef inline int32_t compare(Text *one, Text *other) noexcept nogil:
+    """Less than 0, 0, more than 0. The order of UTF-8's bytes is that of the characters."""
+    cdef int32_t size = one.size if one.size < other.size else other.size
+    cdef int32_t order = memcmp(one.at, other.at, size)
+    return order if order else one.size - other.size
+
+
+cdef inline void note_meaning(Text *name, Text *value, SignedFields *signed) noexcept nogil:
+    if name.size == 9 and is_text(name, b"AccessKey", 9):
+        signed.access_key = value
+    elif name.size == 9 and is_text(name, b"Signature", 9):
+        signed.signature = value
+    elif name.size == 12 and is_text(name, b"RequestStamp", 12):
+        signed.stamp = value
+
+
+cdef inline bint find_signed(Header *header, SignedFields *signed) noexcept nogil:
+    """Sort the fields. False: a name is doubled, an account is not named, or a second topic is."""
+    cdef Field *ordered[FIELDS_MAX]
+    cdef Field *field
+    cdef int index, place
+    cdef int32_t order
+    signed.access_key = signed.signature = signed.stamp = NULL
+    signed.count = 0
+    signed.size_max = 0
+    for index in range(header.count):
+        field = &header.fields[index]
+        if is_text(&field.name, b"topic", 5) and header.code != SEND_MESSAGE:
+            return False
+        note_meaning(&field.name, &field.value, signed)
+        place = index
+        while place > 0:
+            order = compare(&ordered[place - 1].name, &field.name)
+            if order == 0:
+                return False
+            if order < 0:
+                break
+            ordered[place] = ordered[place - 1]
+            place -= 1
+        ordered[place] = field
+    for index in range(header.count):
+        if &ordered[index].value != signed.signature:
+            signed.values[signed.count] = &ordered[index].value
+            signed.size_max += ordered[index].value.size
+            signed.count += 1
+    return signed.access_key != NULL and signed.access_key.size > 0 and not signed.access_key.has_escapes
+
+
+cdef inline int64_t put_signed(SignedFields *signed, uint8_t *target) noexcept nogil:
+    """Write the values, up to `size_max` bytes; return how many it were, -1 for a surrogate."""
+    cdef uint8_t *at = target
+    cdef int32_t size
+    cdef int index
+    cdef Text *value
+    for index in range(signed.count):
+        value = signed.values[index]
+        if value.has_escapes:
+            size = resolve(value, at)
+            if size < 0:
+                return -1
+            at += size
+        else:
+            memcpy(at, value.at, value.size)
+            at += value.size
+    return at - target
