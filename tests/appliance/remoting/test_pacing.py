@@ -373,3 +373,82 @@ async def test_a_connection_with_much_under_way_is_not_read_on(clock: Clock) -> 
         await asyncio.sleep(0)
     assert lanes.by_name["slow"].served == FLOOD
     await lanes.close()
+
+
+class AtOnce:
+    """A fast path: serves requests of CODE where they lie, each at its scene's cost."""
+
+    pull_count = 0
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.count = 0
+
+    def serve(self, buffer: bytes, start: int, count_max: int, connection: ServerConnection) -> int:
+        self.count = 0
+        while self.count < count_max and len(buffer) - start >= 4:
+            end = start + 4 + int.from_bytes(buffer[start : start + 4])
+            request = RemotingCommand.decode(buffer[start + 4 : end]) if end <= len(buffer) else None
+            if request is None or request.code != CODE:
+                break
+            answer = self._scene.note(connection, request)
+            if not request.is_oneway:
+                connection.write(answer.encode())
+            self.count += 1
+            start = end
+        return start
+
+
+def at_once_scene(clock: Clock) -> Scene:
+    scene = Scene(clock)
+    scene.lanes = Lanes({"send": ROOMY, "pull": ROOMY, "other": ROOMY})
+    scene.lanes.wake = lambda: None  # type: ignore[method-assign]
+    scene.server = RemotingServer(scene.lanes, host="", port=0)
+    routes = {CODE: Route(scene.note, "send"), OTHER: Route(scene.note, "other")}
+    scene.server.serve(routes, AtOnce(scene))
+    return scene
+
+
+@pytest.mark.parametrize("is_oneway", [False, True])
+def test_a_flood_that_is_served_at_once_ends(clock: Clock, is_oneway: bool) -> None:
+    """What is served on arrival uses up what a round may read: the round ends, and the next one goes on."""
+    scene = at_once_scene(clock)
+    connections = [scene.connect()[0] for _ in range(40)]
+    for number, connection in enumerate(connections):
+        connection.data_received(requests(FLOOD // 40, number * (FLOOD // 40), is_oneway=is_oneway))
+    scene.rounds_until(FLOOD)
+    assert sorted(scene.served) == list(range(FLOOD))
+    assert scene.lanes.by_name["send"].served == FLOOD
+
+
+def test_who_is_served_at_once_takes_turns_with_others(clock: Clock) -> None:
+    """A read event that is served at once is charged like any other; a request of another lane waits for few rounds."""
+    scene = at_once_scene(clock)
+    flood, _ = scene.connect("127.0.0.2")
+    flood.data_received(requests(FLOOD))
+    scene.rounds_until(FLOOD // 5)
+    assert len(scene.served) < FLOOD
+    other, wire = scene.connect("127.0.0.3")
+    request = RemotingCommand.request(OTHER)
+    request.opaque = FLOOD
+    other.data_received(request.encode())
+    before = clock.now
+    while not wire.written:
+        scene.lanes.serve_round()
+    assert clock.now - before < 3 * READ_AHEAD_SECONDS
+    assert len(scene.served) < FLOOD, "the flood goes on behind it"
+    assert flood.usage.spent > other.usage.spent
+    scene.rounds_until(FLOOD + 1)
+
+
+def test_requests_behind_an_unusual_one_keep_their_order(clock: Clock) -> None:
+    scene = at_once_scene(clock)
+    connection, _ = scene.connect()
+    connection.data_received(requests(1, 0))
+    scene.rounds_until(1)
+    unusual = RemotingCommand.request(OTHER)
+    unusual.opaque = 2
+    connection.data_received(requests(1, 1) + unusual.encode() + requests(2, 3))
+    connection.data_received(requests(1, 5))
+    scene.rounds_until(6)
+    assert [opaque for opaque in scene.served if opaque != 2] == [0, 1, 3, 4, 5]
