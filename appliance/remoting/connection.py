@@ -109,6 +109,7 @@ class ServerConnection(asyncio.Protocol):
         self._awaits_work = False  # waits until some of its coroutines have ended
         self._is_discarding = False  # closed by this side: requests that it still holds are dropped
         self._held: tuple[Lane, Route, RemotingCommand] | None = None  # a decoded request whose lane was full
+        self._served_at_once: tuple[tuple[Lane, int], ...] = ()  # in this turn, by the fast path
         self._is_writing_paused = False
         self._close_reason = "closed by the peer"
 
@@ -168,7 +169,12 @@ class ServerConnection(asyncio.Protocol):
         if turn.left:
             lanes.book(turn, body_bytes, prepay=was_parked)
         seconds = time.monotonic() - now
-        turn.read_seconds += seconds if seconds < LONG_SECONDS else lanes.own_seconds(now, now + seconds)
+        if seconds >= LONG_SECONDS:
+            seconds = lanes.own_seconds(now, now + seconds)
+        turn.read_seconds += seconds
+        if self._served_at_once:
+            lanes.served_at_once(usage, seconds, self._served_at_once)
+            self._served_at_once = ()
         if not turn.left:  # no request is queued whose settlement would charge the reading
             usage.charge(turn.read_seconds)
             turn.read_seconds = 0.0
@@ -236,15 +242,10 @@ class ServerConnection(asyncio.Protocol):
         sends, pulls = lanes.by_name[MESSAGE_LANE], lanes.by_name[PULL_LANE]
         if self._is_discarding or sends.is_full or pulls.is_full:
             return 0
-        started = time.monotonic()
         count = self._protocol.take_frames(fast_path, count_max, self)
         if count:
-            now = time.monotonic()
-            seconds = now - started
-            if seconds > LONG_SECONDS:
-                seconds = lanes.own_seconds(started, now)
             pull_count = fast_path.pull_count
-            lanes.served_at_once(self.usage, seconds, count, ((sends, count - pull_count), (pulls, pull_count)))
+            self._served_at_once = ((sends, count - pull_count), (pulls, pull_count))
         return count
 
     def _park(self, *, is_new: bool = True) -> None:

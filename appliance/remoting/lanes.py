@@ -130,15 +130,15 @@ class Lanes:
             turn.prepaid = each
             turn.usage.charge(each * turn.left)
 
-    def served_at_once(
-        self, usage: ConnectionUsage, seconds: float, count: int, by_lane: Iterable[tuple[Lane, int]]
-    ) -> None:
+    def served_at_once(self, usage: ConnectionUsage, seconds: float, counts: Iterable[tuple[Lane, int]]) -> None:
         """Count requests that the fast path served when they were read, in so many seconds. Who calls charges them."""
-        for lane, its_count in by_lane:
-            lane.served += its_count
-            if its_count > lane.size_peak:
-                lane.size_peak = its_count
-        usage.note(seconds, count)
+        total = 0
+        for lane, count in counts:
+            total += count
+            lane.served += count
+            if count > lane.size_peak:
+                lane.size_peak = count
+        usage.note(seconds, total)
         self.served += seconds
         self.at_once_seconds += seconds
 
