@@ -15,6 +15,7 @@ cdef enum:
     JSON_HEADER = 0
     BINARY_HEADER = 1
     BINARY_HEAD_BYTES = 21
+    LITERAL_BYTES_MAX = 19  # with more, a number may not fit into 64 bits
 
 ctypedef struct Field:
     Text name
@@ -80,8 +81,27 @@ cdef inline bint scan_number(const uint8_t **place, const uint8_t *end, int32_t 
     return True
 
 
+cdef inline bint scan_value(const uint8_t **place, const uint8_t *end, Text *value) noexcept nogil:
+    """Read an ext field's value: a text, or, as some clients write it, a number, true or false, taken as their text."""
+    cdef const uint8_t *at = place[0]
+    cdef int64_t ignored = 0
+    if at < end and at[0] == 34:
+        return scan_string(place, end, value)
+    value.at = at
+    value.has_escapes = False
+    while at < end and at[0] != 44 and at[0] != 125:
+        at += 1
+        if at - value.at > LITERAL_BYTES_MAX:
+            return False
+    value.size = <int32_t>(at - value.at)
+    place[0] = at
+    if is_text(value, b"true", 4) or is_text(value, b"false", 5):
+        return True
+    return value.size < LITERAL_BYTES_MAX and to_number(value.at, value.size, &ignored)
+
+
 cdef inline bint scan_fields(const uint8_t **place, const uint8_t *end, Header *header) noexcept nogil:
-    """Read an object of texts."""
+    """Read an object of ext fields."""
     cdef const uint8_t *at = place[0]
     cdef Field *field
     header.count = 0
@@ -95,7 +115,7 @@ cdef inline bint scan_fields(const uint8_t **place, const uint8_t *end, Header *
         if not scan_string(&at, end, &field.name) or field.name.has_escapes or at >= end or at[0] != 58:
             return False
         at += 1
-        if not scan_string(&at, end, &field.value) or at >= end:
+        if not scan_value(&at, end, &field.value) or at >= end:
             return False
         header.count += 1
         if at[0] == 125:
@@ -126,6 +146,8 @@ cdef inline bint scan_member(const uint8_t **place, const uint8_t *end, Text *na
         bit = 32
     elif is_text(name, b"serializeTypeCurrentRPC", 23):
         bit = 64
+    elif is_text(name, b"remark", 6):  # the Go client writes an empty one
+        bit = 128
     else:
         return False
     if seen[0] & bit:
