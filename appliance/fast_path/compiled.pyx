@@ -3,7 +3,7 @@
 
 `FastPath` serves the plain sends and pulls of a read event in one call. It owns nothing between two calls: position of the log,
 tails of queues, counters and tables are the Python objects' own. A call reads what it needs of them, works on memory,
-and leaves them as the Python path would have. docs/decisions/0013-a-compiled-fast-path.md says who owns what.
+and leaves them as the Python path would have. docs/decisions/0013-a-compiled-twin.md says who owns what.
 
 The files beside this one are cimported by their plain names: they are compiled from one flat folder.
 """

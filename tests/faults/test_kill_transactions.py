@@ -96,7 +96,7 @@ class TransactionSenders:
             group=GROUP,
             topics=[f"T{topic}" for topic in range(TOPICS)],
             retries=0,
-            timeout_s=2,
+            delivery_timeout_s=2,
         ) as producer:
             await asyncio.gather(*[self._send(producer, f"tx-{self._name}-{each}") for each in range(SENDERS)])
 
