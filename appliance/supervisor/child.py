@@ -126,8 +126,7 @@ class Child:
             return None
         self._link.signal(self._handle, signal.SIGTERM)
         try:
-            async with asyncio.timeout(grace_s):
-                await self.wait()
+            await asyncio.wait_for(self.wait(), grace_s)  # timeout() fails in a cancelled task before Python 3.11.3
         except TimeoutError:
             # the whole session: processes that it started must not survive it
             self._link.signal(self._handle, signal.SIGKILL, is_for_session=True)

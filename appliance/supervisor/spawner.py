@@ -114,8 +114,9 @@ class Spawner:
         logger.info("process is stopped", extra={"event": "process_stopping", "child": spawned.name})
         self._send(spawned, signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(grace_s):
-                await spawned.ended.wait()
+            await asyncio.wait_for(
+                spawned.ended.wait(), grace_s
+            )  # timeout() fails in a cancelled task before Python 3.11.3
         if spawned.process is not None:
             self._send(spawned, signal.SIGKILL, is_for_session=True)
             await spawned.ended.wait()

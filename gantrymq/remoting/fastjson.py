@@ -19,7 +19,7 @@ from gantrymq.message.model import MessageQueue
 _DEPTH_MAX = 64  # deeper than any body of the protocol; keeps hostile nesting off the interpreter's stack
 _SPACES = frozenset(" \t\r\n")
 _SPACE_RUN = re.compile(r"[ \t\r\n]*")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"', re.DOTALL)
 _WORD = re.compile(r'[^,:{}\[\]" \t\r\n]+')
 _LITERALS = {"true": True, "false": False, "null": None}
 

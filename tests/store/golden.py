@@ -30,7 +30,10 @@ GOLDEN_STORES = tuple(_SETTINGS)
 def unpack(name: str, folder: Path) -> MessageStoreConfig:
     """Unpack an archive; return the settings that open it."""
     with tarfile.open(ARCHIVES / f"{name}.tgz") as archive:
-        archive.extractall(folder, filter="data")
+        if hasattr(tarfile, "data_filter"):  # Python 3.11.4
+            archive.extractall(folder, filter="data")
+        else:
+            archive.extractall(folder)
     (root,) = folder.iterdir()
     return MessageStoreConfig(root=root, **_SETTINGS[name], **ANY_DISK)
 

@@ -84,12 +84,16 @@ class TraceDispatcher:
                 )
                 said = self.dropped
 
+    async def _send_all(self) -> None:
+        while self._waiting:
+            await self._send(self.take_batch())
+
     async def flush(self) -> None:
         """Send the records that still wait, for a second at most."""
         try:
-            async with asyncio.timeout(FLUSH_S):
-                while self._waiting:
-                    await self._send(self.take_batch())
+            await asyncio.wait_for(
+                self._send_all(), FLUSH_S
+            )  # timeout() fails in a cancelled task before Python 3.11.3
         except TimeoutError:
             logger.warning(
                 "trace records lost (count=%s)",
