@@ -129,10 +129,9 @@ class RemotingServer:
         for connection in list(self._connections):
             connection.close("server stops")
         with contextlib.suppress(TimeoutError):
-            if self._connections:  # a TLS close needs the peer's close_notify
-                await asyncio.wait_for(
-                    self._all_gone.wait(), 2
-                )  # timeout() fails in a cancelled task before Python 3.11.3
+            async with asyncio.timeout(2):
+                if self._connections:
+                    await self._all_gone.wait()  # a TLS close needs the peer's close_notify
         self._listener = None
 
     @property

@@ -140,8 +140,8 @@ class ClientConnection(asyncio.Protocol):
     async def wait_closed(self) -> None:
         """After `close`: wait until all is written and the socket closed; a peer that does not read is cut off."""
         try:
-            # timeout() fails in a cancelled task before Python 3.11.3
-            await asyncio.wait_for(asyncio.shield(self._closed), CLOSE_WAIT_S)
+            async with asyncio.timeout(CLOSE_WAIT_S):
+                await asyncio.shield(self._closed)
         except TimeoutError:
             if self._transport is not None:
                 self._transport.abort()

@@ -72,7 +72,8 @@ async def every(interval_s: float, action: Callable[[], Awaitable[None]], *, wak
 async def wait_for_event(event: asyncio.Event, timeout_s: float) -> bool:
     """Wait until the event is set, `timeout_s` at most; return whether it is."""
     try:
-        await asyncio.wait_for(event.wait(), timeout_s)  # timeout() fails in a cancelled task before Python 3.11.3
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
     except TimeoutError:
         return False
     return True

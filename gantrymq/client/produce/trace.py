@@ -84,16 +84,12 @@ class TraceDispatcher:
                 )
                 said = self.dropped
 
-    async def _send_all(self) -> None:
-        while self._waiting:
-            await self._send(self.take_batch())
-
     async def flush(self) -> None:
         """Send the records that still wait, for a second at most."""
         try:
-            await asyncio.wait_for(
-                self._send_all(), FLUSH_S
-            )  # timeout() fails in a cancelled task before Python 3.11.3
+            async with asyncio.timeout(FLUSH_S):
+                while self._waiting:
+                    await self._send(self.take_batch())
         except TimeoutError:
             logger.warning(
                 "trace records lost (count=%s)",
