@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gantrymq.message.model import MessageExt
-from gantrymq.message.topics import SCHEDULE_TOPIC
+from gantrymq.message.topics import SCHEDULE_TOPIC, TOOLS_GROUP
 from store.base.errors import StoreNotRunning
 from store.base.results import ConsumeQueueUnit, GetMessageResult, QueryMessageResult
 from store.parts import StoreParts
@@ -45,7 +45,10 @@ class StoreView:
         max_messages: int,
         wanted: Filter | None = None,
     ) -> GetMessageResult:
-        """Return messages of a queue from an offset on. `group` is for statistics only. StoreNotRunning."""
+        """Return messages of a queue from an offset on. StoreNotRunning.
+
+        `group` is for statistics only: what tools look at is no consuming, and counts nowhere.
+        """
         if not self._state.is_readable:
             raise StoreNotRunning("the store is closed or not readable")
         started = self._monotonic()
@@ -54,6 +57,8 @@ class StoreView:
         elapsed = self._monotonic() - started
         if elapsed >= SLOW_S:
             stats.slow_get(int(elapsed * 1000))
+        if group == TOOLS_GROUP:
+            return result
         if result.message_count:
             stats.get_found_times += 1
             stats.get_transferred += result.message_count

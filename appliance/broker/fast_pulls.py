@@ -6,9 +6,10 @@ These rules are the Python path's own (processors/pull.py); the twin walks the q
 from __future__ import annotations
 
 from appliance.broker.delivery.answers import found_texts
-from appliance.broker.processors.pull import TOOLS_GROUP, Parts, checked_filter
+from appliance.broker.processors.pull import Parts, checked_filter
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullFields
+from gantrymq.message.topics import TOOLS_GROUP
 from store.queues.filter import Filter
 
 
@@ -41,7 +42,9 @@ class FastPulls:
         )  # fmt: skip
         return checked_filter(self._parts, connection, fields)
 
-    def counted(self, group: str, topic: str, count: int, size_bytes: int) -> None:
-        """Count messages that were handed out."""
-        if group != TOOLS_GROUP:
-            self._parts.stats.inc_group_get(group, topic, count, size_bytes)
+    def counted(self, group: str, topic: str, count: int, size_bytes: int) -> bool:
+        """Count messages that were handed out; False: to tools, which look and don't consume."""
+        if group == TOOLS_GROUP:
+            return False
+        self._parts.stats.inc_group_get(group, topic, count, size_bytes)
+        return True

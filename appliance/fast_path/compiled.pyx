@@ -828,9 +828,9 @@ cdef class FastPath:
         if asked.sys_flag & COMMIT_OFFSET:
             self._pulls.commit(group, topic, asked.queue_id, commit_offset)
         self._hand_out(header, connection, file, asked.queue_offset + self._walk.passed, low, high)
-        self._stats.get_found_times += 1
-        self._stats.get_transferred += self._walk.count
-        self._pulls.counted(group, topic, self._walk.count, self._walk.size)
+        if self._pulls.counted(group, topic, self._walk.count, self._walk.size):
+            self._stats.get_found_times += 1
+            self._stats.get_transferred += self._walk.count
         started = monotonic_ns() - started
         if started >= SLOW_NS:
             self._stats.slow_get(started // 1000000)

@@ -49,6 +49,7 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 LMQ_PREFIX = "%LMQ%"
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+TOOLS_GROUP = "TOOLS_CONSUMER"  # every broker knows it: for reading without belonging to a group, which counts nowhere
 
 TOPIC_CHARS_MAX = 127  # the record's topic length is a signed byte
 GROUP_CHARS_MAX = 255

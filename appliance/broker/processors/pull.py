@@ -36,6 +36,7 @@ from appliance.errors import BrokerError
 from appliance.remoting.pull_request import PullFields, PullRequest
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.model import MessageQueue
+from gantrymq.message.topics import TOOLS_GROUP
 from gantrymq.remoting.bodies import PERM_READ
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
@@ -55,8 +56,6 @@ HAS_SUBSCRIPTION = 4
 
 MASTER_ID = 0
 HELD_MS_MAX = 600_000  # RocketMQ's clients ask for 15 s; no connection is waited for without end
-
-TOOLS_GROUP = "TOOLS_CONSUMER"  # people looking at messages: that is not consuming, and is not counted as it
 
 _CODES = {
     GetMessageStatus.FOUND: ResponseCode.SUCCESS,

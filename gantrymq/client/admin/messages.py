@@ -19,11 +19,10 @@ from gantrymq.errors import ConfigError, RecordError, ResponseError
 from gantrymq.message import properties as names
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageExt
-from gantrymq.message.topics import TRACE_TOPIC, is_dlq_topic, is_retry_topic
+from gantrymq.message.topics import TOOLS_GROUP, TRACE_TOPIC, is_dlq_topic, is_retry_topic
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 
-TOOLS_GROUP = "TOOLS_CONSUMER"  # the group every broker knows, for reading without belonging to a group
 ADMIN_PRODUCER_GROUP = "TOOLS_PRODUCER"
 LONG_MAX = (1 << 63) - 1
 # what the broker made of a message, and must not be sent with it again

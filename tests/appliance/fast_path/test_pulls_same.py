@@ -51,6 +51,19 @@ async def test_pulls_through_a_queue(tmp_path: Path, serialize_type: int) -> Non
         pair.check()
 
 
+async def test_what_tools_look_at_is_not_counted_as_read(tmp_path: Path) -> None:
+    with pair_of_brokers(tmp_path) as pair:
+        await fill(pair)
+        for side in (pair.fast, pair.plain):
+            side.broker.groups.update(SubscriptionGroupConfig("TOOLS_CONSUMER"))
+        before = pair.fast.served_fast
+        await pair.receive(pull(1, 0, consumerGroup="TOOLS_CONSUMER", sysFlag="4", commitOffset=None))
+        await pair.receive(pull(2, 1 << 40, consumerGroup="TOOLS_CONSUMER", sysFlag="4", commitOffset=None))
+        assert pair.fast.served_fast == before + 1, "messages are handed out fast, a miss is the Python path's"
+        assert pair.fast.state()["get stats"] == (0, 0, 0)
+        pair.check()
+
+
 @pytest.mark.parametrize("expression", ["TagA", "TagC", "TagA || TagC", "none", "", "TagB||x", " || ", "a" * 600])
 async def test_pulls_by_tag(tmp_path: Path, expression: str) -> None:
     with pair_of_brokers(tmp_path) as pair:

@@ -72,5 +72,6 @@ async def test_people_who_look_at_messages_are_not_counted_as_consumers(tmp_path
         stats = caller.cluster.broker.stats
         assert stats.get("GROUP_GET_NUMS", "orders@TOOLS_CONSUMER") is None
         assert stats.get("GROUP_GET_NUMS", f"orders@{GROUP}") is not None
+        assert caller.cluster.broker.store.stats.get_transferred == 1, "nor in the totals, which rates are made of"
         taken = stats.get("BROKER_GET_NUMS", "DefaultCluster")
         assert taken is not None and taken.value == 1
