@@ -17,7 +17,7 @@ from typing import Self
 import psutil
 
 from appliance.bench.disk_watermarks import DISK_MARKS
-from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.broker_processes import broker_processes
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = re.compile(r"GANTRY READY (https?)=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")
@@ -41,7 +41,10 @@ class RunningAppliance:
         ports = ("--http-port", "0", "--namesrv-port", "0", "--broker-port", "0")
         self._folder = data
         self._environment = dict(environment or {})
-        self._brokers = int(options[options.index("--brokers") + 1]) if "--brokers" in options else 1
+        self._brokers, self._slaves = (
+            int(options[options.index(name) + 1]) if name in options else default
+            for name, default in (("--brokers", 1), ("--slaves", 0))
+        )
         root = () if os.geteuid() else ("--allow-root",)
         self._command = [*command, "--data", str(data), "--no-install-reports", *root, *ports, *options]
         self._lines: list[str] = []
@@ -65,8 +68,8 @@ class RunningAppliance:
         return [child for child in psutil.Process(self.process.pid).children() if words in _command_of(child)]
 
     def __enter__(self) -> Self:
-        for name in ApplianceConfig(brokers=self._brokers).broker_names:
-            path = self._folder / "brokers" / name / "broker.properties"
+        for broker in broker_processes(self._brokers, self._slaves, 0):
+            path = self._folder / "brokers" / broker.name / "broker.properties"
             if not path.exists():
                 path.parents[1].mkdir(parents=True, exist_ok=True, mode=0o700)
                 path.parent.mkdir(exist_ok=True, mode=0o700)

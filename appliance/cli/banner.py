@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.broker_processes import BrokerProcess
 from appliance.settings.tls import PERMISSIVE
 
 REPORTS = {
@@ -23,9 +24,7 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
             ("", "(set your password there; the link works once, for 30 minutes)"),
         ]
     rows += [("Name server", f"{config.namesrv_address}   (what clients call NAMESRV_ADDR)")]
-    rows += [
-        ("Broker", f"{config.broker_address_of(index)}   {name}") for index, name in enumerate(config.broker_names)
-    ]
+    rows += [_broker_row(config, broker) for broker in config.broker_processes]
     rows += [("Advertised", f"{config.advertise}   {_reach(config)}")]
     if config.accounts:
         rows += [("Accounts", f"{config.accounts_folder / 'conf' / 'plain_acl.yml'}   (clients need one)")]
@@ -38,6 +37,11 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
     lines += ["", "Send a message from Python:", ""]
     lines += [f"    {line}" for line in snippet(config).splitlines()]
     return "\n" + "\n".join(f"  {line}".rstrip() for line in lines) + "\n"
+
+
+def _broker_row(config: ApplianceConfig, broker: BrokerProcess) -> tuple[str, str]:
+    copies = f", a copy of {broker.broker_name}" if broker.starts_as_slave else ""
+    return "Broker", f"{config.broker_address_of(broker)}   {broker.name}{copies}"
 
 
 def snippet(config: ApplianceConfig) -> str:
@@ -67,7 +71,7 @@ def ready_line(config: ApplianceConfig) -> str:
     """The line that scripts wait for. With several brokers it has the first one; with TLS https= instead of http=."""
     return (
         f"GANTRY READY {config.http_scheme}={config.http_address} namesrv={config.namesrv_address} "
-        f"broker={config.broker_address_of(0)} data={config.data}"
+        f"broker={config.broker_address_of(config.broker_processes[0])} data={config.data}"
     )
 
 

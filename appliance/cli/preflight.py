@@ -18,7 +18,8 @@ from appliance.process import formats
 from appliance.process.data_folder import DataFolderInUse, DataFolderLock
 from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import find_java
-from appliance.settings.appliance_config import BROKER_PORT_STEP, ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.broker_processes import BrokerProcess
 from appliance.settings.loader import load_broker_config
 from gantrymq.errors import ConfigError
 from store.base.config import MessageStoreConfig
@@ -28,7 +29,6 @@ FREE_BYTES_BESIDE_LOG = 1 << 30  # room for database, index and queues in additi
 FREE_BYTES_COMFORTABLE = 10 << 30
 OPEN_FILES_WANTED = 65_536
 MAP_COUNT_WANTED = 65_530  # Linux's default; a consume queue is a mapping, so are commit-log and index files
-VIP_PORT_BELOW = 2  # RocketMQ's "fast" listener of a broker stands two ports below the main one
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
 
 def check_formats(config: ApplianceConfig) -> Iterator[Finding]:
     """Folders of a newer version. The appliance can start without its reports, but not without its stores."""
-    stores = [(config.brokers_folder / name / "store", formats.STORE) for name in config.broker_names]
+    stores = [(config.brokers_folder / broker.name / "store", formats.STORE) for broker in config.broker_processes]
     for folder, known in [(config.data, formats.DATA), *stores, (config.reports_folder, formats.REPORTS)]:
         if why := formats.why_refused(folder, known):
             yield Finding(f"{why}.", is_fatal=known is not formats.REPORTS)
@@ -135,8 +135,8 @@ def store_settings(config: ApplianceConfig) -> list[MessageStoreConfig]:
     For an unreadable file too: the broker itself reports that, with line and reason.
     """
     settings = []
-    for name in config.broker_names:
-        path = config.brokers_folder / name / "broker.properties"
+    for broker in config.broker_processes:
+        path = config.brokers_folder / broker.name / "broker.properties"
         try:
             settings.append(load_broker_config(path if path.exists() else None)[1])
         except (ConfigError, OSError, UnicodeDecodeError):
@@ -181,10 +181,17 @@ def wanted_ports(config: ApplianceConfig) -> Iterator[tuple[str, int, str]]:
     """(what for, port, option that changes it) of everything that will listen."""
     yield "dashboard", config.http_port, "--http-port"
     yield "name server", config.namesrv_port, "--namesrv-port"
-    for index, name in enumerate(config.broker_names):
-        port = config.broker_port + BROKER_PORT_STEP * index
-        yield name, port, "--broker-port"
-        yield f"{name}, its VIP listener", port - VIP_PORT_BELOW, "--broker-port"
+    for what, port in broker_ports(config.broker_processes):
+        yield what, port, "--broker-port"
+
+
+def broker_ports(brokers: Sequence[BrokerProcess]) -> Iterator[tuple[str, int]]:
+    """(what for, port) of everything that brokers listen on."""
+    for broker in brokers:
+        yield broker.name, broker.port
+        yield f"{broker.name}, its VIP listener", broker.vip_port
+        if broker.ha_port:
+            yield f"{broker.name}, for slaves", broker.ha_port
 
 
 def is_port_free(host: str, port: int) -> bool:

@@ -19,7 +19,8 @@ from appliance.acl.own_account import ensure_own_account
 from appliance.cli import preflight
 from appliance.cli.privileges import drop_privileges
 from appliance.process.data_folder import lay_out
-from appliance.settings.appliance_config import BROKER_PORT_STEP, CONFIG_VARIABLE, ApplianceConfig, describe
+from appliance.settings.appliance_config import CONFIG_VARIABLE, ApplianceConfig, describe
+from appliance.settings.broker_processes import broker_processes
 from appliance.supervisor.worker_specs import gantry_environment
 from gantrymq.errors import ConfigError, GantryError
 
@@ -39,7 +40,7 @@ TEXT_OPTIONS = {  # and what their value is called
     "log_level": "LEVEL",
     "user": "NAME",
 }
-NUMBER_OPTIONS = ("http_port", "namesrv_port", "broker_port", "brokers")
+NUMBER_OPTIONS = ("http_port", "namesrv_port", "broker_port", "brokers", "slaves")
 SWITCHES = ("accounts", "allow_open_network", "allow_root")
 
 
@@ -97,8 +98,8 @@ def _free_broker_port(config: ApplianceConfig) -> int:
     """A port whose neighbours for the VIP listeners, and those of all further brokers, are free as well."""
     for _ in range(PORT_TRIES):
         base = _free_port(config.bind, set())
-        wanted = [base + BROKER_PORT_STEP * index - below for index in range(config.brokers) for below in (0, 2)]
-        if wanted[-2] <= 65535 and all(preflight.is_port_free(config.bind, port) for port in wanted):
+        wanted = [port for _, port in preflight.broker_ports(broker_processes(config.brokers, config.slaves, base))]
+        if max(wanted) <= 65535 and all(preflight.is_port_free(config.bind, port) for port in wanted):
             return base
     raise ConfigError("no free port for the brokers was found: name one with --broker-port")
 

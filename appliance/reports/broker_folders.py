@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,13 +26,13 @@ class BrokerFolder:
 
 
 def brokers_in(data: Path) -> list[BrokerFolder]:
-    """The brokers of DATA/brokers, in order of their folders."""
+    """The brokers of DATA/brokers, in order of their folders. Slaves have no messages of their own."""
     found = sorted((data / "brokers").glob(f"*/{PROPERTIES_FILE}"))
-    return [_broker_of(path) for path in found]
+    settings = [(path, read_properties(path.read_text(encoding="utf-8"))) for path in found]
+    return [_broker_of(path, properties) for path, properties in settings if properties.get("brokerRole") != "SLAVE"]
 
 
-def _broker_of(path: Path) -> BrokerFolder:
-    properties = read_properties(path.read_text(encoding="utf-8"))
+def _broker_of(path: Path, properties: Mapping[str, str]) -> BrokerFolder:
     folder = path.parent  # relative paths are relative to this folder
     commit_log = properties.get("storePathCommitLog")
     store = MessageStoreConfig(

@@ -25,6 +25,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from appliance.settings.broker_processes import (
+    BROKERS_MAX,
+    SLAVES_MAX,
+    BrokerProcess,
+    broker_processes,
+)
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
@@ -33,8 +39,6 @@ ROOT = Path(__file__).resolve().parents[2]  # the checkout: manage.py and deploy
 ENVIRONMENT_PREFIX = "GANTRY_"
 CONFIG_VARIABLE = "GANTRY_CONFIG"
 DEFAULT_FILE = "gantry.toml"
-BROKERS_MAX = 26  # one letter each: broker-a … broker-z
-BROKER_PORT_STEP = 100  # the second broker listens this far above the first
 X_FORWARDED, FORWARDED = "x-forwarded", "forwarded"  # families of headers that proxies set
 # Names with the prefix of settings that are none: used between processes, and switches of tests and benchmarks.
 RESERVED_VARIABLES = (CONFIG_VARIABLE, "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
@@ -59,6 +63,10 @@ class ApplianceConfig:
     namesrv_port: int = option(9876, "port of the name server (0: a free one)")
     broker_port: int = option(10911, "port of the first broker; each further broker is 100 above (0: a free one)")
     brokers: int = option(1, f"number of brokers, 1 to {BROKERS_MAX}; each is a process of its own")
+    slaves: int = option(
+        0,
+        f"slaves of each broker, 0 to {SLAVES_MAX}: further processes that copy its messages, for trying and for tests",
+    )
     cluster: str = option("DefaultCluster", "name of the cluster the brokers belong to")
     accounts: bool = option(False, "clients need an account (RocketMQ's ACL); accounts are kept in the data folder")
     allow_open_network: bool = option(False, "bind to more than loopback although brokers require no account")
@@ -100,6 +108,7 @@ class ApplianceConfig:
         for name in ("http_port", "namesrv_port", "broker_port"):
             _check_range(name, getattr(self, name), 0, 65535)
         _check_range("brokers", self.brokers, 1, BROKERS_MAX)
+        _check_range("slaves", self.slaves, 0, SLAVES_MAX)
         _check_range("stop_grace_s", self.stop_grace_s, 0, 600)
         _check_range("http_body_bytes_max", self.http_body_bytes_max, 64 << 10, 1 << 30)
         _check_range("http_hsts_s", self.http_hsts_s, 0, 10 * 365 * 86400)
@@ -110,7 +119,7 @@ class ApplianceConfig:
             raise ConfigError(f"log_level={self.log_level}: use DEBUG, INFO, WARNING or ERROR")
         if self.fast_path not in ("auto", "on", "off", "sanitize"):  # the last one is for tests
             raise ConfigError(f"fast_path={self.fast_path}: use auto, on or off")
-        if self.broker_port and self.broker_port_of(self.brokers - 1) > 65535:
+        if self.broker_port and self.broker_processes[-1].port >= 65535:
             raise ConfigError(f"broker_port={self.broker_port}: no room for {self.brokers} brokers 100 ports apart")
         if not self.bind:
             raise ConfigError("bind is empty: use 127.0.0.1, an address of this machine, or 0.0.0.0 for all of them")
@@ -221,14 +230,12 @@ class ApplianceConfig:
         return join_address(self.advertise, self.http_port)
 
     @property
-    def broker_names(self) -> tuple[str, ...]:
-        return tuple(f"broker-{chr(ord('a') + index)}" for index in range(self.brokers))
+    def broker_processes(self) -> tuple[BrokerProcess, ...]:
+        """Brokers, each followed by its slaves."""
+        return broker_processes(self.brokers, self.slaves, self.broker_port)
 
-    def broker_port_of(self, index: int) -> int:
-        return self.broker_port + BROKER_PORT_STEP * index
-
-    def broker_address_of(self, index: int) -> str:
-        return join_address(self.advertise, self.broker_port_of(index))
+    def broker_address_of(self, broker: BrokerProcess) -> str:
+        return join_address(self.advertise, broker.port)
 
     @property
     def is_loopback(self) -> bool:

@@ -7,15 +7,19 @@ of a properties file, so any setting of RocketMQ's broker.conf can be added ther
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from appliance.settings.appliance_config import ROOT, ApplianceConfig, join_address
+from appliance.settings.broker_processes import BrokerProcess
+from appliance.settings.loader import read_properties
 from appliance.settings.properties_file import key_of
 from appliance.settings.replaced_file import replace_file
 from appliance.supervisor.child import ChildSpec
 
+FILE_BYTES = "mappedFileSizeCommitLog"
 HEADER = "# gantry up writes these lines at every start; other settings of RocketMQ may stand below them and stay:"
 FOOTER = "# (end of the lines that gantry up writes)"
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -23,7 +27,7 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 def worker_stages(config: ApplianceConfig) -> list[list[ChildSpec]]:
     """The processes to start, in order: the name server, then all brokers at once. Writes their properties files."""
-    return [[_namesrv(config)], [_broker(config, index) for index in range(config.brokers)]]
+    return [[_namesrv(config)], [_broker(config, broker) for broker in config.broker_processes]]
 
 
 def gantry_command(*arguments: str) -> tuple[str, ...]:
@@ -50,30 +54,55 @@ def _namesrv(config: ApplianceConfig) -> ChildSpec:
     return _worker(config, "namesrv", "namesrv", path, config.namesrv_address)
 
 
-def _broker(config: ApplianceConfig, index: int) -> ChildSpec:
-    name = config.broker_names[index]
-    folder = config.brokers_folder / name
+def _broker(config: ApplianceConfig, broker: BrokerProcess) -> ChildSpec:
+    folder = config.brokers_folder / broker.name
     managed = {
-        "brokerName": name,
+        "brokerName": broker.broker_name,
         "brokerClusterName": config.cluster,
         "namesrvAddr": join_address(WILDCARDS.get(config.bind, config.bind), config.namesrv_port),
         "bindAddress": config.bind,
-        "listenPort": str(config.broker_port_of(index)),
+        "listenPort": str(broker.port),
         "brokerIP1": config.advertise,
         "storePathRootDir": str(folder / "store"),
-        **_stores_beside(config, name),
+        **_stores_beside(config, broker),
+        **_replication(config, broker),
         **_accounts(config),
         **_tls(config),
     }
     path = folder / "broker.properties"
-    write_managed_properties(path, managed)
-    return _worker(config, name, "broker", path, config.broker_address_of(index))
+    write_managed_properties(path, managed, _first_role(broker))
+    return _worker(config, broker.name, "broker", path, config.broker_address_of(broker))
 
 
-def _stores_beside(config: ApplianceConfig, name: str) -> dict[str, str]:
+def _stores_beside(config: ApplianceConfig, broker: BrokerProcess) -> dict[str, str]:
     """The other brokers' stores: they share a disk, so a broker that frees space has to know of their messages."""
-    beside = [str(config.brokers_folder / other / "store") for other in config.broker_names if other != name]
+    others = [other for other in config.broker_processes if other != broker]
+    beside = [str(config.brokers_folder / other.name / "store") for other in others]
     return {"storePathsBeside": ",".join(beside)} if beside else {}
+
+
+def _replication(config: ApplianceConfig, broker: BrokerProcess) -> dict[str, str]:
+    """What both sides of a pair have, since either may be the master one day. Only this machine may copy."""
+    if not config.slaves:
+        return {}
+    local = WILDCARDS.get(config.bind, config.bind)
+    found = socket.getaddrinfo(local, None, type=socket.SOCK_STREAM)
+    lines = {
+        "slavesEnable": "true",
+        "haListenPort": str(broker.ha_port),
+        "brokerIP2": local,
+        "haSlaveAddresses": ",".join(sorted({str(address[0]) for *_, address in found})),
+    }
+    first = config.brokers_folder / broker.broker_name / "broker.properties"
+    if broker.starts_as_slave and first.exists():  # a copy has files of the original's size
+        settings = read_properties(first.read_text(encoding="utf-8"))
+        lines |= {FILE_BYTES: settings[FILE_BYTES]} if FILE_BYTES in settings else {}
+    return lines
+
+
+def _first_role(broker: BrokerProcess) -> dict[str, str]:
+    """Not managed, because a promotion changes them."""
+    return {"brokerRole": "SLAVE", "brokerId": str(broker.first_id)} if broker.starts_as_slave else {}
 
 
 def _accounts(config: ApplianceConfig) -> dict[str, str]:
@@ -118,12 +147,16 @@ def _worker(config: ApplianceConfig, name: str, role: str, properties: Path, add
     return ChildSpec(name=name, role=role, command=command, address=address, environment=gantry_environment())
 
 
-def write_managed_properties(path: Path, managed: Mapping[str, str]) -> None:
-    """Write the managed lines first and keep the others; lines that were managed last time are removed."""
+def write_managed_properties(path: Path, managed: Mapping[str, str], first: Mapping[str, str] | None = None) -> None:
+    """Write the managed lines first and keep the others; lines that were managed last time are removed.
+
+    first: lines of others that are added where they are missing."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = _lines(path)
     kept = [line for line in _without_managed(found) if line != HEADER and key_of(line) not in managed]
-    lines = [HEADER, *(f"{key}={value}" for key, value in managed.items()), FOOTER, *kept]
+    has = {key_of(line) for line in kept}
+    added = [f"{key}={value}" for key, value in (first or {}).items() if key not in has]
+    lines = [HEADER, *(f"{key}={value}" for key, value in managed.items()), FOOTER, *kept, *added]
     if lines != found:  # an adopted broker may be writing this file now, so an unchanged one is left alone
         replace_file(path, "\n".join(lines) + "\n")
 

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 READ_BYTES = 64 << 10  # of the socket in one turn of the loop: about a millisecond of appending and indexing
 CONNECT_TIMEOUT_S = 5.0
-ASK_AGAIN_S = 5.0  # name servers that know no master
+ASK_AGAIN_S_MIN, ASK_AGAIN_S_MAX = 0.5, 5.0  # name servers that know no master
 RETRY_S_MIN, RETRY_S_MAX = 0.2, 5.0
 RETRY_REFUSED_S = 30.0  # a log that differs: a person has to act
 SIGNS_WITHOUT_BYTES = 2  # of life, at the joint: the first may come before the master has looked
@@ -97,12 +97,13 @@ class HaClient:
         self.heard_at = 0.0  # monotonic: when the master last sent anything
 
     async def run(self) -> None:
-        retry_s = RETRY_S_MIN
+        retry_s, ask_again_s = RETRY_S_MIN, ASK_AGAIN_S_MIN
         while True:
             self._master.changed.clear()
             if not self._master.ha:
                 self._ask_again()
-                await self._pause(ASK_AGAIN_S)
+                await self._pause(ask_again_s)
+                ask_again_s = min(ask_again_s * 2, ASK_AGAIN_S_MAX)
                 continue
             before = self.received_bytes
             try:

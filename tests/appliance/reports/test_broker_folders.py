@@ -34,3 +34,11 @@ def test_a_broker_calls_itself_what_its_file_says(tmp_path: Path) -> None:
         (tmp_path / "brokers" / name).mkdir(parents=True)
         (tmp_path / "brokers" / name / "broker.properties").write_text(f"brokerName=broker-{name}\n")
     assert [broker.broker_name for broker in brokers_in(tmp_path)] == ["broker-one", "broker-two"]
+
+
+def test_a_slaves_copies_are_not_counted_again(tmp_path: Path) -> None:
+    for name, lines in (("broker-a", ""), ("broker-a-2", "brokerRole=SLAVE\nbrokerId=1\n")):
+        (tmp_path / "brokers" / name).mkdir(parents=True)
+        (tmp_path / "brokers" / name / "broker.properties").write_text(f"brokerName=broker-a\n{lines}")
+    [broker] = brokers_in(tmp_path)
+    assert broker.commit_log_folders[0].is_relative_to(tmp_path / "brokers" / "broker-a")

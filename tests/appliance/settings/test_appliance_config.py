@@ -70,8 +70,21 @@ def test_variables_of_tests_and_of_the_hand_over_are_no_settings(tmp_path: Path)
 
 def test_brokers_have_letters_and_lie_a_hundred_ports_apart(tmp_path: Path) -> None:
     config = load({"brokers": 2, "broker_port": 20000, "bind": "::1"}, folder=tmp_path)
-    assert config.broker_names == ("broker-a", "broker-b")
-    assert [config.broker_address_of(index) for index in range(2)] == ["[::1]:20000", "[::1]:20100"]
+    assert [broker.name for broker in config.broker_processes] == ["broker-a", "broker-b"]
+    addresses = [config.broker_address_of(broker) for broker in config.broker_processes]
+    assert addresses == ["[::1]:20000", "[::1]:20100"]
+
+
+def test_slaves_stand_beside_their_broker(tmp_path: Path) -> None:
+    config = load({"brokers": 2, "slaves": 1, "broker_port": 20000}, folder=tmp_path)
+    assert [(each.name, each.broker_name, each.first_id, each.port) for each in config.broker_processes] == [
+        ("broker-a", "broker-a", 0, 20000),
+        ("broker-a-2", "broker-a", 1, 20010),
+        ("broker-b", "broker-b", 0, 20100),
+        ("broker-b-2", "broker-b", 1, 20110),
+    ]
+    ports = [port for each in config.broker_processes for port in (each.vip_port, each.port, each.ha_port)]
+    assert len(set(ports)) == 12
 
 
 def test_a_wildcard_bind_advertises_an_address_that_clients_can_connect_to(tmp_path: Path) -> None:

@@ -33,6 +33,29 @@ def test_brokers_know_the_stores_that_share_their_disk(tmp_path: Path) -> None:
         assert store.stores_beside_paths == [tmp_path / "brokers" / other / "store" for other in others]
 
 
+def test_a_slave_has_its_masters_name_and_file_size_and_only_this_machine_may_copy(tmp_path: Path) -> None:
+    files = {name: tmp_path / "brokers" / name / "broker.properties" for name in ("broker-a", "broker-a-2")}
+    files["broker-a"].parent.mkdir(parents=True)
+    files["broker-a"].write_text("mappedFileSizeCommitLog=16777216\n")
+    stages = worker_stages(ApplianceConfig(data=tmp_path, bind="0.0.0.0", broker_port=20000, slaves=1))
+    assert [spec.name for spec in stages[1]] == ["broker-a", "broker-a-2"]
+    master, slave = (load_broker_config(path) for path in files.values())
+    assert (master[0].broker_role, slave[0].broker_role, slave[0].broker_id) == ("ASYNC_MASTER", "SLAVE", 1)
+    assert (slave[0].broker_name, slave[0].listen_port) == ("broker-a", 20010)
+    assert slave[1].commit_log_file_bytes == master[1].commit_log_file_bytes == 16777216
+    assert master[0].slaves_enable and master[0].ha_listen_port == 20001
+    assert master[0].may_be_slave("127.0.0.1") and not master[0].may_be_slave("10.0.0.1")
+
+
+def test_a_role_that_a_promotion_has_changed_stays(tmp_path: Path) -> None:
+    config = ApplianceConfig(data=tmp_path, slaves=1)
+    worker_stages(config)
+    path = tmp_path / "brokers" / "broker-a-2" / "broker.properties"
+    PropertiesFile(path).change({"brokerRole": "ASYNC_MASTER", "brokerId": "0"})
+    worker_stages(config)
+    assert (load_broker_config(path)[0].broker_role, load_broker_config(path)[0].broker_id) == ("ASYNC_MASTER", 0)
+
+
 def test_lines_of_the_operator_stay_and_managed_lines_are_renewed(tmp_path: Path) -> None:
     path = tmp_path / "broker.properties"
     write_managed_properties(path, {"listenPort": "1"})
