@@ -74,9 +74,8 @@ def _run(
             **cluster.java_properties,
             **properties,
             "rocketmq.client.rebalance.waitInterval": 500,
-            "rocketmq.client.rebalance.lockInterval": 1000,
         },
     ) as program:
-        program.wait_done(150)
+        program.wait_done(210)
     assert program.lines("FAILED") == []
     return {facts["flow"]: facts for facts in (json.loads(line[0]) for line in program.lines("FLOW"))}

@@ -102,9 +102,13 @@ final class FlowSetup {
     }
 
     static void await(BooleanSupplier condition, Object... what) throws InterruptedException {
-        long deadline = System.nanoTime() + WAIT_S * 1_000_000_000L;
+        awaitFor(WAIT_S, condition, what);
+    }
+
+    static void awaitFor(int seconds, BooleanSupplier condition, Object... what) throws InterruptedException {
+        long deadline = System.nanoTime() + seconds * 1_000_000_000L;
         while (!condition.getAsBoolean()) {
-            expect(System.nanoTime() < deadline, "waited " + WAIT_S + " s for", List.of(what));
+            expect(System.nanoTime() < deadline, "waited " + seconds + " s for", List.of(what));
             Thread.sleep(20);
         }
     }

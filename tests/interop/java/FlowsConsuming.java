@@ -98,7 +98,10 @@ final class FlowsConsuming {
         }
         DefaultMQProducer producer = FlowSetup.started(topic + "-producer");
         int half = producer.fetchPublishMessageQueues(topic).size() / 2; // a queue moved later is unlocked after 20 s
-        FlowSetup.await(() -> consumers.stream().allMatch(each -> holds(each, topic) == half), "halves of the queues");
+        // The client may renew a lock while it gives the queue away; then the broker keeps it for its 60 s.
+        FlowSetup.awaitFor(
+            60 + FlowSetup.WAIT_S, () -> consumers.stream().allMatch(each -> holds(each, topic) == half),
+            "halves of the queues");
         for (int number = 0; number < count; number++) {
             producer.send(
                 FlowSetup.message(topic, "TagA", number), new SelectMessageQueueByHash(), "order-" + number % keys);
