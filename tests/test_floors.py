@@ -53,11 +53,16 @@ ROOMS = {
     "gantrymq": Room(("gantrymq",)),
     "gantrymq.errors": Room(()),
     "gantrymq.message": Room(("gantrymq.errors", "gantrymq.message")),
-    "gantrymq.remoting": Room(("gantrymq.errors", "gantrymq.message", "gantrymq.remoting"), ("orjson",)),
+    "gantrymq.remoting": Room(
+        ("gantrymq.errors", "gantrymq.message", "gantrymq.remoting", "gantrymq.timeouts"), ("orjson",)
+    ),
     "gantrymq.client": Room(("gantrymq",), ("orjson",)),
     "gantrymq.home": Room(()),
     "gantrymq.log_limit": Room(()),
-    "store": Room(("gantrymq.errors", "gantrymq.home", "gantrymq.log_limit", "gantrymq.message", "store")),
+    "gantrymq.timeouts": Room(()),
+    "store": Room(
+        ("gantrymq.errors", "gantrymq.home", "gantrymq.log_limit", "gantrymq.message", "gantrymq.timeouts", "store")
+    ),
     "appliance": Room(("gantrymq", *SHARED)),
     "appliance.settings": Room(("gantrymq", "store.base.config", "appliance.errors", "appliance.settings")),
     "appliance.process": Room(("gantrymq", *SHARED), ("orjson",)),
@@ -82,7 +87,7 @@ ROOMS = {
     ),
     "appliance.fast_path": Room(("gantrymq.errors", "appliance.errors", "appliance.fast_path")),
     "appliance.certificates": Room(("gantrymq.errors",), ("cryptography",)),
-    "appliance.supervisor": Room(("gantrymq.errors", "appliance.supervisor", *SHARED)),
+    "appliance.supervisor": Room(("gantrymq.errors", "gantrymq.timeouts", "appliance.supervisor", *SHARED)),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
     "appliance.bench.store.report": Room(("gantrymq", "appliance.bench", *SHARED)),

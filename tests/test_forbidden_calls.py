@@ -47,6 +47,18 @@ def test_nothing_that_is_shipped_makes_code_or_commands_of_data() -> None:
     assert found == []
 
 
+def test_every_limit_on_a_wait_works_in_a_cancelled_task_too() -> None:
+    """gantrymq/timeouts.py says what asyncio's own do wrong in some Pythons."""
+    refused = {"asyncio.timeout", "asyncio.timeout_at", "asyncio.wait_for"}
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}:{node.lineno}"
+        for path in sources()
+        for node in ast.walk(syntax_of(path))
+        if isinstance(node, ast.Call) and dotted(node.func) in refused
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -29,6 +29,7 @@ from gantrymq.message.ids import encode_host
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
+from gantrymq.timeouts import timeout
 
 if TYPE_CHECKING:
     from appliance.process.fair_queue import ConnectionUsage
@@ -361,7 +362,7 @@ class ServerConnection(asyncio.Protocol):
         self._awaited[request.opaque] = future
         self.send(request)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with timeout(timeout_s):
                 return await future
         except TimeoutError as exc:
             raise RequestTimeout(self.remote_text, request.code, timeout_s) from exc

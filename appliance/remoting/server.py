@@ -22,6 +22,7 @@ from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
 from appliance.settings.sockets import SocketSettings
 from gantrymq.log_limit import LogLimit
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ class RemotingServer:
         for connection in list(self._connections):
             connection.close("server stops")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(2):
+            async with timeout(2):
                 if self._connections:
                     await self._all_gone.wait()  # a TLS close needs the peer's close_notify
         self._listener = None

@@ -25,6 +25,7 @@ from gantrymq.log_limit import LogLimit
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class TlsListener(PlainListener):
         """Hand the connection to TLS or plain, or close it. Raises nothing except cancellation."""
         owns_socket = True  # until the event loop has the socket and closes it
         try:
-            async with asyncio.timeout(FIRST_BYTE_SECONDS_MAX):
+            async with timeout(FIRST_BYTE_SECONDS_MAX):
                 first = await _first_byte(sock)
             if not first:
                 return
@@ -88,7 +89,7 @@ class TlsListener(PlainListener):
             transport, refusal = await loop.connect_accepted_socket(PlainRefusal, sock)
             try:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(REFUSAL_SECONDS_MAX):
+                    async with timeout(REFUSAL_SECONDS_MAX):
                         await refusal.closed
             finally:
                 transport.abort()

@@ -19,6 +19,7 @@ from typing import Any
 
 from appliance.supervisor.guardian_link import GuardianLink, NotSpawned, WorkerHandle
 from gantrymq.errors import GantryError
+from gantrymq.timeouts import timeout
 
 CONNECT_ATTEMPT_S = 1.0
 CONNECT_PAUSE_S = 0.02
@@ -100,7 +101,7 @@ class Child:
     async def wait_ready(self) -> None:
         """Return when the child serves; raise ChildNotReady when it ends or takes too long."""
         assert self._handle is not None
-        deadline = asyncio.timeout(self.spec.ready_timeout_s)
+        deadline = timeout(self.spec.ready_timeout_s)
         self._ready_deadline = deadline
         was_ready = self._handle.ready.done()  # an adopted process: its port was checked by an earlier supervisor
         try:
@@ -126,7 +127,8 @@ class Child:
             return None
         self._link.signal(self._handle, signal.SIGTERM)
         try:
-            await asyncio.wait_for(self.wait(), grace_s)  # timeout() fails in a cancelled task before Python 3.11.3
+            async with timeout(grace_s):
+                await self.wait()
         except TimeoutError:
             # the whole session: processes that it started must not survive it
             self._link.signal(self._handle, signal.SIGKILL, is_for_session=True)
@@ -180,7 +182,7 @@ async def _until_port_answers(address: str) -> None:
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     while True:
         try:
-            async with asyncio.timeout(CONNECT_ATTEMPT_S):
+            async with timeout(CONNECT_ATTEMPT_S):
                 _, writer = await asyncio.open_connection(host, int(port))
         except (OSError, TimeoutError) as exc:
             if isinstance(exc, OSError) and exc.errno in OUT_OF_FILES:

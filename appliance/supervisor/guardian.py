@@ -28,6 +28,7 @@ from appliance.supervisor.backoff import Backoff
 from appliance.supervisor.process_identity import children_of
 from appliance.supervisor.spawner import Spawner
 from appliance.supervisor.web_process import COMMAND, Ending, WebProcess
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger("appliance.supervisor.guardian")  # it runs as __main__
 
@@ -124,7 +125,7 @@ class Guardian:
     async def _pause(self, delay_s: float) -> bool:
         """Wait before the next start. False: a stop signal came meanwhile."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(delay_s):
+            async with timeout(delay_s):
                 await self._stopping.wait()
         return not self._stopping.is_set()
 

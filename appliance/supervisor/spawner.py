@@ -21,6 +21,7 @@ from typing import Any
 from appliance.process.parent_death import PARENT_VARIABLE
 from appliance.supervisor.child_output import ChildOutput
 from appliance.supervisor.process_identity import start_ticks
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -114,9 +115,8 @@ class Spawner:
         logger.info("process is stopped", extra={"event": "process_stopping", "child": spawned.name})
         self._send(spawned, signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(
-                spawned.ended.wait(), grace_s
-            )  # timeout() fails in a cancelled task before Python 3.11.3
+            async with timeout(grace_s):
+                await spawned.ended.wait()
         if spawned.process is not None:
             self._send(spawned, signal.SIGKILL, is_for_session=True)
             await spawned.ended.wait()

@@ -19,6 +19,7 @@ from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseE
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
+from gantrymq.timeouts import timeout
 
 CALL_TIMEOUT_S = 2.0  # a page waits no longer than this for one answer
 SILENT_TIMEOUT_S = 0.4  # a broker that did not answer last time gets only this long, until it answers again
@@ -74,7 +75,7 @@ class ClusterCalls:
     async def call(self, ask: Callable[[AdminClient], Awaitable[Answer]], timeout_s: float = CALL_TIMEOUT_S) -> Answer:
         """One call with a deadline. Raises what the client raises, and TimeoutError."""
         admin = await self.admin()
-        async with asyncio.timeout(timeout_s):
+        async with timeout(timeout_s):
             return await ask(admin)
 
     async def call_broker(

@@ -24,6 +24,7 @@ from dashboard.cluster.values import QueueExtent, TopicDetail
 from dashboard.live import frames
 from dashboard.status.metrics import topic_metrics
 from gantrymq.message.model import MessageExt
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class TopicTail:
 
     async def _look_safely(self, gateway: Gateway, topic: str) -> None:
         try:
-            async with asyncio.timeout(LOOK_TIMEOUT_S):
+            async with timeout(LOOK_TIMEOUT_S):
                 await self.look(gateway, topic)
         except CALL_ERRORS as exc:  # the page's values grow old and say so
             logger.debug("topic not read", extra={"event": "tail_failed", "topic": topic, "error": str(exc)})

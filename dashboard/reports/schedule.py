@@ -29,6 +29,7 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id
 from dashboard.models.management import User
 from dashboard.models.reports import ReportPlan, ReportRun
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -219,7 +220,8 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), STOP_GRACE_S)
+        async with timeout(STOP_GRACE_S):
+            await process.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

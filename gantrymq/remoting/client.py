@@ -19,6 +19,7 @@ from gantrymq.remoting.connection import IN_FLIGHT_MAX, ClientConnection
 from gantrymq.remoting.failures import not_connected, timed_out, why_not_connected
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import ClientTls, TlsConfig
+from gantrymq.timeouts import timeout, timeout_at
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +128,7 @@ class RemotingClient:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         try:
-            async with asyncio.timeout_at(deadline):
+            async with timeout_at(deadline):
                 connection = await self._connect(address)
                 while not connection.has_room:
                     await connection.room(deadline - loop.time())
@@ -165,7 +166,7 @@ class RemotingClient:
         host, port = split_address(address)
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._connect_timeout_s):
+            async with timeout(self._connect_timeout_s):
                 _, connection = await loop.create_connection(
                     lambda: ClientConnection(address, self._request_received, in_flight_max=self._in_flight_max),
                     host,

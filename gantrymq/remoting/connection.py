@@ -22,6 +22,7 @@ from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import WANTS_TLS, not_connected, timed_out
 from gantrymq.remoting.protocol import RemotingProtocol
 from gantrymq.remoting.signature import Stamper
+from gantrymq.timeouts import timeout, timeout_at
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class ClientConnection(asyncio.Protocol):
                 raise ConnectError(self.address, self._close_reason or "connection closed")
             waiter = self._loop.create_future()
             self._room_waiters.append(waiter)
-            async with asyncio.timeout_at(deadline):
+            async with timeout_at(deadline):
                 await waiter
 
     def submit(self, request: RemotingCommand, timeout_s: float) -> asyncio.Future[RemotingCommand]:
@@ -140,7 +141,7 @@ class ClientConnection(asyncio.Protocol):
     async def wait_closed(self) -> None:
         """After `close`: wait until all is written and the socket closed; a peer that does not read is cut off."""
         try:
-            async with asyncio.timeout(CLOSE_WAIT_S):
+            async with timeout(CLOSE_WAIT_S):
                 await asyncio.shield(self._closed)
         except TimeoutError:
             if self._transport is not None:

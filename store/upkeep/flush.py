@@ -16,6 +16,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import NamedTuple
 
+from gantrymq.timeouts import timeout
 from store.base import file_bytes
 from store.base.config import MessageStoreConfig
 from store.base.stats import StoreStatsService
@@ -121,7 +122,7 @@ class LogFlusher:
 
     async def _pause(self) -> None:
         try:
-            async with asyncio.timeout(self._interval_s):
+            async with timeout(self._interval_s):
                 await self._wake.wait()
         except TimeoutError:
             return

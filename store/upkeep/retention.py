@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 
+from gantrymq.timeouts import timeout
 from store.base.config import MessageStoreConfig
 from store.index.service import IndexService
 from store.log.commit_log import CommitLog
@@ -128,7 +129,7 @@ class Cleaner:
                 except OSError as exc:
                     logger.error("cleaning failed", extra={"event": "cleaning_failed", "error": str(exc)})
             try:
-                async with asyncio.timeout(min(CHECK_SPACE_EVERY_S, max(next_round - time.monotonic(), 0.1))):
+                async with timeout(min(CHECK_SPACE_EVERY_S, max(next_round - time.monotonic(), 0.1))):
                     await self._wake.wait()
             except TimeoutError:
                 continue

@@ -39,6 +39,7 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.connection import ClientConnection
 from gantrymq.remoting.registration import TOPICS_A_PART, body_crc32, compressed_parts, plain_parts
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -360,7 +361,7 @@ class BrokerOuterApi:
 
 async def _is_set_within(event: asyncio.Event, delay_s: float) -> bool:
     try:
-        async with asyncio.timeout(delay_s):
+        async with timeout(delay_s):
             await event.wait()
     except TimeoutError:
         return False

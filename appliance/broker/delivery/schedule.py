@@ -27,6 +27,7 @@ from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.record import split_record
 from gantrymq.remoting.bodies import DelayOffsetTable
+from gantrymq.timeouts import timeout
 from store.base.config import MessageStoreConfig
 from store.base.delay import DelayLevels
 from store.base.results import ConsumeQueueUnit, PutMessageStatus, StoreMessage
@@ -116,7 +117,7 @@ class ScheduleMessageService:
     async def _sleep(self, wait_s: float) -> None:
         """Until the earliest head is due, or a message arrives in a queue that had none."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(wait_s, WATCH_S_MAX)):
+            async with timeout(min(wait_s, WATCH_S_MAX)):
                 await self._arrived.wait()
         self._arrived.clear()
 

@@ -29,6 +29,7 @@ from gantrymq.message import topics as names
 from gantrymq.remoting.bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.timeouts import timeout
 from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 
@@ -83,7 +84,7 @@ class ReplyPushes:
         deadline = time.monotonic() + PUSH_TIMEOUT_S
         try:
             try:
-                async with asyncio.timeout(PUSH_TIMEOUT_S):
+                async with timeout(PUSH_TIMEOUT_S):
                     await turn.acquire()
             except TimeoutError as exc:
                 raise RequestTimeout(connection.remote_text, request.code, PUSH_TIMEOUT_S) from exc

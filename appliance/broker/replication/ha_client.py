@@ -28,6 +28,7 @@ from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import ConnectError
 from gantrymq.remoting.client import split_address
+from gantrymq.timeouts import timeout
 from store.base.errors import CopyRefused, NoRoomForCopy
 from store.message_store import MessageStore
 
@@ -129,7 +130,7 @@ class HaClient:
         """Copy until the connection ends, by one of the errors that `run` names."""
         host, port = split_address(address)
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            async with timeout(CONNECT_TIMEOUT_S):
                 reader, writer = await asyncio.open_connection(host, port, limit=READ_BYTES)
         except TimeoutError:
             raise MasterLost(f"no connection to {address} within {CONNECT_TIMEOUT_S:g} s") from None
@@ -157,7 +158,7 @@ class HaClient:
             self._enter(HaState.JOINING)
         while True:
             try:
-                async with asyncio.timeout(beat_s):
+                async with timeout(beat_s):
                     data = await reader.read(READ_BYTES)
             except TimeoutError:
                 data = None
@@ -255,7 +256,7 @@ class HaClient:
     async def _pause(self, seconds: float) -> None:
         """Wait, but not when the master has another address meanwhile."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with timeout(seconds):
                 await self._master.changed.wait()
 
 

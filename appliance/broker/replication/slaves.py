@@ -22,6 +22,7 @@ from appliance.broker.replication.ha_frames import HEAD, OFFSET
 from appliance.broker.replication.slave_figures import LogEnds, TransferRate
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.timeouts import timeout
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -210,7 +211,7 @@ class SlaveService:
         silence_s = self._config.ha_housekeeping_ms / 1000
         while True:
             try:
-                async with asyncio.timeout(silence_s):
+                async with timeout(silence_s):
                     (offset,) = OFFSET.unpack(await reader.readexactly(OFFSET.size))
             except TimeoutError:
                 raise SlaveLost(f"silent for {silence_s:.0f} s") from None
@@ -245,7 +246,7 @@ class SlaveService:
                 await writer.drain()
                 sent_at = time.monotonic()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(IDLE_S):
+                async with timeout(IDLE_S):
                     await slave.more.wait()
             slave.more.clear()
 

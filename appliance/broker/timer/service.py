@@ -26,6 +26,7 @@ from appliance.broker.timer.progress import Progress, ProgressFile
 from appliance.broker.timer.queue_reader import NOTHING_UNREAD, TimerQueueReader
 from appliance.broker.timer.slots import HOUR_MINUTES, MINUTE_MS, SlotFolder, hour_slot
 from appliance.process.json_file import StateFileError
+from gantrymq.timeouts import timeout
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -166,7 +167,7 @@ class TimerService:
             await asyncio.sleep(0)
             return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(wait_s, WATCH_S_MAX)):
+            async with timeout(min(wait_s, WATCH_S_MAX)):
                 await self._arrived.wait()
                 await asyncio.sleep(GATHER_S)
         self._arrived.clear()

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from gantrymq.client.connection.lifecycle import Client
 from gantrymq.errors import ClientClosed
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class SharedLoop:
         """Close what is open when the interpreter ends: finished messages are committed, others come again."""
         for client in list(self._clients):
             try:
-                self.run(asyncio.wait_for(client.close(), END_WAIT_S))
+                self.run(_close(client))
             except Exception as exc:  # an exit goes on whatever a client says
                 logger.warning(
                     "client not closed at exit (client=%s): %s",
@@ -123,6 +124,11 @@ def _result(future: concurrent.futures.Future[T], thread: threading.Thread) -> T
                 return future.result()  # the call's own TimeoutError, or an answer that has just come
             if not thread.is_alive():
                 raise ClientClosed("closed by another thread while this call waited") from None
+
+
+async def _close(client: Client) -> None:
+    async with timeout(END_WAIT_S):
+        await client.close()
 
 
 shared_loop = SharedLoop()

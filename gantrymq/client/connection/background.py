@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from gantrymq.errors import GantryError
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ async def every(interval_s: float, action: Callable[[], Awaitable[None]], *, wak
 async def wait_for_event(event: asyncio.Event, timeout_s: float) -> bool:
     """Wait until the event is set, `timeout_s` at most; return whether it is."""
     try:
-        async with asyncio.timeout(timeout_s):
+        async with timeout(timeout_s):
             await event.wait()
     except TimeoutError:
         return False

@@ -25,6 +25,7 @@ from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageQueue
 from gantrymq.message.topics import is_retry_topic
 from gantrymq.remoting.codes import RequestCode
+from gantrymq.timeouts import timeout
 
 MESSAGE_BYTES = 256  # what a message without its body is counted as
 LEAST_S = 0.001  # of a batch's time when it waited for all of it: one short try
@@ -123,7 +124,7 @@ class Batches:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._room.append((size, waiter))
         try:
-            async with asyncio.timeout(timeout_s):
+            async with timeout(timeout_s):
                 await waiter
         except TimeoutError:
             raise RequestTimeout(

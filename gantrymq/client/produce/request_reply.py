@@ -21,6 +21,7 @@ from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import REPLY_TOPIC_POSTFIX
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class WaitingRequests:
     async def answer(self, correlation_id: str, topic: str, timeout_s: float) -> MessageExt:
         """Wait for the answer. RequestTimeout when none comes in time."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with timeout(timeout_s):
                 return await self._waiting[correlation_id]
         except TimeoutError:
             code = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT

@@ -20,6 +20,7 @@ from gantrymq.message.properties import string_hash_code
 from gantrymq.message.topics import check_topic, may_clients_send_to
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.failures import timed_out
+from gantrymq.timeouts import timeout_at
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
@@ -75,7 +76,7 @@ class Sender:
         if not may_clients_send_to(topic):
             raise MessageRejected(f"{topic} is a system topic that clients may not send to")
         try:
-            async with asyncio.timeout_at(deadline) as limit:
+            async with timeout_at(deadline) as limit:
                 route = await self._routes.to_send(topic, timeout_s=timeout_s / TRIES_A_CALL)
         except TimeoutError:
             if not limit.expired():

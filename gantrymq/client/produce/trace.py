@@ -32,6 +32,7 @@ from gantrymq.message.ids import create_unique_id
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import TRACE_TOPIC
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class TraceDispatcher:
     async def flush(self) -> None:
         """Send the records that still wait, for a second at most."""
         try:
-            async with asyncio.timeout(FLUSH_S):
+            async with timeout(FLUSH_S):
                 while self._waiting:
                     await self._send(self.take_batch())
         except TimeoutError:
