@@ -5,7 +5,8 @@
     with SyncProducer("127.0.0.1:9876") as producer:
         print(producer.send(Message("demo", b"hello")))
 
-The names below are the public ones. They are loaded when first used, so that importing the package costs nothing.
+The names below are the public ones, and so are those of gantrymq.errors: everything else may change. They are loaded
+when first used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gantrymq import errors
     from gantrymq.client.admin.client import AdminClient
+    from gantrymq.client.blocking.admin.client import SyncAdminClient
     from gantrymq.client.blocking.clients import SyncProducer, SyncPullConsumer, SyncPushConsumer
     from gantrymq.client.blocking.transaction import SyncTransactionProducer
     from gantrymq.client.consume.options import FlowLimits
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     )
     from gantrymq.client.results import ConsumeResult, RetryLater, SendResult, SendStatus
     from gantrymq.message.model import Message, MessageExt, MessageQueue
+    from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
     from gantrymq.remoting.signature import Credentials
     from gantrymq.remoting.tls import TlsConfig
 
@@ -53,11 +56,14 @@ __all__ = [
     "RetryLater",
     "SendResult",
     "SendStatus",
+    "SubscriptionGroupConfig",
+    "SyncAdminClient",
     "SyncProducer",
     "SyncPullConsumer",
     "SyncPushConsumer",
     "SyncTransactionProducer",
     "TlsConfig",
+    "TopicConfig",
     "TransactionListener",
     "TransactionProducer",
     "TransactionResult",
@@ -82,10 +88,13 @@ _HOMES = {
     "RetryLater": "gantrymq.client.results",
     "SendResult": "gantrymq.client.results",
     "SendStatus": "gantrymq.client.results",
+    "SubscriptionGroupConfig": "gantrymq.remoting.bodies",
+    "SyncAdminClient": "gantrymq.client.blocking.admin.client",
     "SyncProducer": "gantrymq.client.blocking.clients",
     "SyncPullConsumer": "gantrymq.client.blocking.clients",
     "SyncPushConsumer": "gantrymq.client.blocking.clients",
     "SyncTransactionProducer": "gantrymq.client.blocking.transaction",
+    "TopicConfig": "gantrymq.remoting.bodies",
     "TransactionListener": "gantrymq.client.produce.transaction",
     "TransactionProducer": "gantrymq.client.produce.transaction",
     "TransactionResult": "gantrymq.client.produce.transaction",

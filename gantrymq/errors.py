@@ -140,7 +140,7 @@ class RouteNotFound(GantryError):
         unknown = "no name server knows this topic: is the name right, was it created?"
         super().__init__(f"{topic}: {reason or unknown}")
         self.topic = topic
-        self.is_unknown = not reason
+        self.is_unknown: bool = not reason
 
 
 class NoBrokerYet(RouteNotFound):
@@ -162,9 +162,9 @@ class SendIncomplete(GantryError):
     def __init__(self, failures: dict[int, GantryError], results: Sequence[Any]) -> None:
         first = min(failures)
         super().__init__(f"{len(failures)} of {len(results)} messages not sent; first: {failures[first]}")
-        self.failures = failures
-        self.results = list(results)
-        self.sent = sum(result is not None for result in self.results)
+        self.failures: dict[int, GantryError] = failures
+        self.results: list[Any] = list(results)
+        self.sent: int = sum(result is not None for result in self.results)
 
 
 class PartlyDone(GantryError):
@@ -175,7 +175,7 @@ class PartlyDone(GantryError):
         at = f"done at {', '.join(sorted(done))}; " if done else ""
         super().__init__(f"{at}failed at {', '.join(sorted(failures))}: {failures[first]}")
         self.done = done
-        self.failures = dict(failures)
+        self.failures: dict[str, GantryError] = dict(failures)
 
 
 class ClientClosed(GantryError):

@@ -47,4 +47,5 @@ consume/                receiving
 
 admin/                  AdminClient, a module a resource
 blocking/               SyncProducer, SyncPushConsumer, SyncPullConsumer, SyncTransactionProducer
+blocking/admin/         SyncAdminClient, a module a part
 """

@@ -53,7 +53,7 @@ class RetryLater(Exception):
             raise ValueError(f"delay_s={delay_s}: it must be 0 or more")
         super().__init__(delay_s, messages)
         self.delay_s = delay_s
-        self.messages = None if messages is None else list(messages)
+        self.messages: list[MessageExt] | None = None if messages is None else list(messages)
 
     def again(self, messages: list[MessageExt]) -> list[MessageExt]:
         """Those of the call's messages that come again."""

@@ -21,7 +21,7 @@ from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import ClientTls, TlsConfig
 from gantrymq.timeouts import timeout, timeout_at
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 RequestHandler = Callable[[str, RemotingCommand], Awaitable[RemotingCommand | None]]
 
@@ -49,7 +49,9 @@ class RemotingClient:
         tls: ssl.SSLContext | TlsConfig | None = None,
         in_flight_max: int = IN_FLIGHT_MAX,
     ) -> None:
-        self.request_handlers = dict(request_handlers or {})  # by code; may grow while running
+        self.request_handlers: dict[int, RequestHandler] = dict(
+            request_handlers or {}
+        )  # by code; may grow while running
         self._connect_timeout_s = connect_timeout_s
         self._serialize_type = serialize_type
         self._credentials = credentials

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 
@@ -67,15 +67,15 @@ class RemotingCommand:
         version: int,
         serialize_type: int,
     ) -> None:
-        self.code = code
-        self.ext_fields = ext_fields
-        self.body = body
-        self.remark = remark
-        self.opaque = opaque
-        self.flag = flag
-        self.language = language
-        self.version = version
-        self.serialize_type = serialize_type
+        self.code: int = code
+        self.ext_fields: dict[str, str] = ext_fields
+        self.body: bytes = body
+        self.remark: str | None = remark
+        self.opaque: int = opaque
+        self.flag: int = flag
+        self.language: str = language
+        self.version: int = version
+        self.serialize_type: int = serialize_type
 
     @classmethod
     def request(
@@ -242,7 +242,7 @@ class RemotingCommand:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
-    __hash__ = None  # type: ignore[assignment]  # mutable
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # mutable: none, as Python has it beside an __eq__
 
 
 def _integer(value: Any) -> int:

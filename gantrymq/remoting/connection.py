@@ -24,7 +24,7 @@ from gantrymq.remoting.protocol import RemotingProtocol
 from gantrymq.remoting.signature import Stamper
 from gantrymq.timeouts import timeout, timeout_at
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX = 4096  # calls without an answer, a connection; more wait for room
 WRITE_BUFFER_BYTES = 1 << 20  # unsent bytes a connection holds before callers wait
@@ -53,7 +53,7 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(self, address: str, request_received: RequestReceived, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
         self.address = address
-        self.stamper = Stamper()  # a stamp is good for one connection only
+        self.stamper: Stamper = Stamper()  # a stamp is good for one connection only
         self._request_received = request_received
         self._in_flight_max = in_flight_max
         self._loop = asyncio.get_running_loop()

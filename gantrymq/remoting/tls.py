@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gantrymq.errors import ConfigError
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 MINIMUM_VERSION = ssl.TLSVersion.TLSv1_2
 

@@ -34,7 +34,7 @@ class AdminCalls(BrokerCalls):
         super().__init__(
             RemotingClient(credentials=credentials, tls=tls, serialize_type=serialize_type), timeout_s=timeout_s
         )
-        self.name_servers = NameServers(self.remoting, name_servers, timeout_s=timeout_s)
+        self.name_servers: NameServers = NameServers(self.remoting, name_servers, timeout_s=timeout_s)
 
     async def ask_name_server(self, code: int, ext_fields: dict[str, str] | None = None) -> RemotingCommand:
         """The answer of whichever name server answers. ResponseError when it is not a success."""

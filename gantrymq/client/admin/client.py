@@ -46,18 +46,18 @@ class AdminClient:
         tls: ssl.SSLContext | TlsConfig | None = None,
         serialize_type: int = JSON,
     ) -> None:
-        self.calls = AdminCalls(
+        self.calls: AdminCalls = AdminCalls(
             name_servers, timeout_s=timeout_s, credentials=credentials, tls=tls, serialize_type=serialize_type
         )
-        self.cluster = ClusterAdmin(self.calls)
-        self.brokers = BrokerAdmin(self.calls)
-        self.name_servers = NameServerAdmin(self.calls)
-        self.clients = ClientAdmin(self.calls)
-        self.topics = TopicAdmin(self.calls, self.cluster, self.brokers, self.name_servers)
-        self.groups = GroupAdmin(self.calls, self.cluster, self.topics, self.clients)
-        self.offsets = OffsetAdmin(self.calls, self.cluster, self.topics, self.groups, self.clients)
-        self.messages = MessageAdmin(self.calls, self.cluster, self.topics, self.groups, self.offsets)
-        self.accounts = AccountAdmin(self.calls)
+        self.cluster: ClusterAdmin = ClusterAdmin(self.calls)
+        self.brokers: BrokerAdmin = BrokerAdmin(self.calls)
+        self.name_servers: NameServerAdmin = NameServerAdmin(self.calls)
+        self.clients: ClientAdmin = ClientAdmin(self.calls)
+        self.topics: TopicAdmin = TopicAdmin(self.calls, self.cluster, self.brokers, self.name_servers)
+        self.groups: GroupAdmin = GroupAdmin(self.calls, self.cluster, self.topics, self.clients)
+        self.offsets: OffsetAdmin = OffsetAdmin(self.calls, self.cluster, self.topics, self.groups, self.clients)
+        self.messages: MessageAdmin = MessageAdmin(self.calls, self.cluster, self.topics, self.groups, self.offsets)
+        self.accounts: AccountAdmin = AccountAdmin(self.calls)
 
     async def __aenter__(self) -> Self:
         return self
@@ -67,6 +67,13 @@ class AdminClient:
     ) -> None:
         await self.close()
 
+    async def start(self) -> None:
+        """Does nothing: connections are opened by the first calls that need them."""
+
     async def close(self) -> None:
         """Close all connections."""
         await self.calls.remoting.close()
+
+    def abandon(self) -> None:
+        """Forget the connections, in a child that a fork made: they are the parent's, whose loop is not here."""
+        self.calls.remoting.abandon()

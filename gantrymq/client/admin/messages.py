@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from gantrymq.client.admin.calls import AdminCalls, ask_each
 from gantrymq.client.admin.cluster import ClusterAdmin
@@ -166,7 +166,7 @@ class MessageAdmin:
 
     async def read_queue_at(
         self, address: str, topic: str, queue_id: int, begin: int, end: int | None = None, *, broker_name: str = ""
-    ) -> AsyncIterator[MessageExt]:
+    ) -> AsyncGenerator[MessageExt, None]:
         """The messages of a queue from offset `begin` on, up to before `end` (None: to where it ends now)."""
         offset = begin
         while end is None or offset < end:

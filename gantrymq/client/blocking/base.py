@@ -6,40 +6,37 @@ consumer can't, because its queues are the parent's; the child makes its own.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from gantrymq.client.blocking.shared_loop import after_fork, shared_loop
+from gantrymq.client.blocking.shared_loop import LoopClient, after_fork, shared_loop
 from gantrymq.client.connection.lifecycle import Client
 from gantrymq.errors import ClientClosed
 
 T = TypeVar("T")
+Part = TypeVar("Part")
 
-_all: weakref.WeakSet[BlockingClient] = weakref.WeakSet()
+_all: weakref.WeakSet[BlockingLife] = weakref.WeakSet()
 
 
-class BlockingClient:
+class BlockingLife:
     """An async client, made by `make`, started and closed through the shared loop."""
 
     reopens_after_fork: ClassVar[bool] = True
-    _client: Client
+    _client: LoopClient
 
-    def __init__(self, make: Callable[[], Client]) -> None:
+    def __init__(self, make: Callable[[], LoopClient]) -> None:
         self._is_open = False
         self._make = make
         self._client = make()
         self._changing = threading.Lock()  # starting and closing
         self._was_forked = False
         _all.add(self)
-
-    @property
-    def client_id(self) -> str:
-        """The name under which brokers list this client."""
-        return self._client.client_id
 
     def __enter__(self) -> Self:
         self.start()
@@ -73,7 +70,7 @@ class BlockingClient:
         """Leave the brokers and close the connections. Does nothing unless the client is open."""
         self._end(lambda client: client.close())
 
-    def _end(self, end: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+    def _end(self, end: Callable[[LoopClient], Coroutine[Any, Any, None]]) -> None:
         with self._changing:
             if not self._is_open:
                 return
@@ -110,6 +107,51 @@ class BlockingClient:
             self._is_open = False
             self._was_forked = True
             self._client = self._make()
+
+
+class BlockingClient(BlockingLife):
+    """A producer or consumer for threads."""
+
+    _client: Client
+
+    @property
+    def client_id(self) -> str:
+        """The name under which brokers list this client."""
+        return self._client.client_id
+
+
+class Run(Protocol):
+    """Runs a coroutine on the shared loop; returns or raises what it does."""
+
+    def __call__(self, work: Coroutine[Any, Any, T]) -> T: ...
+
+
+class BlockingPart(Generic[Part]):
+    """One part of a client, such as `admin.topics`. part: gives that of the client that is open now."""
+
+    def __init__(self, part: Callable[[], Part], run: Run) -> None:
+        self._part = part
+        self._run = run
+
+    def _each(self, found: AsyncGenerator[T, None]) -> Iterator[T]:
+        """One after the other, each asked for when it is wanted."""
+        try:
+            while True:
+                try:
+                    yield self._run(_next(found))
+                except StopAsyncIteration:
+                    return
+        finally:
+            with contextlib.suppress(ClientClosed):  # then the loop has ended it
+                self._run(_end(found))
+
+
+async def _end(found: AsyncGenerator[T, None]) -> None:
+    await found.aclose()
+
+
+async def _next(found: AsyncGenerator[T, None]) -> T:
+    return await anext(found)
 
 
 def _forked() -> None:

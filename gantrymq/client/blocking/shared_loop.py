@@ -17,18 +17,32 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
 
-from gantrymq.client.connection.lifecycle import Client
 from gantrymq.errors import ClientClosed
 from gantrymq.timeouts import timeout
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 LOOK_S = 1.0  # between two looks of a waiting caller whether the loop's thread is still there
 END_WAIT_S = 30.0  # for the loop's thread to end: what a client runs on it may not
+
+
+class LoopClient(Protocol):
+    """What runs on the loop: a client for asyncio."""
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def abandon(self) -> None: ...
 
 
 class SharedLoop:
@@ -40,11 +54,11 @@ class SharedLoop:
 
     def _begin_empty(self) -> None:
         self._lock = threading.Lock()
-        self._clients: set[Client] = set()
+        self._clients: set[LoopClient] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def acquire(self, client: Client) -> None:
+    def acquire(self, client: LoopClient) -> None:
         with self._lock:
             if not self._clients:
                 self._loop = asyncio.new_event_loop()
@@ -53,7 +67,7 @@ class SharedLoop:
                 self._thread.start()
             self._clients.add(client)
 
-    def release(self, client: Client) -> None:
+    def release(self, client: LoopClient) -> None:
         with self._lock:
             self._clients.discard(client)
             loop, thread = self._loop, self._thread
@@ -99,9 +113,9 @@ class SharedLoop:
             except Exception as exc:  # an exit goes on whatever a client says
                 logger.warning(
                     "client not closed at exit (client=%s): %s",
-                    client.client_id,
+                    type(client).__name__,
                     exc,
-                    extra={"event": "not_closed_at_exit", "client": client.client_id, "error": str(exc)},
+                    extra={"event": "not_closed_at_exit", "client": type(client).__name__, "error": str(exc)},
                 )
             self.release(client)
 
@@ -126,12 +140,12 @@ def _result(future: concurrent.futures.Future[T], thread: threading.Thread) -> T
                 raise ClientClosed("closed by another thread while this call waited") from None
 
 
-async def _close(client: Client) -> None:
+async def _close(client: LoopClient) -> None:
     async with timeout(END_WAIT_S):
         await client.close()
 
 
-shared_loop = SharedLoop()
+shared_loop: SharedLoop = SharedLoop()
 atexit.register(shared_loop.close_all)
 
 

@@ -22,7 +22,7 @@ from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import ConfigError
 from gantrymq.message.model import Message, MessageQueue
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class SyncTransactionProducer(SyncProducer):

@@ -10,7 +10,7 @@ from typing import Any
 from gantrymq.errors import GantryError
 from gantrymq.timeouts import timeout
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Background:

@@ -12,7 +12,7 @@ from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import refused
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def parse_name_servers(addresses: str | Sequence[str]) -> list[str]:
@@ -35,7 +35,7 @@ class NameServers:
     """The name servers of a cluster behind one `invoke`."""
 
     def __init__(self, remoting: RemotingClient, addresses: str | Sequence[str], *, timeout_s: float = 3.0) -> None:
-        self.addresses = parse_name_servers(addresses)
+        self.addresses: list[str] = parse_name_servers(addresses)
         self._remoting = remoting
         self._timeout_s = timeout_s
         self._current = random.randrange(len(self.addresses))

@@ -14,7 +14,13 @@ from typing import Any
 
 from gantrymq.errors import ConfigError, WrongType
 
-WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a text", Path: "a Path"}
+WORDS: dict[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    str: "a text",
+    Path: "a Path",
+}
 
 
 def check_types(options: Any) -> None:

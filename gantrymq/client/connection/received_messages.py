@@ -9,7 +9,7 @@ from gantrymq.message import sysflag
 from gantrymq.message.model import MessageExt
 from gantrymq.message.record import decode_records, decompress_body
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def read_messages(body: bytes, broker_name: str = "") -> list[MessageExt]:

@@ -18,7 +18,7 @@ from gantrymq.message.topics import AUTO_CREATE_TOPIC
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, ClusterInfo, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 REFRESH_S = 30.0  # RocketMQ: pollNameServerInterval
 LOOK_AGAIN_S = 1.0  # between two looks at a topic whose brokers fail

@@ -50,15 +50,15 @@ class Outgoing:
     def __init__(
         self, topic: str, body: bytes, properties: str, msg_id: str, *, flag: int, sys_flag: int, is_batch: bool
     ) -> None:
-        self.topic = topic
-        self.body = body
-        self.properties = properties
-        self.msg_id = msg_id
-        self.flag = flag
-        self.sys_flag = sys_flag
-        self.is_batch = is_batch
-        self.is_reply = False  # an answer to a request, for which brokers have a code of its own
-        self.reconsume_times = 0
+        self.topic: str = topic
+        self.body: bytes = body
+        self.properties: str = properties
+        self.msg_id: str = msg_id
+        self.flag: int = flag
+        self.sys_flag: int = sys_flag
+        self.is_batch: bool = is_batch
+        self.is_reply: bool = False  # an answer to a request: brokers have a code of its own for it
+        self.reconsume_times: int = 0
         self.max_reconsume_times: int | None = None  # said only when a consumer sends a failed message again
 
 

@@ -24,7 +24,7 @@ from gantrymq.message.ids import local_address
 from gantrymq.remoting.bodies import HeartbeatData
 from gantrymq.remoting.client import RemotingClient, RequestHandler
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 REMARK_REPEAT_S = 600.0  # between two log lines of the same remark
 HEARTBEAT_S = 30.0  # RocketMQ: heartbeatBrokerInterval; brokers forget a client after 120 s of silence
@@ -50,14 +50,14 @@ class ClientSession:
         from them, but sends to masters only."""
         self._instance_name = options.instance_name
         self._name_client()
-        self.remoting = RemotingClient(
+        self.remoting: RemotingClient = RemotingClient(
             credentials=options.credentials, tls=options.tls, serialize_type=options.serialize_type
         )
-        self.name_servers = NameServers(self.remoting, options.name_servers)
-        self.routes = Routes(self.name_servers)
-        self.calls = BrokerCalls(self.remoting)
-        self.background = Background()
-        self.is_open = False
+        self.name_servers: NameServers = NameServers(self.remoting, options.name_servers)
+        self.routes: Routes = Routes(self.name_servers)
+        self.calls: BrokerCalls = BrokerCalls(self.remoting)
+        self.background: Background = Background()
+        self.is_open: bool = False
         self._was_closed = False
         self._heartbeat = heartbeat
         self._heartbeat_slaves = heartbeat_slaves
@@ -67,7 +67,7 @@ class ClientSession:
 
     def _name_client(self) -> None:
         self._process_id = os.getpid()
-        self.client_id = f"{local_ip()}@{self._instance_name or f'{self._process_id}#{secrets.token_hex(6)}'}"
+        self.client_id: str = f"{local_ip()}@{self._instance_name or f'{self._process_id}#{secrets.token_hex(6)}'}"
 
     def answer_requests(self, handlers: Mapping[int, RequestHandler]) -> None:
         """Have requests that brokers send to this client answered; one handler a code."""

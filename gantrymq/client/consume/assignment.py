@@ -27,7 +27,7 @@ from gantrymq.client.consume.subscription import MessageModel
 from gantrymq.errors import ConnectError, GantryError, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageQueue
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 REBALANCE_S = 20.0  # RocketMQ: rocketmq.client.rebalance.waitInterval
 SOON_S = 1.0  # until the next try when a round of rebalancing could not finish; doubles each time
@@ -98,7 +98,7 @@ class Assignment:
         locks: QueueLocks | None = None,
     ) -> None:
         self.held: dict[MessageQueue, ProcessQueue] = {}
-        self.rebalance_wanted = asyncio.Event()
+        self.rebalance_wanted: asyncio.Event = asyncio.Event()
         self._session = session
         self._options = options
         self._share = share

@@ -22,7 +22,7 @@ from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import retry_topic
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"  # sends the failed messages that the broker can't take back
 SEND_TIMEOUT_S = 5.0
@@ -35,12 +35,12 @@ class FailedMessages:
     """Sends the failed messages of one consumer group back, or to the dead letters."""
 
     def __init__(self, session: ClientSession, options: PushConsumerOptions) -> None:
-        self.max_reconsume_times = options.reconsume_limit
+        self.max_reconsume_times: int = options.reconsume_limit
         self._session = session
         self._group = options.group
         self._model = options.model
         self._retry_topic = retry_topic(options.group)
-        self.sender = Sender(session, INNER_PRODUCER_GROUP)
+        self.sender: Sender = Sender(session, INNER_PRODUCER_GROUP)
 
     async def send_back(self, messages: list[MessageExt], delay_s: float | None = None) -> list[MessageExt]:
         """Have the messages delivered again after `delay_s` (None: the broker decides when); return those that could

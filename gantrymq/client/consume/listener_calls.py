@@ -22,7 +22,7 @@ from gantrymq.client.results import ConsumeResult, RetryLater
 from gantrymq.errors import WrongType
 from gantrymq.message.model import MessageExt
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 ListenerResult = ConsumeResult | RetryLater
 Outcome = ListenerResult | Awaitable[ListenerResult | None] | None

@@ -24,7 +24,7 @@ from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ResetOffsetBody
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class OffsetStore(Protocol):

@@ -25,11 +25,11 @@ class PolledBatch:
     __slots__ = ("_paused", "finished", "given", "is_over", "messages", "process_queue")
 
     def __init__(self, process_queue: ProcessQueue, messages: list[MessageExt], paused: set[MessageQueue]) -> None:
-        self.process_queue = process_queue
-        self.messages = messages
-        self.finished = 0
-        self.given = len(messages)
-        self.is_over = False  # another batch is the application's turn
+        self.process_queue: ProcessQueue = process_queue
+        self.messages: list[MessageExt] = messages
+        self.finished: int = 0
+        self.given: int = len(messages)
+        self.is_over: bool = False  # another batch is the application's turn
         self._paused = paused
 
     def one_by_one(self) -> Iterator[MessageExt]:

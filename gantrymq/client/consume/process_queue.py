@@ -23,16 +23,17 @@ class ProcessQueue:
     def __init__(self, queue: MessageQueue, next_offset: int, *, after: ProcessQueue | None = None) -> None:
         """after: what was held of the queue before; in ordered consumption its last call must end first."""
         self.queue = queue
-        self.next_offset = next_offset  # where the next pull begins
+        self.next_offset: int = next_offset  # where the next pull begins
         self.is_leaving = False  # ordered: no further call, the one in progress still counts
         self._is_dropped = False
         self._after = after
         self._uses = 0
         self._unused = asyncio.Event()
-        self.cached_bytes = 0
-        self.last_pull_at = time.time()
-        self.last_consume_at = time.time()
-        self.changed = asyncio.Event()  # set whenever messages are finished: a pull loop that waits looks again
+        self.cached_bytes: int = 0
+        self.last_pull_at: float = time.time()
+        self.last_consume_at: float = time.time()
+        # set whenever messages are finished: a pull loop that waits looks again
+        self.changed: asyncio.Event = asyncio.Event()
         self._messages: OrderedDict[int, MessageExt] = OrderedDict()  # by queue offset, ascending
         self._started: dict[int, float] = {}
 

@@ -23,7 +23,7 @@ from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.codes import ResponseCode
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 SUSPEND_S = 15.0  # RocketMQ: brokerSuspendMaxTimeMillis
 PULL_TIMEOUT_S = 30.0  # RocketMQ: consumerTimeoutMillisWhenSuspend

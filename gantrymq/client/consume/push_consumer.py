@@ -52,7 +52,7 @@ from gantrymq.remoting.bodies import (
     SubscriptionData,
 )
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 PERSIST_S = 5.0  # RocketMQ: persistConsumerOffsetInterval
 REPLY_TIMEOUT_S = 3.0

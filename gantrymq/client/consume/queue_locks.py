@@ -21,7 +21,7 @@ from gantrymq.remoting.bodies import LockBatchRequest, LockBatchResponse
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.connection import ClientConnection
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 RENEW_S = 20.0  # RocketMQ: rocketmq.client.rebalance.lockInterval
 VALID_S = 30.0  # RocketMQ: rocketmq.client.rebalance.lockMaxLiveTime
@@ -34,7 +34,7 @@ class QueueLocks:
     """The locks of one consumer. `renew_wanted` is set when a renewal should not wait for its round."""
 
     def __init__(self, session: ClientSession, group: str) -> None:
-        self.renew_wanted = asyncio.Event()
+        self.renew_wanted: asyncio.Event = asyncio.Event()
         self._session = session
         self._group = group
         self._locked_at: dict[MessageQueue, float] = {}

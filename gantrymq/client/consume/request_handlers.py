@@ -19,7 +19,7 @@ from gantrymq.remoting.client import RequestHandler
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 UNKNOWN_GROUP = "the consumer group does not exist in this client"
 

@@ -16,7 +16,7 @@ from gantrymq.client.consume.listener_calls import ThreadsEnded
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.message.model import MessageExt
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class ConsumeService(Protocol):
@@ -36,8 +36,8 @@ class Workers:
     """`count` tasks that each run `work_on` until they are stopped. `with workers:` marks one as busy."""
 
     def __init__(self, count: int, work_on: Callable[[], Awaitable[None]]) -> None:
-        self.background = Background()
-        self.is_stopping = False
+        self.background: Background = Background()
+        self.is_stopping: bool = False
         self._count = count
         self._work_on = work_on
         self._busy = 0

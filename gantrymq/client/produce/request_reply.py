@@ -23,7 +23,7 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.timeouts import timeout
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 WAITING_MAX = 100_000  # requests without an answer yet
 

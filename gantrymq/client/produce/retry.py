@@ -38,7 +38,7 @@ class Retry:
 
     def __init__(self, retries: int | None) -> None:
         self.failed_at: set[str] = set()  # brokers that failed since the last pause
-        self.tries = 0
+        self.tries: int = 0
         self._retries = retries
         self._refused_at: set[str] = set()
         self._pauses = 0

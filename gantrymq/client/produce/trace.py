@@ -34,7 +34,7 @@ from gantrymq.message.topics import TRACE_TOPIC
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.timeouts import timeout
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 WAITING_MAX = 2048  # records; further ones are dropped
 BATCH_WAIT_S = 0.5  # RocketMQ: AsyncTraceDispatcher.waitTimeThresholdMil
@@ -49,7 +49,7 @@ class TraceDispatcher:
 
     def __init__(self, session: ClientSession, group: str, *, topic: str = TRACE_TOPIC) -> None:
         self.topic = topic
-        self.dropped = 0
+        self.dropped: int = 0
         self._is_topic_missing = False  # and the log has it
         self._waiting: deque[TraceRecord] = deque()
         self._arrived = asyncio.Event()

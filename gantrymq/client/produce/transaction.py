@@ -40,7 +40,7 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import refused
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 CHECK_ANSWER_TIMEOUT_S = 3.0
 REMARK_CHARS_MAX = 200  # of an exception's text, told to the broker for its log

@@ -1,0 +1,1 @@
+"""AdminClient for threads: a module a part, each written from its original."""

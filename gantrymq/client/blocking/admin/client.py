@@ -1,0 +1,54 @@
+"""SyncAdminClient: AdminClient for threads. Its parts are AdminClient's, in the modules beside."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.blocking.admin.accounts import SyncAccountAdmin
+from gantrymq.client.blocking.admin.brokers import SyncBrokerAdmin
+from gantrymq.client.blocking.admin.clients import SyncClientAdmin
+from gantrymq.client.blocking.admin.cluster import SyncClusterAdmin
+from gantrymq.client.blocking.admin.groups import SyncGroupAdmin
+from gantrymq.client.blocking.admin.messages import SyncMessageAdmin
+from gantrymq.client.blocking.admin.name_servers import SyncNameServerAdmin
+from gantrymq.client.blocking.admin.offsets import SyncOffsetAdmin
+from gantrymq.client.blocking.admin.topics import SyncTopicAdmin
+from gantrymq.client.blocking.base import BlockingLife
+from gantrymq.remoting.command import JSON
+from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.tls import TlsConfig
+
+
+class SyncAdminClient(BlockingLife):
+    """Administers a cluster: `with SyncAdminClient("host:port;host:port") as admin: admin.topics.names()`.
+
+    Takes AdminClient's arguments and has its parts, without `calls`. May be shared by threads.
+    """
+
+    _client: AdminClient
+
+    def __init__(
+        self,
+        name_servers: str | Sequence[str],
+        *,
+        timeout_s: float = 5.0,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | TlsConfig | None = None,
+        serialize_type: int = JSON,
+    ) -> None:
+        super().__init__(
+            lambda: AdminClient(
+                name_servers, timeout_s=timeout_s, credentials=credentials, tls=tls, serialize_type=serialize_type
+            )
+        )
+        self.cluster: SyncClusterAdmin = SyncClusterAdmin(lambda: self._client.cluster, self._run)
+        self.brokers: SyncBrokerAdmin = SyncBrokerAdmin(lambda: self._client.brokers, self._run)
+        self.name_servers: SyncNameServerAdmin = SyncNameServerAdmin(lambda: self._client.name_servers, self._run)
+        self.clients: SyncClientAdmin = SyncClientAdmin(lambda: self._client.clients, self._run)
+        self.topics: SyncTopicAdmin = SyncTopicAdmin(lambda: self._client.topics, self._run)
+        self.groups: SyncGroupAdmin = SyncGroupAdmin(lambda: self._client.groups, self._run)
+        self.offsets: SyncOffsetAdmin = SyncOffsetAdmin(lambda: self._client.offsets, self._run)
+        self.messages: SyncMessageAdmin = SyncMessageAdmin(lambda: self._client.messages, self._run)
+        self.accounts: SyncAccountAdmin = SyncAccountAdmin(lambda: self._client.accounts, self._run)

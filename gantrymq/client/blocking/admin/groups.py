@@ -1,0 +1,47 @@
+"""groups, for threads.
+
+Written from gantrymq.client.admin.groups, which is the one to change, by
+`python -m tests.gantrymq.client.blocking.admin_twins`.
+"""
+
+from __future__ import annotations
+
+from gantrymq.client.admin.groups import GroupAdmin, GroupMembers
+from gantrymq.client.blocking.base import BlockingPart
+from gantrymq.remoting.bodies import SubscriptionGroupConfig, SubscriptionGroupWrapper
+
+
+class SyncGroupAdmin(BlockingPart[GroupAdmin]):
+    """`admin.groups`. Calls that end in _at speak to one broker, the others to all of a cluster."""
+
+    def configs_at(self, address: str) -> SubscriptionGroupWrapper:
+        """Every consumer group of the broker with its settings."""
+        return self._run(self._part().configs_at(address))
+
+    def create_at(self, address: str, config: SubscriptionGroupConfig) -> None:
+        """Create the group on this broker, or replace its settings."""
+        self._run(self._part().create_at(address, config))
+
+    def delete_at(self, address: str, group: str, *, remove_offset: bool = False) -> None:
+        """Delete the group on this broker, and its offsets if wanted."""
+        self._run(self._part().delete_at(address, group, remove_offset=remove_offset))
+
+    def configs(self, cluster: str | None = None) -> dict[str, dict[str, SubscriptionGroupConfig]]:
+        """Every consumer group's settings: by group, then by broker name."""
+        return self._run(self._part().configs(cluster))
+
+    def members(self, group: str, cluster: str | None = None) -> GroupMembers:
+        """The group's consumers at every broker; a group without members is no error."""
+        return self._run(self._part().members(group, cluster))
+
+    def create(self, config: SubscriptionGroupConfig, cluster: str | None = None) -> list[str]:
+        """Create the group, or replace its settings, at every master. PartlyDone says which could not."""
+        return self._run(self._part().create(config, cluster))
+
+    def delete(
+        self, group: str, cluster: str | None = None, *, remove_offsets: bool = True, remove_topics: bool = True
+    ) -> list[str]:
+        """Delete the group at every master, with its offsets and its retry and dead-letter topics if wanted."""
+        return self._run(
+            self._part().delete(group, cluster, remove_offsets=remove_offsets, remove_topics=remove_topics)
+        )
