@@ -1,4 +1,4 @@
-"""The gateway's messages: send one, look at the newest, find by key, follow what arrives."""
+"""The gateway's messages: send one, look at the newest, find by key or id, follow what arrives."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicNotFound, explain
 from dashboard.cluster.topics import TopicCalls
 from dashboard.cluster.values import BrokerRef, MessagePage, PartialFailure, QueueExtent, TopicDetail
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.results import SendResult
 from gantrymq.errors import MessageRejected, ResponseError
+from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import may_clients_send_to
 from gantrymq.remoting.bodies import PERM_WRITE
@@ -84,20 +86,50 @@ class MessageCalls:
             failures=tuple(detail.failures) + tuple(failures),
         )
 
-    async def by_key(self, detail: TopicDetail, key: str, *, limit: int) -> MessagePage:
-        """The messages with this key (or unique id), newest first, from the brokers' index."""
+    async def find(self, detail: TopicDetail, text: str, *, limit: int, queue: str | None = None) -> MessagePage:
+        """The topic's messages with this key, unique id or offset id, newest first; `queue`: of this queue only."""
         started = time.perf_counter()
         end_ms = int(self._calls.clock() * 1000) + 60_000
         brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
-        answers, failures = await self._calls.ask_brokers(
-            brokers, lambda admin, broker: admin.messages.query_at(broker.address, detail.name, key, limit, 0, end_ms)
+
+        async def ask(admin: AdminClient, broker: BrokerRef) -> list[MessageExt]:
+            keyed, unique = await asyncio.gather(
+                admin.messages.query_at(broker.address, detail.name, text, limit, 0, end_ms),
+                admin.messages.query_at(broker.address, detail.name, text, limit, 0, end_ms, unique=True),
+            )
+            return keyed + unique
+
+        (answers, failures), (located, more) = await asyncio.gather(
+            self._calls.ask_brokers(brokers, ask), self._at_offset_id(text)
         )
-        found = [_named(message, broker.name) for broker, messages in answers for message in messages]
-        found.sort(key=browse.newest_first)
+        found = {}
+        for message in [*(_named(each, broker.name) for broker, messages in answers for each in messages), *located]:
+            if message.topic == detail.name and queue in (None, f"{message.broker_name}.{message.queue_id}"):
+                found[message.broker_name, message.physical_offset] = message
+        shown = sorted(found.values(), key=browse.newest_first)[:limit]
+        elsewhere = next((message for message in located if message.topic != detail.name), None)
         return MessagePage(
-            tuple(found[:limit]), None, len(found), (time.perf_counter() - started) * 1000, self._calls.clock(),
-            tuple(detail.failures) + tuple(failures),
+            tuple(shown), None, len(found), (time.perf_counter() - started) * 1000, self._calls.clock(),
+            tuple(detail.failures) + tuple(failures) + tuple(more), elsewhere,
         )  # fmt: skip
+
+    async def _at_offset_id(self, text: str) -> tuple[list[MessageExt], list[PartialFailure]]:
+        """The message of an offset id, which names a broker of this cluster and a place in its log."""
+        try:
+            ip, port, offset = decode_offset_message_id(text)
+        except ValueError:
+            return [], []
+        address = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+        holders = [broker for broker in (await self._calls.cluster()).brokers if broker.address == address]
+
+        async def ask(admin: AdminClient, broker: BrokerRef) -> list[MessageExt]:
+            try:
+                return [await admin.messages.view_at(broker.address, offset)]
+            except ResponseError:  # no record begins there (any more): found nothing is no failure
+                return []
+
+        answers, failures = await self._calls.ask_brokers(holders, ask)
+        return [_named(message, broker.name) for broker, messages in answers for message in messages], failures
 
     async def get(self, topic: str, broker_name: str, queue_id: int, queue_offset: int) -> MessageExt:
         """One message by its place. Raises TopicNotFound when it is not (or no longer) there."""

@@ -179,6 +179,7 @@ class MessagePage:
     took_ms: float
     at: float
     failures: tuple[PartialFailure, ...] = field(default_factory=tuple)
+    elsewhere: MessageExt | None = None  # the message of an id that is in another topic
 
 
 def perm_text(perm: int) -> str:

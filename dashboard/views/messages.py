@@ -24,7 +24,7 @@ from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageExt
 
 PAGE_MESSAGES = 25
-KEY_MESSAGES = 64
+FOUND_MESSAGES = 64
 
 
 @requires(Permission.MESSAGES_READ)
@@ -118,7 +118,7 @@ async def _page_context(request: HttpRequest, name: str) -> dict[str, Any]:
 async def _messages_context(detail: TopicDetail, wish: dict[str, str]) -> dict[str, Any]:
     key, queue, older = wish.get("key", "").strip(), wish.get("queue", ""), wish.get("older", "")
     if key:
-        page = await gateway().messages.by_key(detail, key[:255], limit=KEY_MESSAGES)
+        page = await gateway().messages.find(detail, key[:255], limit=FOUND_MESSAGES, queue=queue or None)
     else:
         page = await gateway().messages.newest(
             detail, limit=PAGE_MESSAGES, before=read_cursor(older), queue=queue or None
@@ -130,6 +130,7 @@ async def _messages_context(detail: TopicDetail, wish: dict[str, str]) -> dict[s
         "took": units.milliseconds(page.took_ms),
         "key": key,
         "queue": queue,
+        "elsewhere": MessageLine.of(page.elsewhere) if page.elsewhere is not None else None,
         "is_newest": not key and not older,
         "failures": page.failures,
     }
