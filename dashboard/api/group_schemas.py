@@ -12,7 +12,10 @@ from gantrymq.client.admin.results import QueueMove
 
 
 class GroupOut(Schema):
-    """A consumer group in a list. lag: messages not consumed yet; lag_ms: age of the oldest of them."""
+    """A consumer group in a list. lag: messages not consumed yet; lag_ms: age of the oldest of them.
+
+    is_partial: a broker did not answer, so that the numbers are the least that can be; why names it.
+    """
 
     name: str
     lag: int | None
@@ -22,6 +25,7 @@ class GroupOut(Schema):
     is_suspended: bool
     last_consumed_stored_at: datetime | None
     why: str | None = None
+    is_partial: bool = False
 
     @classmethod
     def of(cls, row: GroupSummary) -> GroupOut:
@@ -34,6 +38,7 @@ class GroupOut(Schema):
             is_suspended=row.is_suspended,
             last_consumed_stored_at=moment(row.last_consumed_ms),
             why=row.why,
+            is_partial=row.is_partial,
         )
 
 
@@ -96,7 +101,7 @@ class PartyOut(Schema):
 
 
 class GroupDetailOut(Schema):
-    """One consumer group whole."""
+    """One consumer group whole. is_partial: a broker of troubles is missing in it, lags are the least that can be."""
 
     name: str
     lag: int | None
@@ -108,6 +113,7 @@ class GroupDetailOut(Schema):
     subscriptions: list[SubscriptionOut]
     disagreement: list[PartyOut]
     troubles: list[str]
+    is_partial: bool = False
 
     @classmethod
     def of(cls, detail: GroupDetail) -> GroupDetailOut:
@@ -132,6 +138,7 @@ class GroupDetailOut(Schema):
                 PartyOut(members=party.client_ids, subscriptions=party.subscriptions) for party in detail.parties
             ],
             troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
+            is_partial=detail.is_partial,
         )
 
 

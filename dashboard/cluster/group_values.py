@@ -16,7 +16,10 @@ SYSTEM_GROUPS = frozenset({"TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A consumer group in a list. lag: messages not yet consumed; lag_ms: age of the oldest of them."""
+    """A consumer group in a list. lag: messages not yet consumed; lag_ms: age of the oldest of them.
+
+    is_partial: a broker was not heard, so that lags and members are at least so many; `why` names it.
+    """
 
     name: str
     lag: int | None = None
@@ -26,6 +29,7 @@ class GroupSummary:
     disagrees: bool = False  # its members subscribe to different things
     is_suspended: bool = False  # a broker hands out nothing to it
     why: str | None = None
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +91,17 @@ class GroupDetail:
     failures: tuple[PartialFailure, ...] = ()
 
     @property
+    def is_partial(self) -> bool:
+        """A broker was not heard: what is known is the least that can be."""
+        return bool(self.failures)
+
+    @property
     def lag(self) -> int | None:
-        return None if self.failures else total_lag(self.queues)
+        return total_lag(self.queues)
 
     @property
     def lag_ms(self) -> int | None:
-        return None if self.failures else worst_lag_ms((queue.lag, queue.lag_ms) for queue in self.queues)
+        return worst_lag_ms((queue.lag, queue.lag_ms) for queue in self.queues)
 
     @property
     def topics(self) -> list[str]:

@@ -153,24 +153,21 @@ class GroupCalls:
             ),
             self._calls.ask_brokers(brokers, lambda admin, broker: _members(admin, broker, group)),
         )
-        member_count = None if silent else len({one.client_id for _, c in members for one in c.connection_set})
-        disagrees = any(found.disagreement for _, found in members)
-        is_suspended = any(not item.consume_enable for item in settings)
-        if failures:
-            why = f"{failures[0].what}: {failures[0].reason}"
-            return GroupSummary(group, None, None, 0, member_count, disagrees, is_suspended, why)
+        missing = {failure.what: failure for failure in (*failures, *silent)}
         places = [place for _, table in stats for place in table.offset_table.values()]
         lags = [max(0, place.broker_offset - max(place.consumer_offset, 0)) for place in places]
         times = [known_lag_ms(lag, place.lag_ms) for lag, place in zip(lags, places, strict=True)]
+        why = "; ".join(f"without {failure.what}: {failure.reason}" for failure in missing.values())
         return GroupSummary(
             group,
             sum(lags) if places else None,
             worst_lag_ms(zip(lags, times, strict=True)),
             max((place.last_timestamp for place in places), default=0),
-            member_count,
-            disagrees,
-            is_suspended,
-            None if places else "it has no place in any queue yet",
+            len({one.client_id for _, found in members for one in found.connection_set}) if members else None,
+            any(found.disagreement for _, found in members),
+            any(not item.consume_enable for item in settings),
+            why or (None if places else "it has no place in any queue yet"),
+            bool(missing),
         )
 
     async def _owners(

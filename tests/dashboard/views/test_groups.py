@@ -13,13 +13,15 @@ import pytest
 from dashboard.cluster.errors import GroupNotFound
 from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.cluster.group_values import known_lag_ms, worst_lag_ms
-from dashboard.models.management import Role
+from dashboard.models.management import Role, User
 from gantrymq import ConsumeResult
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.group_places import placed
+from tests.dashboard.silent_broker import NAME as SILENT
+from tests.dashboard.silent_broker import silent_broker
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]
@@ -158,6 +160,24 @@ async def test_a_silent_cluster_is_an_error_page(log_in: Client) -> None:
     for address in ("/groups", "/group/x", "/group/x/reset"):
         assert (await client.get(address)).status_code == 503
     use_gateway(None)
+
+
+async def test_what_is_known_is_shown_when_one_broker_is_silent(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("group-half", queues=1, messages=[Message("group-half", b"x")] * 3)
+    await placed(gateway, cluster, "g-half", topic, {0: 1})
+    client, api = await log_in("reader"), await api_for(await User.objects.aget(role="admin"))
+    async with silent_broker(cluster):
+        use_gateway(late := Gateway(cluster.namesrv_address))
+        page = (await client.get("/groups?q=g-half")).content.decode()
+        name, lag, lag_time, members, _ = cells(page)
+        assert (name, lag, members) == ("g-half", "≥ 2", "≥ 0") and lag_time.startswith("≥ ")
+        assert f"without {SILENT}: no answer" in page
+        assert "≥ 2" in (await client.get("/group/g-half")).content.decode()
+        _, row = await api.call("get", "/groups?q=g-half")
+        assert (row["groups"][0]["lag"], row["groups"][0]["is_partial"]) == (2, True)
+        await late.close()
 
 
 # ---- moving
