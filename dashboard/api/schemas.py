@@ -229,7 +229,7 @@ class ProcessOut(Schema):
 
 
 class ClusterOut(Schema):
-    """The Overview."""
+    """The Overview. stored_messages_without: brokers whose messages the sum lacks."""
 
     at: datetime
     level: str
@@ -239,6 +239,7 @@ class ClusterOut(Schema):
     in_rate: float | None
     out_rate: float | None
     stored_messages: int | None
+    stored_messages_without: list[str]
     brokers: list[BrokerOut]
     processes: list[ProcessOut]
 
@@ -253,6 +254,7 @@ class ClusterOut(Schema):
             in_rate=snapshot.known_sum("in_rate")[0],
             out_rate=snapshot.known_sum("out_rate")[0],
             stored_messages=snapshot.stored.messages if snapshot.stored else None,
+            stored_messages_without=list(snapshot.stored.missing) if snapshot.stored else [],
             brokers=[BrokerOut.of(state) for state in snapshot.brokers],
             processes=[
                 ProcessOut(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 UNKNOWN = "—"
+AT_LEAST = "≥\u202f"  # before a sum that lacks a part
 THIN = "\u202f"
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 

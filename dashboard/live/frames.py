@@ -27,7 +27,12 @@ def overview_frame(snapshot: Snapshot, point: Point) -> Frame:
     """One second of the Overview."""
     verdict = judge(snapshot)
     frame = _metrics_frame(OVERVIEW, overview_metrics(snapshot, verdict))
-    frame |= {"level": int(verdict.level), "word": verdict.level.word, "sentence": verdict.sentence}
+    frame |= {
+        "level": int(verdict.level),
+        "word": verdict.level.word,
+        "sentence": verdict.sentence,
+        "link": verdict.link,
+    }
     frame["points"] = [_point(point)]
     return frame
 

@@ -36,7 +36,7 @@ class Minute:
             self.ins.append(point.in_rate)
         if point.out_rate is not None:
             self.outs.append(point.out_rate)
-        if snapshot.stored is not None:
+        if snapshot.stored is not None and not snapshot.stored.missing:
             self.stored = snapshot.stored.messages
         answering = [broker for broker in snapshot.brokers if broker.is_answering]
         self.answering = max(self.answering, len(answering))

@@ -2,8 +2,8 @@
 database.
 
 One round may take at most ROUND_TIMEOUT_S; a slow broker costs its own facts only. Rates are differences of the
-brokers' counters: a counter that went back (a restart) gives no rate rather than a wrong one. The number of stored
-messages needs a call for each topic, so topics are read in turn, at most TOPICS_A_SECOND.
+brokers' counters: a counter that went back (a restart) gives no rate rather than a wrong one. What needs a call for
+each topic or group is read in turn: stored_count.py, group_watch.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from channels.layers import get_channel_layer
@@ -20,11 +20,13 @@ from channels.layers import get_channel_layer
 from appliance.process.stall_watch import StallWatch
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
-from dashboard.cluster.values import BrokerRef, TopicSummary
+from dashboard.cluster.values import BrokerRef
 from dashboard.database import state as database
 from dashboard.live import frames
+from dashboard.live.group_watch import GroupWatch
 from dashboard.live.history import Minute, keep_minute
 from dashboard.live.problem_log import ProblemLog
+from dashboard.live.stored_count import StoredCount
 from dashboard.live.tail import TopicTail, topic_tail
 from dashboard.status import processes
 from dashboard.status.board import (
@@ -41,7 +43,6 @@ from dashboard.status.board import (
     Lane,
     Point,
     Snapshot,
-    Stored,
     board,
 )
 from dashboard.status.checks import judge
@@ -52,8 +53,6 @@ logger = logging.getLogger(__name__)
 PERIOD_S = 1.0
 ROUND_TIMEOUT_S = 0.8
 RATE_STEP_MAX_S = 5.0  # a longer pause between two readings gives a mean, not a rate of now
-TOPICS_A_SECOND = 40
-LISTING_EACH_S = 5.0
 
 
 class Sampler:
@@ -64,7 +63,9 @@ class Sampler:
         self._board = keep
         self._tail = tail
         self._states: dict[str, BrokerState] = {}
-        self._count = _StoredCount()
+        self._ever_seen: set[str] = set()
+        self._count = StoredCount(self._gateway, self._expected)
+        self._groups = GroupWatch(self._gateway)
         self._minute = Minute()
         self._problem_log = ProblemLog()
 
@@ -73,7 +74,8 @@ class Sampler:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._each_second(), name="sampler")
-                group.create_task(self._count_stored(), name="sampler-topics")
+                group.create_task(self._count.run(), name="sampler-topics")
+                group.create_task(self._groups.run(), name="sampler-groups")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
                 group.create_task(StallWatch().run(), name="standstill")
         finally:
@@ -104,6 +106,7 @@ class Sampler:
             processes=tuple(processes.sample()),
             stored=self._count.total(),
             stored_why=self._count.why,
+            groups=self._groups.seen,
             problems=tuple(database.problems(time.time())),
         )
         point = self._board.put(snapshot)
@@ -139,31 +142,10 @@ class Sampler:
             return BrokerState(broker.name, broker.address, known, str(exc), since)
         return BrokerState(broker.name, broker.address, read_facts(broker, info, time.time(), known))
 
-    async def _count_stored(self) -> None:
-        """Go round all topics, at most TOPICS_A_SECOND, so that the sum of stored messages is seconds old."""
-        listed_at, rows, position = 0.0, list[TopicSummary](), 0
-        while True:
-            await asyncio.sleep(PERIOD_S)
-            try:
-                if time.monotonic() - listed_at > LISTING_EACH_S:
-                    listing = await self._gateway.topics.list()
-                    listed_at = time.monotonic()
-                    if listing.failures:  # what is missing must not count as nothing: the old sum grows old instead
-                        self._count.why = f"{listing.failures[0].what}: {listing.failures[0].reason}"
-                        continue
-                    rows = [row for row in listing.rows if row.kind != "system"]
-                    self._count.keep_only({row.name for row in rows})
-                if not rows:
-                    self._count.nothing_there(time.time())
-                    continue
-                position %= len(rows)
-                some = rows[position : position + TOPICS_A_SECOND]
-                position += len(some)
-                self._count.take(await self._gateway.topics.with_metrics(some, max_age_s=0.5))
-            except GatewayError as exc:
-                self._count.why = str(exc)
-            except Exception:  # a bug here must not stop the counting for good
-                logger.exception("counting stored messages failed", extra={"event": "sampling_failed"})
+    def _expected(self) -> frozenset[str]:
+        """The brokers whose messages belong to a whole sum: who is listed, who just left, who is to run here."""
+        self._ever_seen |= self._states.keys()
+        return frozenset(self._states.keys() | (processes.names_of("broker") & self._ever_seen))
 
 
 async def publish(snapshot: Snapshot, point: Point) -> None:
@@ -257,37 +239,3 @@ def _float(info: Mapping[str, str], key: str) -> float | None:
         return float(info[key])
     except (KeyError, ValueError):
         return None
-
-
-class _StoredCount:
-    """Stored messages by topic, as far as read."""
-
-    def __init__(self) -> None:
-        self.why: str | None = "counted from the next seconds on"
-        self._topics: dict[str, tuple[int, float]] = {}
-        self._expected: set[str] = set()
-        self._nothing_at: float | None = None
-
-    def keep_only(self, names: set[str]) -> None:
-        self._expected = names
-        self._nothing_at = None if names else self._nothing_at
-        self._topics = {name: item for name, item in self._topics.items() if name in names}
-
-    def nothing_there(self, now: float) -> None:
-        self._nothing_at = now
-        self.why = None
-
-    def take(self, rows: Sequence[TopicSummary]) -> None:
-        for row in rows:
-            if row.metrics is not None and row.metrics.value is not None and row.metrics.why is None:
-                self._topics[row.name] = (row.metrics.value.stored, row.metrics.at)
-                self.why = None
-
-    def total(self) -> Stored | None:
-        """The sum, None until every topic was read once."""
-        if self._nothing_at is not None:
-            return Stored(0, 0, self._nothing_at)
-        if not self._topics or self._expected - self._topics.keys():
-            return None
-        messages = sum(stored for stored, _ in self._topics.values())
-        return Stored(messages, len(self._topics), min(at for _, at in self._topics.values()))

@@ -138,8 +138,23 @@ class Stored:
     """Messages that can be read now, over all topics that are not the system's, as far as they were counted."""
 
     messages: int
-    topics: int
+    topics: int  # those of applications: retries and dead letters are counted with their groups
     at: float  # of the oldest part
+    missing: tuple[str, ...] = ()  # brokers that are not in the sum
+    dead_letters: tuple[tuple[str, int], ...] = ()  # group and number, most first
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedGroup:
+    """A consumer group at the last look. alone_since: messages wait, and no member was there from then on."""
+
+    name: str
+    lag: int | None
+    lag_ms: int | None
+    members: int | None
+    at: float
+    alone_since: float | None = None
+    is_partial: bool = False  # a broker was not heard: at least so much
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +169,7 @@ class Snapshot:
     stored: Stored | None
     stored_why: str | None = None
     problems: tuple[Problem, ...] = ()  # of the appliance itself
+    groups: tuple[WatchedGroup, ...] = ()
 
     def known_sum(self, name: str) -> tuple[float | None, float | None, str | None]:
         """(sum over brokers of a fact, the age-giving oldest moment, why it is unknown or partial)."""

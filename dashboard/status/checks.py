@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 from dashboard.cluster import units
 from dashboard.status.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.status.group_checks import dead_letter_problems, group_problems
 from dashboard.status.problems import Level, Problem
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.service_checks import service_problems
 
 LANE_FULL = 0.8  # of the capacity
+FULL_SOON_S, FULL_NOW_S = 6 * 3600.0, 3600.0  # by the growth of the last half hour
+FORECAST_AFTER_S = 600.0  # what a minute brought is no forecast for hours
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
 
 
@@ -21,6 +24,7 @@ class Verdict:
     level: Level
     sentence: str
     problems: tuple[Problem, ...]
+    link: str = ""  # where the sentence leads
 
 
 def judge(snapshot: Snapshot | None) -> Verdict:
@@ -32,7 +36,7 @@ def judge(snapshot: Snapshot | None) -> Verdict:
         return Verdict(Level.GOOD, f"All good, {_traffic(snapshot)}", ())
     worst = problems[0]
     more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-    return Verdict(worst.level, f"{worst.title}{more}", tuple(problems))
+    return Verdict(worst.level, f"{worst.title}{more}", tuple(problems), worst.link)
 
 
 def _traffic(snapshot: Snapshot) -> str:
@@ -68,6 +72,8 @@ def _problems(snapshot: Snapshot) -> list[Problem]:
         found += _broker_problems(broker, snapshot.at)
     for process in snapshot.processes:
         found += process_problems(process)
+    found += group_problems(snapshot.groups, snapshot.at)
+    found += dead_letter_problems(snapshot.stored)
     return found
 
 
@@ -95,7 +101,7 @@ def _disk_problems(facts: BrokerFacts) -> list[Problem]:
     """By the broker's own marks, and as it compares: at a mark nothing happens yet."""
     ratio, marks = facts.disk_ratio, facts.disk_marks
     if ratio is None or ratio <= min(marks):
-        return []
+        return _forecast(facts)
     used = f"{facts.name}: {units.percent(ratio)} used. {facts.disk_text}{_whose_bytes(facts)}".strip()
     name = _disk_of(facts)
     if ratio > marks.force and facts.disk_filled_by_others:
@@ -108,6 +114,25 @@ def _disk_problems(facts: BrokerFacts) -> list[Problem]:
         return [Problem(Level.BAD, "The disk is nearly full", used, action, name)]
     action = f"Above {units.mark(marks.clean)} expired messages are cleaned at once."
     return [Problem(Level.WARN, "The disk is filling", used, action, name)]
+
+
+def _forecast(facts: BrokerFacts) -> list[Problem]:
+    """A disk that is roomy yet, and will not be for long. A young broker has seen too little to alarm anyone."""
+    full_in_s = facts.disk_full_in_s
+    has_seen_enough = facts.boot_ms is not None and facts.at - facts.boot_ms / 1000 >= FORECAST_AFTER_S
+    if full_in_s is None or full_in_s > FULL_SOON_S or not has_seen_enough:
+        return []
+    return [
+        Problem(
+            Level.BAD if full_in_s <= FULL_NOW_S else Level.WARN,
+            f"The disk is filling: full in {units.duration(round(full_in_s))}",
+            f"{facts.name}: {units.percent(facts.disk_ratio)} used, {units.size(facts.disk_growth)} a second more. "
+            f"{facts.disk_text}{_whose_bytes(facts)}".strip(),
+            f"Writes are refused above {units.mark(facts.disk_marks.refuse)}. Free space, add a disk, or keep messages "
+            "for a shorter time.",
+            name=_disk_of(facts),
+        )
+    ]
 
 
 def _store_problems(facts: BrokerFacts) -> list[Problem]:

@@ -25,8 +25,13 @@ def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metr
         value, at, why = snapshot.known_sum(name)
         metrics.put(key, units.rate(value), at, why)
     stored = snapshot.stored
+    least, why = "", snapshot.stored_why
+    if stored is not None and stored.missing:
+        least, why = units.AT_LEAST, f"without {', '.join(stored.missing)}"
     for key, number in (("stored", stored.messages if stored else None), ("topics", stored.topics if stored else None)):
-        metrics.put(f"cluster.{key}", units.count(number), stored.at if stored else None, snapshot.stored_why)
+        text = units.count(number)
+        text = text if text == units.UNKNOWN else least + text
+        metrics.put(f"cluster.{key}", text, stored.at if stored else None, why)
     answering = sum(1 for broker in snapshot.brokers if broker.is_answering)
     metrics.put("cluster.brokers", f"{answering} of {len(snapshot.brokers)}", snapshot.at, snapshot.namesrv_why)
     for broker in snapshot.brokers:
@@ -41,7 +46,7 @@ def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metr
         "|",
         *(f"{process.name}/{process.role}" for process in snapshot.processes),
         "|",
-        *(f"{problem.level}{problem.action}" for problem in verdict.problems),
+        *(f"{problem.level}{problem.action}{problem.link}" for problem in verdict.problems),
     )
     return metrics
 

@@ -27,6 +27,7 @@ class Problem:
     evidence: str
     action: str
     name: str = ""  # the same for the same problem, where the title counts seconds
+    link: str = ""  # the page of what it is about
 
     @property
     def identity(self) -> str:

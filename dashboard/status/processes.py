@@ -64,6 +64,11 @@ def attach(supervisor: Supervisor, guardian: Guardian) -> None:
     _supervisor, _guardian = supervisor, guardian
 
 
+def names_of(role: str) -> frozenset[str]:
+    """The processes of a role that are to run here."""
+    return frozenset(str(one.name) for one in (_supervisor.snapshot() if _supervisor else ()) if str(one.role) == role)
+
+
 def sample() -> list[ProcessFacts]:
     """This process first, then the supervisor's, in its order. Takes well under a millisecond a process."""
     now = time.time()

@@ -29,7 +29,8 @@ def live(metrics: Metrics | None, *key: object) -> SafeString:
     metric = metrics.values.get(name, _NOT_THERE) if metrics else _NOT_THERE
     at = "" if metric.at is None else f"{metric.at:.1f}"
     state = metric.state(now)
-    title = format_html(' title="{}"', metric.why) if metric.why and state != "live" else SafeString("")
+    is_whole = state == "live" and not metric.text.startswith(units.AT_LEAST)
+    title = format_html(' title="{}"', metric.why) if metric.why and not is_whole else SafeString("")
     return format_html(
         '<span class="v is-{}" data-live="{}" data-at="{}"{}>{}</span>', state, name, at, title, metric.text
     )

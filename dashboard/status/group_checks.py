@@ -1,0 +1,95 @@
+"""Checks of consumer groups and dead letters: who is behind, who has no members, what failed for good. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.urls import NoReverseMatch, reverse
+from django.utils.http import urlencode
+
+from dashboard.cluster import units
+from dashboard.status.board import Stored, WatchedGroup
+from dashboard.status.problems import Level, Problem
+from gantrymq.message.topics import DLQ_PREFIX
+
+BEHIND_MS = 5 * 60_000
+ALONE_S = 60.0  # a deployment takes a group's members away for a while
+NAMED_MAX = 5  # groups with a card of their own
+
+
+def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Problem]:
+    """The groups that are behind or left alone, the worst first."""
+    bad = [group for group in groups if _is_behind(group) or _is_alone(group, now)]
+    bad.sort(key=lambda group: (-(group.lag_ms or 0), -(group.lag or 0), group.name))
+    found = [_problem(group, now) for group in bad[:NAMED_MAX]]
+    if len(bad) > NAMED_MAX:
+        more = bad[NAMED_MAX:]
+        found.append(
+            Problem(
+                Level.WARN,
+                f"{units.count(len(more))} more consumer groups are behind",
+                f"{units.count(sum(group.lag or 0 for group in more))} messages wait for them",
+                "The list of groups has the furthest behind first.",
+                name="more groups behind",
+                link=reverse("groups"),
+            )
+        )
+    return found
+
+
+def dead_letter_problems(stored: Stored | None) -> list[Problem]:
+    """Messages that failed for good, as long as they lie there."""
+    if stored is None or not stored.dead_letters:
+        return []
+    number = sum(count for _, count in stored.dead_letters)
+    named = ", ".join(f"{group} {units.count(count)}" for group, count in stored.dead_letters[:NAMED_MAX])
+    more = len(stored.dead_letters) - NAMED_MAX
+    return [
+        Problem(
+            Level.WARN,
+            f"{units.count(number)} dead {'letter lies' if number == 1 else 'letters lie'} there",
+            named + (f" and {more} more groups" if more > 0 else ""),
+            "Their consumers failed at every try. Look at one, fix the cause, and send them again before they expire.",
+            name="dead letters",
+            link=_dead_letters_page(stored),
+        )
+    ]
+
+
+def _is_behind(group: WatchedGroup) -> bool:
+    return group.lag_ms is not None and group.lag_ms >= BEHIND_MS
+
+
+def _is_alone(group: WatchedGroup, now: float) -> bool:
+    return group.alone_since is not None and now - group.alone_since >= ALONE_S
+
+
+def _problem(group: WatchedGroup, now: float) -> Problem:
+    least = "at least " if group.is_partial else ""
+    behind = f"{least}{units.duration(group.lag_ms // 1000)} behind" if group.lag_ms else ""
+    waiting = f"{least}{units.count(group.lag)} {'message waits' if group.lag == 1 else 'messages wait'}"
+    if _is_alone(group, now):
+        title = f"{group.name} has no consumers" + (f" and is {behind}" if _is_behind(group) else "")
+        action = "Nothing takes its messages. Start its consumers; when it is not needed any more, delete the group."
+        return Problem(Level.WARN, title, waiting, action, f"group {group.name}", _group_page(group.name))
+    members = "" if group.members is None else f", {units.count(group.members)} in the group"
+    action = "More comes than its consumers take, or one of them is stuck. Its page shows which queues wait."
+    title = f"{group.name} is {behind}"
+    return Problem(Level.WARN, title, f"{waiting}{members}", action, f"group {group.name}", _group_page(group.name))
+
+
+def _group_page(name: str) -> str:
+    try:
+        return reverse("group", args=[name])
+    except NoReverseMatch:  # a name that some other client made up
+        return reverse("groups")
+
+
+def _dead_letters_page(stored: Stored) -> str:
+    """The one topic, or the list of them."""
+    if len(stored.dead_letters) == 1:
+        try:
+            return reverse("topic", args=[f"{DLQ_PREFIX}{stored.dead_letters[0][0]}"])
+        except NoReverseMatch:
+            pass
+    return f"{reverse('topics')}?{urlencode({'show': 'retry', 'q': DLQ_PREFIX})}"

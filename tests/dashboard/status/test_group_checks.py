@@ -1,0 +1,77 @@
+"""Groups that are behind or alone, dead letters, and a disk that fills up are no "All good"."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dashboard.cluster import units
+from dashboard.cluster.group_values import GroupSummary
+from dashboard.live.group_watch import watched
+from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, Stored, WatchedGroup
+from dashboard.status.checks import Level, judge
+
+NOW = 10_000.0
+FACTS = BrokerFacts("broker-a", "a", NOW, in_rate=1.0, disk_ratio=0.5)
+CALM = Snapshot(NOW, "n", None, (BrokerState("broker-a", "a", FACTS),), (), None)
+BEHIND = WatchedGroup("orders-mail", 17105, 24 * 60_000, 2, NOW)
+ALONE = WatchedGroup("left", 5, 10, 0, NOW, alone_since=NOW - 61)
+
+
+def shown(text: str) -> str:
+    return text.replace(units.THIN, " ")
+
+
+def test_a_group_that_is_minutes_behind_is_named_and_linked() -> None:
+    verdict = judge(replace(CALM, groups=(WatchedGroup("fine", 3, 4000, 1, NOW), ALONE, BEHIND)))
+    assert verdict.level is Level.WARN and verdict.link == "/group/orders-mail"
+    assert shown(verdict.sentence) == "orders-mail is 24 min behind, and 1 more"
+    assert [shown(problem.evidence) for problem in verdict.problems] == [
+        "17 105 messages wait, 2 in the group",
+        "5 messages wait",
+    ]
+    partial = judge(replace(CALM, groups=(replace(BEHIND, is_partial=True),)))
+    assert shown(partial.sentence) == "orders-mail is at least 24 min behind"
+
+
+def test_many_groups_behind_are_a_few_cards_and_a_number() -> None:
+    groups = tuple(replace(BEHIND, name=f"g{number}", lag_ms=(number + 5) * 60_000) for number in range(12))
+    problems = judge(replace(CALM, groups=groups)).problems
+    assert [problem.link for problem in problems] == [*(f"/group/g{n}" for n in (11, 10, 9, 8, 7)), "/groups"]
+    assert problems[-1].title.startswith("7 more")
+
+
+def test_a_group_without_members_is_an_alarm_after_a_while_and_only_when_messages_wait() -> None:
+    row = GroupSummary("left", lag=5, lag_ms=10, members=0)
+    first = watched(row, None, NOW)
+    assert judge(replace(CALM, groups=(first,))).level is Level.GOOD
+    later = watched(row, first, NOW + 61)
+    verdict = judge(replace(CALM, at=NOW + 61, groups=(later,)))
+    assert verdict.sentence == "left has no consumers"
+    for change in ({"lag": 0}, {"members": 1}, {"members": None}, {"lag": None}):
+        assert watched(replace(row, **change), later, NOW + 62).alone_since is None, change  # type: ignore[arg-type]
+
+
+def test_dead_letters_are_an_alarm_while_they_lie_there() -> None:
+    verdict = judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1700), ("x", 105)))))
+    assert shown(verdict.sentence) == "1 805 dead letters lie there"
+    assert shown(verdict.problems[0].evidence) == "mail 1 700, x 105"
+    assert verdict.link == "/topics?show=retry&q=%25DLQ%25"
+    assert judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1),)))).link == "/topic/%25DLQ%25mail"
+
+
+def test_a_disk_that_is_full_within_the_hour_is_the_worst() -> None:
+    def verdict_for(seconds: float | None, *, up_s: float = 600.0) -> tuple[Level, str]:
+        boot_ms = int((NOW - up_s) * 1000)
+        state = BrokerState("broker-a", "a", replace(FACTS, boot_ms=boot_ms, disk_growth=1e6, disk_full_in_s=seconds))
+        verdict = judge(replace(CALM, brokers=(state,), groups=(BEHIND,)))
+        return verdict.level, shown(verdict.sentence)
+
+    assert verdict_for(52 * 60) == (Level.BAD, "The disk is filling: full in 52 min, and 1 more")
+    assert verdict_for(5 * 3600)[0] is Level.WARN
+    assert verdict_for(52 * 60, up_s=599) == verdict_for(None), "what a minute brought is no forecast"
+    for seconds in (None, 7 * 3600.0):
+        assert verdict_for(seconds) == (Level.WARN, "orders-mail is 24 min behind")
+
+
+def test_a_name_that_is_no_address_leads_to_the_list() -> None:
+    assert judge(replace(CALM, groups=(replace(BEHIND, name="a b/c"),))).link == "/groups"
