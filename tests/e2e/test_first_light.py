@@ -31,7 +31,9 @@ PASSWORD = "nine lives of a crane"
 
 @pytest.fixture
 def appliance(tmp_path: Path) -> Iterator[RunningAppliance]:
-    with RunningAppliance(tmp_path / "data", command=(sys.executable, "manage.py", "up")) as running:
+    environment = {"GANTRY_WEB_HANG_S": "120"}  # it is stopped for a while, and not to be replaced
+    command = (sys.executable, "manage.py", "up")
+    with RunningAppliance(tmp_path / "data", command=command, environment=environment) as running:
         yield running
 
 
@@ -68,6 +70,18 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     page.wait("the pulse to say live", lambda: find("[data-pulse]").text == "live")
     first = find("[data-live='cluster.in']").get_attribute("data-at")
     page.wait("a newer rate", lambda: find("[data-live='cluster.in']").get_attribute("data-at") != first)
+
+    # a dashboard that brings nothing any more is not taken for a cluster that is fine
+    web = appliance.web
+    web.suspend()
+    try:
+        page.wait("the silence", lambda: find("h1").text.startswith("No news for"))
+        assert "verdict-unknown" in (find("header.verdict").get_attribute("class") or "")
+        assert find("[data-pulse]").text.startswith("no news for")
+    finally:
+        web.resume()
+    page.wait("a sentence again", lambda: find("h1").text.startswith(GOOD_SENTENCES))
+    page.wait("the pulse to say live", lambda: find("[data-pulse]").text == "live")
 
     # create a topic on the list's own form
     browser.get(url + "/topics?new=1")

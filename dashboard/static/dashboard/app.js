@@ -3,7 +3,10 @@
 "use strict";
 (() => {
   const FRESH_S = 3;          // as on the server (live/board.py)
+  const SILENT_MS = 4000;     // a socket brings something each second: without news for so long, nothing is known
+  const CONNECT_MS = 10000;
   const UNKNOWN = "—";
+  const AT_LEAST = "≥";       // before a sum that lacks a part
   const HISTORY_S = 900;
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -35,13 +38,14 @@
     element.classList.toggle("is-stale", isStale);
     element.classList.toggle("is-live", !isUnknown && !isStale);
     const why = element.dataset.why ?? element.title;
-    const title = isUnknown ? why || "not known yet" : isStale ? `${ageText(age)}${why ? `: ${why}` : ""}` : "";
+    const lacks = element.firstChild?.nodeValue?.startsWith(AT_LEAST) ? why : "";
+    const title = isUnknown ? why || "not known yet" : isStale ? `${ageText(age)}${why ? `: ${why}` : ""}` : lacks;
     if (title) element.title = title; else element.removeAttribute("title");
     if (element.closest(".tile-value")) {
       let note = $(".age", element);
-      if (isStale) {
+      if (isStale || lacks) {
         if (!note) { note = document.createElement("span"); note.className = "age"; element.append(note); }
-        note.textContent = ageText(age);
+        note.textContent = isStale ? ageText(age) : lacks;
       } else note?.remove();
     }
   }
@@ -68,7 +72,7 @@
 
   // ---- the socket ------------------------------------------------------------------------------------------------
 
-  const live = { socket: null, isOpen: false, tries: 0, timer: 0, hadOne: false, lastFrameAt: 0 };
+  const live = { socket: null, isOpen: false, tries: 0, timer: 0, hadOne: false, lastFrameAt: 0, newsAt: Date.now() };
 
   const channels = () => [...new Set($$("[data-channel]").map((element) => element.dataset.channel))];
 
@@ -77,13 +81,14 @@
     if (!channels().length || live.socket) return;
     const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
     live.socket = socket;
+    setTimeout(() => { if (socket.readyState === WebSocket.CONNECTING) socket.close(); }, CONNECT_MS);
     socket.onopen = () => {
       live.isOpen = true; live.hadOne = true; live.tries = 0; live.lastFrameAt = Date.now();
       socket.send(JSON.stringify({ subscribe: channels() }));
       showConnection();
     };
     socket.onmessage = (event) => {
-      live.lastFrameAt = Date.now();
+      live.lastFrameAt = live.newsAt = Date.now();
       if (document.hidden) return;                  // a hidden page draws nothing; it asks again when it is seen
       for (const frame of JSON.parse(event.data).frames ?? []) takeFrame(frame);
     };
@@ -101,9 +106,33 @@
     const isLost = !live.isOpen && live.tries > 0;
     bar.hidden = !isLost;
     if (isLost) bar.textContent = live.hadOne ? "Connection lost. Reconnecting …" : "No live connection. Values are asked for every few seconds.";
+    const silentS = silence();
     for (const pulse of $$("[data-pulse]")) {
-      pulse.classList.toggle("is-live", live.isOpen);
-      pulse.lastElementChild.textContent = live.isOpen ? "live" : isLost ? "not live" : "connecting";
+      pulse.classList.toggle("is-live", live.isOpen && !silentS);
+      pulse.lastElementChild.textContent =
+        silentS ? `no news for ${silentS} s` : live.isOpen ? "live" : isLost ? "not live" : "connecting";
+    }
+  }
+
+  // Whole seconds without news, 0 while news comes: a network that is gone closes no socket.
+  function silence() {
+    const element = $("[data-refresh]");
+    const asked = element && !live.isOpen ? parseFloat(element.dataset.refreshS) * 1000 : 0;
+    const silentMs = Date.now() - live.newsAt;
+    return silentMs > SILENT_MS + asked ? Math.round(silentMs / 1000) : 0;
+  }
+
+  function showSilence() {
+    if (!$("[data-channel], [data-refresh]")) return;
+    showConnection();
+    const silentS = silence();
+    for (const sentence of $$("[data-sentence]")) {
+      const header = sentence.closest("header");
+      if (!silentS) { delete sentence.dataset.before; continue; }
+      sentence.dataset.before ??= sentence.textContent;
+      sentence.setAttribute("aria-live", "off");
+      sentence.textContent = `No news for ${silentS} s. Before: ${sentence.dataset.before}`;
+      header.className = "verdict verdict-unknown";
     }
   }
 
@@ -123,10 +152,12 @@
   function showVerdict(root, frame) {
     const sentence = $("[data-sentence]", root);
     const wasLevel = sentence.dataset.level;
-    if (sentence.textContent !== frame.sentence) {
+    if (sentence.textContent !== frame.sentence || (sentence.firstElementChild?.getAttribute("href") ?? "") !== frame.link) {
       // Screen readers hear changes of state, not of a number each second.
       sentence.setAttribute("aria-live", wasLevel !== undefined && wasLevel !== String(frame.level) ? "polite" : "off");
-      sentence.textContent = frame.sentence;
+      const link = frame.link ? Object.assign(document.createElement("a"), { href: frame.link }) : sentence;
+      link.textContent = frame.sentence;
+      if (link !== sentence) sentence.replaceChildren(link);
     }
     sentence.dataset.level = frame.level;
     $("[data-level]", root).className = `verdict verdict-${frame.word}`;
@@ -143,6 +174,7 @@
       const answer = await fetch(element.dataset.refresh, { headers, credentials: "same-origin" });
       if (answer.headers.has("HX-Redirect")) { location.href = answer.headers.get("HX-Redirect"); return; }
       if (!answer.ok) return;
+      live.newsAt = Date.now();
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       patch(element, fresh);
     } catch { /* the network is away: values grow old and say so */ } finally { delete element.dataset.busy; }
@@ -167,7 +199,7 @@
     for (const bar of $$("[data-bar]", nowShaped)) bars.get(bar.dataset.bar) && bar.replaceWith(bars.get(bar.dataset.bar));
     const [sentence, mark] = [$("[data-sentence]", newShaped), $("[data-level]", newShaped)];
     if (sentence && $("[data-sentence]", nowShaped)) {
-      $("[data-sentence]", nowShaped).textContent = sentence.textContent;
+      $("[data-sentence]", nowShaped).replaceChildren(...sentence.childNodes);
       $("[data-level]", nowShaped).className = mark.className;
     }
     const points = $("[data-chart-points]", newShaped);
@@ -178,6 +210,7 @@
 
   setInterval(() => {
     for (const element of $$("[data-live]")) showAge(element);
+    showSilence();
     if (live.isOpen && Date.now() - live.lastFrameAt > 12000) live.socket.close();   // half-open: start over
     if (document.hidden) return;
     for (const element of $$("[data-refresh]")) {
