@@ -90,6 +90,7 @@ class MessageStore:
         self.topics = view.topics
         self.queue_ids = view.queue_ids
         self.set_flag = parts.state.set_flag
+        self.hold = parts.state.hold
         self.is_page_cache_busy = parts.state.is_page_cache_busy
         self.when_flushed = self.log_flusher.when_flushed
 
@@ -138,8 +139,11 @@ class MessageStore:
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Lock the folder, read and repair it. Blocks. StoreLocked, StoreDamaged, NewerFormat."""
+    def load(self, *, cut_to: int | None = None) -> None:
+        """Lock the folder, read and repair it. Blocks. StoreLocked, StoreDamaged, NewerFormat.
+
+        cut_to: end the log there, see recovery.cut_log.
+        """
         started = time.monotonic()
         if self.config.transient_pool_enable and self.config.is_sync_flush:
             logger.warning("transient pool not used", extra={"event": "transient_pool_unused", "why": "SYNC_FLUSH"})
@@ -154,13 +158,16 @@ class MessageStore:
             parts.queues.load(ALL_SYNCED if clean else self.checkpoint.synced.end_offset)
             if parts.index.enabled:
                 parts.index.load()
+            files = recovery.StoreFiles(self.config.root, parts.log, parts.queues, parts.index, self.checkpoint)
             parts.dispatcher.dispatched = recovery.recover(
-                recovery.StoreFiles(self.config.root, parts.log, parts.queues, parts.index, self.checkpoint),
+                files,
                 parts.dispatcher,
                 self.queue_flusher.bound_memory,
                 clean=clean,
                 check_crc=self.config.check_crc_on_recover,
             )
+            if cut_to is not None:
+                recovery.cut_log(files, parts.dispatcher, cut_to)
         except BaseException:
             self._lock.release()
             raise
@@ -350,6 +357,8 @@ class MessageStore:
         """Say in a sentence why no message is taken; "" when it is not known."""
         if self.parts.state.is_copy:
             return "this broker is a slave: messages go to its master"
+        if self.parts.state.is_held:
+            return "another broker takes over from this one"
         return self.trouble()
 
     # -- inside --------------------------------------------------------------------------------------------------

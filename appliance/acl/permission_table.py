@@ -99,6 +99,8 @@ PERMISSIONS: dict[int, Rule] = {
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: Needs(touch("topic")),
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: ACCOUNT,
     # administration
+    RequestCode.PROMOTE_SLAVE: ADMIN,
+    RequestCode.HOLD_MESSAGES: ADMIN,
     RequestCode.UPDATE_AND_CREATE_TOPIC: ADMIN,
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: ADMIN,
     RequestCode.DELETE_TOPIC_IN_BROKER: ADMIN,

@@ -32,6 +32,9 @@ from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.delivery.offset_moved import OffsetMovedEvents
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+from appliance.broker.epochs.settling import check_role, settle_epochs
+from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.epochs.turns import Cut, Demotion, Turns
 from appliance.broker.fast_path import Parts as FastPathParts
 from appliance.broker.fast_path import fast_path_of
 from appliance.broker.fast_pulls import FastPulls
@@ -54,10 +57,14 @@ from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.ha_client import HaClient
+from appliance.broker.replication.handshake import Hello
+from appliance.broker.replication.holding import Holding
 from appliance.broker.replication.master_address import MasterAddress
+from appliance.broker.replication.old_masters import OldMasters
 from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.broker.replication.slaves import SlaveService
+from appliance.broker.replication.state_frames import StateSink, StateSource
 from appliance.broker.status.fast_path import fast_path_status
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.status.told_settings import told_settings
@@ -99,7 +106,8 @@ class BrokerController:
     """Makes the parts of one broker and runs them. Everything but flushing runs on the loop's thread.
 
     Each part gets what it uses when it is made; processors get theirs by name (processors/table.py). What depends on
-    the port is in `opened`. file, ignored: see LiveConfig.
+    the port is in `opened`. file, ignored: see LiveConfig. port: where to listen when listenPort is 0. `turns` says
+    when it is to be closed, and opened anew in another role (life.py).
     """
 
     def __init__(
@@ -109,6 +117,7 @@ class BrokerController:
         *,
         file: PropertiesFile | None = None,
         ignored: Sequence[str] = (),
+        port: int = 0,
     ) -> None:
         if config.is_slave and store_config.transient_pool_enable:  # as in RocketMQ: a slave appends to its files
             store_config = dataclasses.replace(store_config, transient_pool_enable=False)
@@ -124,6 +133,8 @@ class BrokerController:
         self.cluster_property = b"CLUSTER\x01" + config.cluster_name.encode()  # of every message
         self.store = MessageStore(store_config, is_copy=config.is_slave)
         self.copy_mark = CopyMark.of(store_config.root)
+        self.standing = StandingFile(store_config.root)
+        self.turns = Turns()
         self.store_times = StoreTimes(self.store)
         self.stats = BrokerStatsManager(config.cluster_name, totals=self._totals)
         self.accounts = account_book(config, store_config)  # None: no access control
@@ -134,7 +145,7 @@ class BrokerController:
         self._make_topics(folder)
         self._make_groups(folder)
         self._make_delivery(folder)
-        self._make_doors()
+        self._make_doors(port)
         self._opened: OpenParts | None = None
         self._stack = contextlib.AsyncExitStack()
 
@@ -181,13 +192,15 @@ class BrokerController:
         )
         self.timer_rolling = Rolling(self.store, self.timer)
 
-    def _make_doors(self) -> None:
+    def _make_doors(self, port: int) -> None:
         config = self.config
         self.lanes = Lanes(lane_limits(config))
-        self.slaves = SlaveService(self.store, config)
+        state = StateSource(self.topics, self.groups, self.offsets, self.schedule, self.timer)
+        self.slaves = SlaveService(self.store, config, self.standing, state=state, on_fenced=self._fenced)
+        self.holding = Holding(self.store, self.slaves, self.turns)
         self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
         self.tls = server_tls(config)
-        self.server = self._listener(config.listen_port)
+        self.server = self._listener(config.listen_port or port)
         self.vip_server = self._listener(config.listen_port - VIP_PORT_DISTANCE)
 
     def _listener(self, port: int) -> RemotingServer:
@@ -246,6 +259,9 @@ class BrokerController:
         if not self.config.is_slave:
             ended = await asyncio.to_thread(load_ended, self.store, self.offsets)
         stack.push_async_callback(self.lanes.close)
+        if not self.config.is_slave and self.standing.standing.epochs.current > 1:
+            # Name servers take a master's topics with a new version only, and know this one from another address.
+            self.topics.data_version.bump(int(time.time() * 1000))
         await self.topic_retention.apply()
         port = await self._listen(stack)
         opened = self.open_at(port, ended)
@@ -271,7 +287,9 @@ class BrokerController:
     def _load(self) -> None:
         """Read the tables and recover the store. Blocking."""
         check_format(self.store_config.root, STORE)  # before its tables are read: they may be newer, too
+        standing = self.standing.load()
         self.copy_mark.check(self.config)
+        check_role(self.config, standing)
         if self.accounts is not None:
             try:
                 self.accounts.load()
@@ -282,7 +300,8 @@ class BrokerController:
         self.offsets.load()
         self.filters.load()
         self._set_filter_bitmaps()
-        self.store.load()
+        self.store.load(cut_to=standing.cut_to)
+        settle_epochs(self.standing, self.config, self.store, self.offsets, self.timer)
         self.schedule.load()
         self.timer.load()
 
@@ -333,6 +352,7 @@ class BrokerController:
             ha_address=f"{ha_host}:{ha_port}",
             on_registered=master.registered,
         )
+        self.slaves.broker_address = f"{host}:{port}"
         self._opened = OpenParts(
             port=port,
             address=f"{host}:{port}",
@@ -345,14 +365,17 @@ class BrokerController:
             ),
             outer_api=outer_api,
             topic_sharing=TopicSharing(config, lambda: outer_api.addresses),
-            follower=self._follower(master, outer_api) if config.is_slave else None,
+            follower=self._follower(master, outer_api, f"{host}:{port}") if config.is_slave else None,
         )
         self._wire(self._opened)
         return self._opened
 
-    def _follower(self, master: MasterAddress, outer_api: BrokerOuterApi) -> Follower:
+    def _follower(self, master: MasterAddress, outer_api: BrokerOuterApi, own_address: str) -> Follower:
         """What makes this broker a slave."""
         synchronize = SlaveSynchronize(self.config, master, self.topics, self.groups, self.offsets, self.schedule)
+        sink = StateSink(
+            self.topics, self.groups, self.offsets, self.schedule, self.timer, ask_tables=synchronize.ask_soon
+        )
         ha_client = HaClient(
             self.store,
             self.config,
@@ -360,8 +383,13 @@ class BrokerController:
             self.copy_mark,
             ask_again=outer_api.refresh,
             figures=synchronize.figures,
+            epoch=synchronize.epoch,
+            standing=self.standing,
+            own_address=own_address,
+            on_cut=lambda end: self.turns.ask(Cut(end)),
+            on_state=sink.take,
         )
-        return Follower(ha_client, synchronize)
+        return Follower(ha_client, synchronize, sink)
 
     def _wire(self, opened: OpenParts) -> None:
         """Set the hooks that join parts made one after the other: all there are, but for filter bits."""
@@ -400,13 +428,14 @@ class BrokerController:
     def _services_of_role(self, opened: OpenParts) -> list[Service]:
         """What only a master does, or only a slave."""
         if opened.follower is not None:
-            return [opened.follower.ha_client, opened.follower.synchronize]
+            return [opened.follower.ha_client, opened.follower.synchronize, opened.follower.sink]
         return [
             opened.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
             self.schedule,
             self.timer,
             opened.topic_sharing,
             self.slaves,
+            OldMasters(self.slaves, self.standing),
         ]
 
     async def _leave(self) -> None:
@@ -414,6 +443,11 @@ class BrokerController:
         await self.opened.outer_api.unregister_all()
         await self.server.close()
         await self.vip_server.close()
+
+    def _fenced(self, hello: Hello) -> None:
+        """A later epoch of this log has begun: not one more message is taken here."""
+        self.store.hold(True)
+        self.turns.ask(Demotion(hello.epochs.highest, hello.address))
 
     # -- what parts tell each other -----------------------------------------------------------------------------------
 

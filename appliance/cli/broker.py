@@ -23,13 +23,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         print(shown_text([config, store_config]), end="")
         return 0
-    from appliance.broker.controller import BrokerController
+    from appliance.broker.life import BrokerLife
 
     open_log(arguments.log_level, ignored)
-    controller = BrokerController(config, store_config, file=settings_file(arguments.config), ignored=ignored)
+    broker = BrokerLife(config, store_config, file=settings_file(arguments.config), ignored=ignored)
     facts = {
         "name": config.broker_name,
         "namesrv": config.namesrv_addresses,
-        "fast_path": str(controller.fast_path_status),
+        "fast_path": str(broker.controller.fast_path_status),
     }
-    return run_worker(controller, "broker", config.bind_address, facts)
+    return run_worker(broker, "broker", config.bind_address, facts)

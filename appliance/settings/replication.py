@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from gantrymq.errors import ConfigError
 from store.base.config import setting
 
-ROLES = ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")
+MASTER_ROLES = ("ASYNC_MASTER", "SYNC_MASTER")
+ROLES = (*MASTER_ROLES, "SLAVE")
 HA_ADDRESS_CHARS_MIN = 6  # RocketMQ takes a shorter haMasterAddress for none
 
 

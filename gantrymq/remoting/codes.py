@@ -120,6 +120,10 @@ class RequestCode(IntEnum):
     AUTH_CREATE_USER = 3001
     POP_MESSAGE = 200050
 
+    # between GantryMQ's tools and brokers only
+    PROMOTE_SLAVE = 94001
+    HOLD_MESSAGES = 94002
+
 
 class ResponseCode(IntEnum):
     """How a request ended. 10, 11 and 12 are "stored, but ..."; 19, 20 and 21 are normal outcomes of a pull."""

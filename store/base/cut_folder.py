@@ -31,9 +31,22 @@ class CutFolder:
             self.path = Path(f"{stem}-{number}")
         self.cuts: list[dict[str, str | int]] = []
 
-    def keep_end(self, source: Path, position: int, base: int, reason: str, bytes_max: int | None = None) -> None:
-        """Copy a file's bytes from `position` on, up to `bytes_max`, holes left out, and make the copy durable."""
-        target = self._target(source, suffix=f".from-{position}")
+    def keep_end(
+        self,
+        source: Path,
+        position: int,
+        base: int,
+        reason: str,
+        bytes_max: int | None = None,
+        *,
+        is_in_place: bool = False,
+    ) -> None:
+        """Copy a file's bytes from `position` on, up to `bytes_max`, holes left out, and make the copy durable.
+
+        is_in_place: under the file's own name, behind a hole, so that what reads a store reads the copy.
+        """
+        target = self._target(source, suffix="" if is_in_place else f".from-{position}")
+        begin = 0 if is_in_place else position
         size = source.stat().st_size
         if bytes_max is not None:
             size = min(size, position + bytes_max)
@@ -41,11 +54,11 @@ class CutFolder:
         try:
             write = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             try:
-                os.ftruncate(write, size - position)
+                os.ftruncate(write, size - begin)
                 for start, end in file_bytes.data_ranges(source, position, size):
                     while start < end:
                         data = os.pread(read, min(COPY_BYTES, end - start), start)
-                        file_bytes.write_all(write, data, start - position)
+                        file_bytes.write_all(write, data, start - begin)
                         start += len(data)
                 os.fsync(write)
             finally:

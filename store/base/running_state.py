@@ -25,11 +25,22 @@ class RunningFlags(enum.IntFlag):
 class RunningState:
     """Flags and refusals of one store. A put looks at `refusal`, and asks `still_refusing` only when there is one."""
 
-    __slots__ = ("_busy_s", "_busy_until", "_monotonic", "flags", "is_copy", "is_readable", "refusal", "serving")
+    __slots__ = (
+        "_busy_s",
+        "_busy_until",
+        "_monotonic",
+        "flags",
+        "is_copy",
+        "is_held",
+        "is_readable",
+        "refusal",
+        "serving",
+    )
 
     def __init__(self, page_cache_busy_ms: int, monotonic: Callable[[], float]) -> None:
         self.flags = RunningFlags(0)
         self.is_copy = False  # the log is a copy of another broker's: no message is put here
+        self.is_held = False  # no message is put for now: another broker is to take over, or has
         self.serving = False
         self.is_readable = False
         self.refusal: PutMessageStatus | None = PutMessageStatus.SERVICE_NOT_AVAILABLE
@@ -44,6 +55,11 @@ class RunningState:
     def serve(self, serving: bool) -> None:
         """Accept messages from now on, or no more."""
         self.serving = serving
+        self._update()
+
+    def hold(self, held: bool) -> None:
+        """Refuse messages while held; all else goes on, and it is no trouble of the store."""
+        self.is_held = held
         self._update()
 
     def set_flag(self, flag: RunningFlags, on: bool) -> None:
@@ -74,7 +90,7 @@ class RunningState:
 
     def _update(self) -> None:
         self.is_readable = self.serving and not self.flags & RunningFlags.NOT_READABLE
-        if not self.serving or self.is_copy or self.flags & ~RunningFlags.NOT_READABLE:
+        if not self.serving or self.is_copy or self.is_held or self.flags & ~RunningFlags.NOT_READABLE:
             self.refusal = PutMessageStatus.SERVICE_NOT_AVAILABLE
         else:
             self.refusal = PutMessageStatus.OS_PAGE_CACHE_BUSY if self.is_page_cache_busy() else None

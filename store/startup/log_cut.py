@@ -27,8 +27,11 @@ TAIL_BYTES_MAX = 64 << 20  # of what holds no whole record; a record is a few Mi
 TORN_FOLDERS_MAX = 8
 
 
-def end_log(log: CommitLog, end: int, root: Path) -> None:
-    """The log ends at `end`: keep what lies behind, erase it. StoreDamaged when whole records can't be kept."""
+def end_log(log: CommitLog, end: int, root: Path, *, is_other_log: bool = False) -> None:
+    """The log ends at `end`: keep what lies behind, erase it. StoreDamaged when whole records can't be kept.
+
+    is_other_log: what lies behind is sound, and not in the log that this one copies from now on.
+    """
     file = log.queue.find(end)
     if file is not None:
         position = end - file.base
@@ -36,8 +39,37 @@ def end_log(log: CommitLog, end: int, root: Path) -> None:
         has_tail = file_bytes.has_data(file.path, data_from, file.size)
         behind = [each for each in log.queue.files if each.base > end]
         if has_tail or any(_has_data(each) for each in behind):
-            _keep(root, file, position, behind, has_tail=has_tail)
+            if is_other_log:
+                _keep_readable(root, file, position, behind)
+            else:
+                _keep(root, file, position, behind, has_tail=has_tail)
     log.start_at(end)
+
+
+def _keep_readable(root: Path, file: MappedFile, position: int, behind: list[MappedFile]) -> None:
+    """Keep sound records so that `gantry store dump` reads them there: in files of their own names, at their places."""
+    folder = CutFolder(root, "cut")
+    reason = "not in the log of the master that this store follows"
+    try:
+        folder.keep_end(file.path, position, file.base, reason, is_in_place=True)
+        for each in behind:
+            if _has_data(each):
+                folder.keep_end(each.path, 0, each.base, reason, is_in_place=True)
+    except OSError as exc:
+        raise StoreDamaged(
+            str(file.path),
+            f"what lies behind position {position} is not in the master's log, and can't be kept in {folder.path} "
+            f"({exc}); make room there",
+        ) from exc
+    logger.warning(
+        "commit log cut where the master's goes on otherwise",
+        extra={
+            "event": "commit_log_cut_at_joint",
+            "path": str(file.path),
+            "physical_offset": file.base + position,
+            "kept_in": str(folder.path),
+        },
+    )
 
 
 def _keep(root: Path, file: MappedFile, position: int, behind: list[MappedFile], *, has_tail: bool) -> None:

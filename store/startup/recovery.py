@@ -194,6 +194,26 @@ def apply(plan: Plan, files: StoreFiles, dispatcher: Dispatcher) -> None:
         queue.correct_min(max(log.min_offset, 0))
 
 
+def cut_log(files: StoreFiles, dispatcher: Dispatcher, end: int) -> None:
+    """End a recovered log at `end`, the end of a record: what lies behind is not in the log that this one copies.
+
+    It is kept beside the store first. A crash at any point is put right by the next start, which cuts again.
+    """
+    log, queues, index = files.log, files.queues, files.index
+    if end >= log.position:
+        return
+    dispatcher.put_pending()  # what recovery said again: the index is then cut as a whole
+    _drop_seal(files.checkpoint)
+    end_log(log, end, files.root, is_other_log=True)
+    cut = [queue for queue in queues if queue.max_physical_offset > end]
+    for queue in cut:
+        queue.cut_physical(end)
+    _sync_queues(cut)
+    if index.enabled:
+        index.recover(end)
+    dispatcher.dispatched = min(dispatcher.dispatched, end)
+
+
 def _drop_seal(checkpoint: Checkpoint) -> None:
     """Vouch for nothing any more: the next start looks at everything."""
     checkpoint.synced = NOT_SYNCED

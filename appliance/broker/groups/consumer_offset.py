@@ -6,6 +6,7 @@ second, so they touch two dictionaries; only the entries that changed since the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from appliance.process.cooperative import in_slices
@@ -43,6 +44,7 @@ class ConsumerOffsetManager(SavedTable):
         )
         self._lines: dict[str, str] = {}  # "topic@group" to its entry in the file, as of the last rendering
         self._unrendered: set[str] = set()
+        self._watchers: list[set[str]] = []  # each gets the keys that are rendered
         self._topics_of_group: dict[str, set[str]] = {}
         self._groups_of_topic: dict[str, set[str]] = {}
         self.entry_count = 0  # offsets in all
@@ -114,20 +116,47 @@ class ConsumerOffsetManager(SavedTable):
         for group in self.groups_of(topic):
             self._remove(topic, group)
 
+    def end_at(self, end_of: Callable[[str, int], int]) -> None:
+        """Let no group be further than a queue's end; after a cut. end_of: topic and queue id to the next offset."""
+        for key, queues in self.table.items():
+            topic = key.partition(SEPARATOR)[0]
+            for queue_id, offset in queues.items():
+                if offset > (end := end_of(topic, queue_id)):
+                    queues[queue_id] = end
+                    self._unrendered.add(key)
+                    self._writer.changed()
+
     async def put_all(self, theirs: ConsumerOffsetTable) -> None:
         """Put a master's offsets over these; what it does not have stays, as in RocketMQ. For its slave."""
         async for key, queues in in_slices(list(theirs.offset_table.items()), KEYS_A_SLICE):
-            topic, separator, group = key.partition(SEPARATOR)
-            known = self.table.get(key)
-            if known is None:
-                if separator:
-                    self._add(topic, group, key, queues)
-                    self._writer.changed()
-            elif any(known.get(queue_id) != offset for queue_id, offset in queues.items()):
-                self.entry_count += len(queues.keys() - known.keys())
-                known.update(queues)
-                self._unrendered.add(key)
+            self.put(key, queues)
+
+    def put(self, key: str, queues: dict[int, int]) -> None:
+        """Put a master's offsets of one key over these."""
+        topic, separator, group = key.partition(SEPARATOR)
+        known = self.table.get(key)
+        if known is None:
+            if separator:
+                self._add(topic, group, key, queues)
                 self._writer.changed()
+        elif any(known.get(queue_id) != offset for queue_id, offset in queues.items()):
+            self.entry_count += len(queues.keys() - known.keys())
+            known.update(queues)
+            self._unrendered.add(key)
+            self._writer.changed()
+
+    def watch(self) -> set[str]:
+        """A set that gets the keys whose offsets change, with the next `note_changes` or write; at first all keys."""
+        watcher = set(self.table)
+        self._watchers.append(watcher)
+        return watcher
+
+    def unwatch(self, watcher: set[str]) -> None:
+        self._watchers = [each for each in self._watchers if each is not watcher]
+
+    async def note_changes(self) -> None:
+        """Have watchers know of every change so far. It costs what the next write then need not do."""
+        await self._render_in_slices()
 
     async def body(self) -> bytes:
         """The whole table as the body of 43."""
@@ -176,6 +205,8 @@ class ConsumerOffsetManager(SavedTable):
     def _render_key(self, key: str) -> None:
         offsets = ",".join([f'"{queue_id}":{offset}' for queue_id, offset in self.table[key].items()])
         self._lines[key] = member_text(key, f"{{{offsets}}}")
+        for watcher in self._watchers:
+            watcher.add(key)
 
 
 def _discard(index: dict[str, set[str]], key: str, member: str) -> None:

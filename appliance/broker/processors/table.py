@@ -22,6 +22,7 @@ from appliance.broker.processors import (
     pull,
     query,
     queue_locks,
+    replication,
     reply,
     send,
     send_back,
@@ -100,6 +101,8 @@ TABLE: tuple[Row[Any], ...] = (
     Row(Code.GET_TOPIC_CONFIG, admin_topics.get_topic_config, admin_topics.Parts, "admin"),  # 351
     Row(Code.GET_SUBSCRIPTIONGROUP_CONFIG, admin_groups.get_group, admin_groups.Parts, "admin"),  # 352
     Row(Code.LITE_PULL_MESSAGE, pull.pull, pull.Parts, "pull"),  # 361
+    Row(Code.PROMOTE_SLAVE, replication.promote, replication.Parts, "admin"),  # 94001
+    Row(Code.HOLD_MESSAGES, replication.hold, replication.Parts, "admin"),  # 94002
 )
 
 

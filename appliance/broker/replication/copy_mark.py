@@ -48,6 +48,10 @@ class CopyMark:
                 "name another storePathRootDir"
             )
 
+    def clear(self) -> None:
+        """Take the mark away: the store is a master's from now on. Blocks; OSError."""
+        self.path.unlink(missing_ok=True)
+
     def set(self, config: BrokerConfig, master: str) -> None:
         """Mark the folder; who was followed first, and since when, is for people. Blocks; StateFileError."""
         if self.path.exists():

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from appliance.broker.replication.ha_client import HaClient
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
+from appliance.broker.replication.state_frames import StateSink
 
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """Both run as services of the broker."""
+    """All run as services of the broker."""
 
     ha_client: HaClient
     synchronize: SlaveSynchronize
+    sink: StateSink

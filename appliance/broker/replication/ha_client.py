@@ -3,6 +3,8 @@
     no address    -> ask the name servers again every few seconds
     joining       -> compare the newest record here, and what follows it, with the master's bytes at the same place
     copying       -> append; acknowledge whole records
+    old master    -> the master's epoch is over: another broker is the master, and this one does not follow it back
+    cutting       -> the log of a later epoch goes on otherwise: what lies behind the joint is kept, and cut
     ahead         -> the master's log ends before this one: it lost its last messages
     left behind   -> the master has deleted what comes next
     diverged      -> the bytes differ, or can't follow: nothing more is copied until a person has decided
@@ -10,6 +12,9 @@
 RocketMQ's protocol compares nothing: its slave appends whatever has the right place. Here the slave asks for a place
 before its end and looks at what comes, which any master can serve. An empty slave asks for 0, as RocketMQ's does, and
 gets the master's last file.
+
+A master of GantryMQ is greeted first (handshake.py): then frames and acknowledgements name the epoch, and the epochs
+tell where the logs join before any byte is looked at.
 """
 
 from __future__ import annotations
@@ -21,8 +26,11 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.copy_mark import CopyMark
-from appliance.broker.replication.ha_frames import OFFSET, FrameError, FrameReader
+from appliance.broker.replication.ha_frames import EPOCH_OFFSET, OFFSET, STATE, FrameError, FrameReader
+from appliance.broker.replication.handshake import Hello, read_hello
+from appliance.broker.replication.joint import Joint, LogDiverged, MasterIsOver, where_to_cut
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
@@ -49,6 +57,8 @@ class HaState(enum.StrEnum):
     CONNECTING = "connecting"
     JOINING = "comparing logs"
     COPYING = "copying"
+    OLD_MASTER = "old master"
+    CUTTING = "cutting"
     AHEAD = "ahead of the master"
     LEFT_BEHIND = "left behind"
     DIVERGED = "diverged"
@@ -59,19 +69,24 @@ class MasterLost(Exception):
     """The connection to the master is over; the text says why."""
 
 
+class CutNeeded(Exception):
+    """What lies behind `end` is not in the master's log."""
+
+    def __init__(self, end: int, text: str) -> None:
+        super().__init__(text)
+        self.end = end
+
+
 class NothingAtJoint(MasterLost):
     """The master closed the connection, or lives and sends nothing, where this log ends."""
-
-
-class LogDiverged(Exception):
-    """This log is not the beginning of the master's; the text says where."""
 
 
 class HaClient:
     """Follows the master until cancelled.
 
     ask_again: has the name servers asked for the master once more. figures: where the master's log begins and ends, as
-    it says itself, -1 when it does not.
+    it says itself, -1 when it does not. epoch: the master's, 0 when it knows none, None when that is not known.
+    on_cut: called with where the log has to end; this client waits then. on_state: takes a state of the tables.
     """
 
     def __init__(
@@ -83,6 +98,11 @@ class HaClient:
         *,
         ask_again: Callable[[], None],
         figures: Callable[[], Awaitable[tuple[int, int]]],
+        epoch: Callable[[], Awaitable[int | None]],
+        standing: StandingFile,
+        own_address: str,
+        on_cut: Callable[[int], None],
+        on_state: Callable[[bytes], None] = lambda state: None,
     ) -> None:
         self._store = store
         self._copy = store.copy
@@ -91,11 +111,17 @@ class HaClient:
         self._mark = mark
         self._ask_again = ask_again
         self._figures = figures
+        self._epoch = epoch
+        self._standing = standing
+        self._own_address = own_address
+        self._on_cut = on_cut
+        self._on_state = on_state
         self._told: tuple[HaState, str] | None = None  # how the last connection ended, as it was logged
         self.state = HaState.NO_MASTER
         self.why = ""  # the last connection ended, or nothing is copied
         self.received_bytes = 0  # since the start
         self.heard_at = 0.0  # monotonic: when the master last sent anything
+        self.master_end = -1  # of its log, when it was last heard of
 
     async def run(self) -> None:
         retry_s, ask_again_s = RETRY_S_MIN, ASK_AGAIN_S_MIN
@@ -118,6 +144,12 @@ class HaClient:
             except NoRoomForCopy as exc:
                 retry_s = RETRY_S_MAX
                 self._ended(HaState.NO_ROOM, str(exc), logging.ERROR)
+            except MasterIsOver as exc:
+                self._ended(HaState.OLD_MASTER, str(exc), logging.ERROR)
+            except CutNeeded as exc:
+                self._ended(HaState.CUTTING, str(exc), logging.WARNING)
+                self._on_cut(exc.end)
+                await asyncio.Event().wait()  # the broker opens anew
             except (LogDiverged, CopyRefused) as exc:
                 retry_s = RETRY_REFUSED_S
                 self._ended(HaState.DIVERGED, str(exc), logging.ERROR)
@@ -129,28 +161,74 @@ class HaClient:
     async def _follow(self, address: str) -> None:
         """Copy until the connection ends, by one of the errors that `run` names."""
         host, port = split_address(address)
+        is_greeted = await self._knows_epochs()
         try:
             async with timeout(CONNECT_TIMEOUT_S):
                 reader, writer = await asyncio.open_connection(host, port, limit=READ_BYTES)
         except TimeoutError:
             raise MasterLost(f"no connection to {address} within {CONNECT_TIMEOUT_S:g} s") from None
         try:
+            epoch = await self._greet(reader, writer) if is_greeted else None
             begin = self._copy.joint_start()
-            joint = _Joint(begin, await asyncio.to_thread(self._copy.reader(begin)))
+            joint = Joint(begin, await asyncio.to_thread(self._copy.reader(begin)))
             if not joint.is_over and not begin:
                 joint.leave_out_first_byte()  # 0 asks for the last file
-            writer.write(OFFSET.pack(joint.position))
-            await self._copy_from(reader, writer, joint, address)
+            writer.write(_place(epoch, joint.position))
+            await self._copy_from(reader, writer, joint, address, epoch)
         finally:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
+    async def _knows_epochs(self) -> bool:
+        """Whether the master is one of GantryMQ: RocketMQ's is not greeted. MasterLost; MasterIsOver."""
+        epoch, highest = await self._epoch(), self._standing.standing.epochs.highest
+        if epoch is None:
+            raise MasterLost("the master does not say yet whether it knows epochs")
+        if not epoch and highest > 1:
+            raise MasterIsOver(f"the master knows no epochs, and epoch {highest} of this log has begun")
+        return epoch > 0
+
+    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
+        """Exchange epochs; return the connection's, with all epochs on disk. MasterLost, MasterIsOver, CutNeeded."""
+        own, config = self._standing.standing.epochs, self._config
+        begin, end = self._store.min_physical_offset, self._store.max_physical_offset
+        greeting = Hello(
+            broker_name=config.broker_name, role="SLAVE", address=self._own_address, epochs=own, begin=begin, end=end
+        )
+        writer.write(greeting.to_bytes())
+        silence_s = config.ha_housekeeping_ms / 1000
+        try:
+            async with timeout(silence_s):
+                theirs = await read_hello(reader)
+        except TimeoutError:
+            raise MasterLost(f"silent for {silence_s:g} s, where a greeting was to come") from None
+        except asyncio.IncompleteReadError:
+            raise MasterLost("closed by the master, which returned no greeting") from None
+        cut_to = where_to_cut(own, begin, end, theirs)
+        if theirs.refusal or theirs.role == "SLAVE" or not theirs.epochs.is_current:
+            raise MasterLost(theirs.refusal or f"{theirs.address} is no master: its role is {theirs.role}")
+        if cut_to is not None:
+            raise CutNeeded(cut_to, f"the master's log goes on otherwise from {cut_to}, this one ends at {end}")
+        if own.history != theirs.epochs.history:
+            self._copy.forget_part()  # bytes of a record that another master sent
+        try:
+            await asyncio.to_thread(self._standing.change, epochs=theirs.epochs, master_role=theirs.role)
+        except StateFileError as exc:
+            raise MasterLost(f"the epoch can't be put on record: {exc}") from exc
+        self.master_end = theirs.end
+        return theirs.epochs.current
+
     async def _copy_from(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, joint: _Joint, address: str
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        joint: Joint,
+        address: str,
+        epoch: int | None,
     ) -> None:
         beat_s, silence_s = self._config.ha_heartbeat_ms / 1000, self._config.ha_housekeeping_ms / 1000
-        frames, acknowledged = FrameReader(), -1
+        frames, acknowledged = FrameReader(epoch), -1
         self.heard_at = said_at = time.monotonic()
         if joint.is_over:
             await self._joined(address)
@@ -174,12 +252,16 @@ class HaClient:
                 raise MasterLost(f"silent for {silence_s:g} s")
             end = self._store.max_physical_offset if joint.is_over else min(joint.position, self._copy.end)
             if end != acknowledged or now - said_at >= beat_s:
-                writer.write(OFFSET.pack(end))
+                writer.write(_place(epoch, end))
                 acknowledged, said_at = end, now
                 await writer.drain()
 
-    def _take(self, joint: _Joint, position: int, piece: memoryview) -> bool:
+    def _take(self, joint: Joint, position: int, piece: memoryview) -> bool:
         """Append or compare what came; return whether this was the end of the comparison."""
+        if position == STATE:
+            self._on_state(bytes(piece))
+            return False
+        self.master_end = max(self.master_end, position + len(piece))
         if joint.is_over:
             self._append(position, piece)
             return False
@@ -198,7 +280,7 @@ class HaClient:
         elif self._copy.end not in (0, position):
             raise MasterLost(f"the master goes on at {position}, this log at {self._copy.end}")
 
-    def _compare(self, joint: _Joint, position: int, piece: memoryview) -> None:
+    def _compare(self, joint: Joint, position: int, piece: memoryview) -> None:
         """Compare what comes at the joint; append what is beyond it. LogDiverged."""
         joint.signs_of_life = 0
         beyond = joint.compare(position, piece)
@@ -260,35 +342,6 @@ class HaClient:
                 await self._master.changed.wait()
 
 
-class _Joint:
-    """What this log holds from a place on, to be compared with the master's bytes; no I/O."""
-
-    def __init__(self, position: int, expected: bytes) -> None:
-        self.position = position  # up to here both agree
-        self.has_begun = not expected
-        self.signs_of_life = 0  # since the last bytes
-        self._expected = memoryview(expected)
-
-    @property
-    def is_over(self) -> bool:
-        return not self._expected
-
-    def leave_out_first_byte(self) -> None:
-        self.position += 1
-        self._expected = self._expected[1:]
-
-    def compare(self, position: int, piece: memoryview) -> memoryview:
-        """Return what of the master's bytes lies beyond this log's end. LogDiverged where they differ."""
-        if position != self.position:
-            raise LogDiverged(f"the master sends {position}, where {self.position} was asked for")
-        size = min(len(piece), len(self._expected))
-        if piece[:size] != self._expected[:size]:
-            at = next(at for at in range(size) if piece[at] != self._expected[at])
-            raise LogDiverged(
-                f"at {position + at} the master's log has other bytes than this one, which ends at "
-                f"{self.position + len(self._expected)}: nothing is copied, since one of them would be lost"
-            )
-        self.has_begun = True
-        self._expected = self._expected[size:]
-        self.position += size
-        return piece[size:]
+def _place(epoch: int | None, offset: int) -> bytes:
+    """A place as the connection's protocol says it."""
+    return OFFSET.pack(offset) if epoch is None else EPOCH_OFFSET.pack(epoch, offset)

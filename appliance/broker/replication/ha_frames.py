@@ -2,6 +2,11 @@
 
 slave -> master   i64: up to here I have the log. First the place to begin at, then acknowledgements
 master -> slave   i64 place, i32 size, that many bytes of the log; size 0 says that the connection lives
+
+Between brokers of GantryMQ, after their greeting (handshake.py), each carries the epoch before all else:
+
+slave -> master   i64 epoch, i64 place
+master -> slave   i64 epoch, i64 place, i32 size; place -1: the bytes are the state of the master's tables, as JSON
 """
 
 from __future__ import annotations
@@ -13,6 +18,9 @@ from gantrymq.errors import GantryError
 
 OFFSET = struct.Struct(">q")
 HEAD = struct.Struct(">qi")
+EPOCH_OFFSET = struct.Struct(">qq")
+EPOCH_HEAD = struct.Struct(">qqi")
+STATE = -1  # instead of a place
 FRAME_BYTES_MAX = 16 << 20  # far above any haTransferBatchSize; more is no frame
 
 
@@ -21,9 +29,15 @@ class FrameError(GantryError):
 
 
 class FrameReader:
-    """A master's bytes to pieces of the log. A frame needs not be whole: what came of it is handed on at once."""
+    """A master's bytes to pieces of the log. A frame needs not be whole: what came of it is handed on at once.
 
-    def __init__(self) -> None:
+    epoch: that of all frames, between brokers of GantryMQ. States are handed on whole, with STATE as their place.
+    """
+
+    def __init__(self, epoch: int | None = None) -> None:
+        self._epoch = epoch
+        self._head_bytes = HEAD.size if epoch is None else EPOCH_HEAD.size
+        self._state = bytearray()  # of one that is not whole
         self._head = b""  # of a frame whose head is not whole
         self._position = 0
         self._missing_bytes = 0  # of the frame that has begun
@@ -35,19 +49,39 @@ class FrameReader:
             if self._missing_bytes:
                 piece = rest[: self._missing_bytes]
                 rest = rest[len(piece) :]
+                self._missing_bytes -= len(piece)
+                if self._position == STATE:
+                    yield from self._add_to_state(piece)
+                    continue
                 position = self._position
                 self._position += len(piece)
-                self._missing_bytes -= len(piece)
                 yield position, piece
                 continue
-            wanted = HEAD.size - len(self._head)
+            wanted = self._head_bytes - len(self._head)
             self._head += rest[:wanted]
             rest = rest[wanted:]
-            if len(self._head) < HEAD.size:
+            if len(self._head) < self._head_bytes:
                 return
-            self._position, self._missing_bytes = HEAD.unpack(self._head)
-            self._head = b""
-            if self._position < 0 or not 0 <= self._missing_bytes <= FRAME_BYTES_MAX:
-                raise FrameError(f"a frame of {self._missing_bytes} bytes at {self._position}: not the HA protocol")
+            self._begin_frame()
             if not self._missing_bytes:
                 yield self._position, memoryview(b"")
+
+    def _begin_frame(self) -> None:
+        head, self._head = self._head, b""
+        least = 0
+        if self._epoch is None:
+            self._position, self._missing_bytes = HEAD.unpack(head)
+        else:
+            epoch, self._position, self._missing_bytes = EPOCH_HEAD.unpack(head)
+            if epoch != self._epoch:
+                raise FrameError(f"a frame of epoch {epoch} on a connection of epoch {self._epoch}")
+            least = STATE
+        is_empty_state = self._position == STATE and not self._missing_bytes
+        if self._position < least or not 0 <= self._missing_bytes <= FRAME_BYTES_MAX or is_empty_state:
+            raise FrameError(f"a frame of {self._missing_bytes} bytes at {self._position}: not the HA protocol")
+
+    def _add_to_state(self, piece: memoryview) -> Iterator[tuple[int, memoryview]]:
+        self._state += piece
+        if not self._missing_bytes:
+            state, self._state = bytes(self._state), bytearray()
+            yield STATE, memoryview(state)

@@ -8,6 +8,7 @@ slave's, which keeps what the master has forgotten.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,12 +32,14 @@ from gantrymq.remoting.bodies import (
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
 INTERVAL_S = 10.0  # fixed in RocketMQ
 RETRY_S = 1.0  # while no round has been complete yet: a slave without topics serves no consumer
 TIMEOUT_S = 3.0
+SOON_S = 0.1
 
 
 class SlaveSynchronize:
@@ -65,6 +68,7 @@ class SlaveSynchronize:
             credentials=own_credentials(config),
             connect_timeout_s=config.connect_timeout_ms / 1000,
         )
+        self._asked = asyncio.Event()
         self._failed: dict[str, str] = {}  # what could not be had in the last round, and why
         self.complete_at = 0.0  # monotonic: when the last round ended in which all was had
 
@@ -78,13 +82,33 @@ class SlaveSynchronize:
         except (GantryError, ValueError):
             return -1, -1
 
+    async def epoch(self) -> int | None:
+        """The master's epoch, as it says now: 0 when it knows none, None when it can't be asked now."""
+        if not self._master.broker:
+            return None if self._config.namesrv_addresses else 0
+        try:
+            table = KVTable.from_json(await self._ask(self._master.broker, RequestCode.GET_BROKER_RUNTIME_INFO)).table
+            return int(table.get("epoch", "0"))
+        except ResponseError:  # no account that may ask for it: the log is copied all the same
+            return 0
+        except (GantryError, ValueError):
+            return None
+
+    def ask_soon(self) -> None:
+        """Have the next round now: the master has told of other tables than these."""
+        self._asked.set()
+
     async def run(self) -> None:
         """Ask until cancelled."""
         try:
             while True:
                 if self._master.broker:
                     await self._round(self._master.broker)
-                await asyncio.sleep(self._interval_s if self.complete_at else RETRY_S)
+                with contextlib.suppress(TimeoutError):
+                    async with timeout(self._interval_s if self.complete_at else RETRY_S):
+                        await self._asked.wait()
+                        await asyncio.sleep(SOON_S)  # changes come in groups
+                self._asked.clear()
         finally:
             await self._client.close()
 

@@ -14,18 +14,24 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.group_transfer import GroupTransfer
-from appliance.broker.replication.ha_frames import HEAD, OFFSET
+from appliance.broker.replication.ha_frames import EPOCH_HEAD, EPOCH_OFFSET, HEAD, OFFSET, STATE, FrameError
+from appliance.broker.replication.handshake import MAGIC, Hello, read_hello
 from appliance.broker.replication.slave_figures import LogEnds, TransferRate
+from appliance.broker.replication.state_frames import INTERVAL_S, StateSource
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.timeouts import timeout
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 SLAVES_MAX = 16
 READ_BYTES = 1024 * 1024  # of the log in one go, on a thread; sent in frames of haTransferBatchSize
@@ -39,10 +45,17 @@ REPORT_S = 60.0  # RocketMQ: the difference is logged each minute
 
 @dataclass(slots=True, eq=False)
 class Slave:
-    """One connected slave. acknowledged: up to where it has the log, -1 before it said so; sent: what it was given."""
+    """One connected slave. acknowledged: up to where it has the log, -1 before it said so; sent: what it was given.
+
+    epoch: that of the connection, None with RocketMQ's protocol; broker: where a slave of GantryMQ serves.
+    told_at: monotonic, as of when it was last told the state of all tables.
+    """
 
     address: str
     rate: TransferRate
+    epoch: int | None = None
+    broker: str = ""
+    told_at: float = 0.0
     acknowledged: int = -1
     sent: int = -1
     sent_bytes: int = 0
@@ -53,11 +66,26 @@ class Slave:
 
 
 class SlaveService:
-    """The port that slaves connect to. open() binds, run() reports, close() ends every connection."""
+    """The port that slaves connect to. open() binds, run() reports, close() ends every connection.
 
-    def __init__(self, store: MessageStore, config: BrokerConfig) -> None:
+    on_fenced: told of a greeting that speaks of a later epoch of this log: another broker is the master.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        config: BrokerConfig,
+        standing: StandingFile,
+        *,
+        state: StateSource,
+        on_fenced: Callable[[Hello], None] = lambda hello: None,
+    ) -> None:
         self._store = store
         self._config = config
+        self._standing = standing
+        self._state = state
+        self._on_fenced = on_fenced
+        self.broker_address = ""  # as slaves are told, once it is known
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
@@ -166,7 +194,7 @@ class SlaveService:
             if not why:
                 why = "this broker stops"
                 await self._serve(slave, reader, writer)
-        except* SlaveLost as lost:
+        except* (SlaveLost, FrameError) as lost:
             why = str(lost.exceptions[0])
         except* OSError as errors:
             why = str(errors.exceptions[0])
@@ -188,10 +216,11 @@ class SlaveService:
 
     async def _serve(self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.slaves.add(slave)
-        logger.info("slave connected", extra={"event": "slave_connected", "slave": slave.address})
+        first = await self._greet(slave, reader, writer)
+        logger.info("slave connected", extra={"event": "slave_connected", "slave": slave.address, "epoch": slave.epoch})
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._hear(slave, reader), name=f"slave {slave.address}: acknowledgements")
-            tasks.create_task(self._feed(slave, writer), name=f"slave {slave.address}: log")
+            tasks.create_task(self._hear(slave, reader, first), name=f"slave {slave.address}: acknowledgements")
+            tasks.create_task(self._feed_all(slave, writer), name=f"slave {slave.address}: log")
 
     def _note_gone(self, slave: Slave, host: str, why: str) -> None:
         was_slave = slave.acknowledged >= 0
@@ -206,17 +235,65 @@ class SlaveService:
             extra={"event": "slave_gone", "slave": slave.address, "why": why},
         )
 
-    async def _hear(self, slave: Slave, reader: asyncio.StreamReader) -> None:
-        """Take what the slave says it has. Ends by SlaveLost."""
+    async def _greet(self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
+        """Return the first place that the slave names, after a greeting of GantryMQ's. SlaveLost; FrameError."""
+        first = await self._place(slave, reader)
+        if first != MAGIC:
+            return first
+        theirs = await self._in_time(read_hello(reader, after_magic=True))
+        refusal = self._refusal_of(theirs)
+        writer.write(self.hello(refusal).to_bytes())
+        await writer.drain()
+        if refusal:
+            raise SlaveLost(refusal)
+        slave.epoch, slave.broker = self._standing.standing.epochs.current, theirs.address
+        return await self._place(slave, reader)
+
+    def hello(self, refusal: str = "") -> Hello:
+        """What this master says first to a peer of GantryMQ."""
+        return Hello(
+            broker_name=self._config.broker_name,
+            role=self._config.broker_role,
+            address=self.broker_address,
+            epochs=self._standing.standing.epochs,
+            begin=self._store.min_physical_offset,
+            end=self._store.max_physical_offset,
+            refusal=refusal,
+        )
+
+    def _refusal_of(self, theirs: Hello) -> str:
+        """Why a peer of GantryMQ is not served; "" when it is. A later epoch of this log ends this master."""
+        own = self._standing.standing.epochs
+        if theirs.broker_name != self._config.broker_name:
+            return f"this is {self._config.broker_name}, not {theirs.broker_name}"
+        if theirs.epochs.highest > own.highest:
+            if own.shares(theirs.epochs):
+                self._on_fenced(theirs)
+            return f"the master of epoch {own.current} hears of epoch {theirs.epochs.highest}: it is over"
+        return "" if theirs.role == "SLAVE" else f"epoch {own.current} has a master already, which is this broker"
+
+    async def _place(self, slave: Slave, reader: asyncio.StreamReader) -> int:
+        """Read one place, in the slave's protocol. SlaveLost."""
+        if slave.epoch is None:
+            return int(OFFSET.unpack(await self._in_time(reader.readexactly(OFFSET.size)))[0])
+        epoch, offset = EPOCH_OFFSET.unpack(await self._in_time(reader.readexactly(EPOCH_OFFSET.size)))
+        if epoch != slave.epoch:
+            raise SlaveLost(f"acknowledges in epoch {epoch}, this is epoch {slave.epoch}")
+        return int(offset)
+
+    async def _in_time(self, reading: Awaitable[T]) -> T:
         silence_s = self._config.ha_housekeeping_ms / 1000
+        try:
+            async with timeout(silence_s):
+                return await reading
+        except TimeoutError:
+            raise SlaveLost(f"silent for {silence_s:.0f} s") from None
+        except asyncio.IncompleteReadError:
+            raise SlaveLost("closed by the slave") from None
+
+    async def _hear(self, slave: Slave, reader: asyncio.StreamReader, offset: int) -> None:
+        """Take what the slave says it has, this offset first. Ends by SlaveLost."""
         while True:
-            try:
-                async with timeout(silence_s):
-                    (offset,) = OFFSET.unpack(await reader.readexactly(OFFSET.size))
-            except TimeoutError:
-                raise SlaveLost(f"silent for {silence_s:.0f} s") from None
-            except asyncio.IncompleteReadError:
-                raise SlaveLost("closed by the slave") from None
             # First it says where to begin; then it can't have more than it was given.
             end = self._store.max_physical_offset if slave.acknowledged < 0 else slave.sent
             if not 0 <= offset <= max(end, slave.acknowledged):
@@ -226,14 +303,30 @@ class SlaveService:
                 self.gone.pop(slave.address.rpartition(":")[0], None)
                 slave.begin.set()
             self._transfer.acknowledged(offset)
+            offset = await self._place(slave, reader)
 
-    async def _feed(self, slave: Slave, writer: asyncio.StreamWriter) -> None:
-        """Send the log from where the slave wants it, and signs of life while there is nothing new."""
+    async def _feed_all(self, slave: Slave, writer: asyncio.StreamWriter) -> None:
+        """Send what there is for the slave: the log, and to one of GantryMQ the state of the tables."""
         await slave.begin.wait()
+        if slave.epoch is None:
+            await self._feed(slave, writer, None)
+            return
+        states = _States(self._state, slave.epoch)
+        try:
+            await self._feed(slave, writer, states)
+        finally:
+            states.close()
+
+    async def _feed(self, slave: Slave, writer: asyncio.StreamWriter, states: _States | None) -> None:
+        """Send the log from where the slave wants it, and signs of life while there is nothing new."""
         store, beat_s = self._store, self._config.ha_heartbeat_ms / 1000
         slave.sent = slave.acknowledged or store.log_file_start(store.max_physical_offset)
         sent_at = time.monotonic()
         while True:
+            if states is not None and (frame := await states.next_frame(slave, store.max_physical_offset)):
+                writer.write(frame)
+                await writer.drain()
+                sent_at = time.monotonic()
             data = await self._next_bytes(slave.sent)
             if data:
                 await self._send(slave, writer, data)
@@ -242,7 +335,7 @@ class SlaveService:
             if slave.sent < store.min_physical_offset:
                 raise SlaveLost(f"wants the log from {slave.sent}, which is deleted")
             if time.monotonic() - sent_at >= beat_s:
-                writer.write(HEAD.pack(slave.sent, 0))
+                writer.write(_head(slave, slave.sent, 0))
                 await writer.drain()
                 sent_at = time.monotonic()
             with contextlib.suppress(TimeoutError):
@@ -265,8 +358,39 @@ class SlaveService:
             position = slave.sent
             slave.sent += len(part)
             slave.sent_bytes += len(part)
-            writer.write(b"".join((HEAD.pack(position, len(part)), part)))
+            writer.write(b"".join((_head(slave, position, len(part)), part)))
             await writer.drain()
+
+
+class _States:
+    """States for one slave: each is taken when it is due, and sent once the slave was given the log until then."""
+
+    def __init__(self, source: StateSource, epoch: int) -> None:
+        self._source = source
+        self._epoch = epoch
+        self._untold = source.watch()
+        self._due_at = 0.0
+        self._waiting: tuple[int, float, bytes] | None = None  # log's end and time when it was taken, and the state
+
+    async def next_frame(self, slave: Slave, log_end: int) -> bytes:
+        """The frame to send now, none when there is none."""
+        if self._waiting is None and (now := time.monotonic()) >= self._due_at:
+            state = await self._source.take(self._untold)
+            self._waiting = log_end, now, state
+            self._due_at = now + (0 if self._untold else INTERVAL_S)
+        if self._waiting is None or slave.sent < self._waiting[0]:
+            return b""
+        (_end, taken_at, state), self._waiting = self._waiting, None
+        if not self._untold:
+            slave.told_at = taken_at
+        return EPOCH_HEAD.pack(self._epoch, STATE, len(state)) + state
+
+    def close(self) -> None:
+        self._source.leave(self._untold)
+
+
+def _head(slave: Slave, position: int, size: int) -> bytes:
+    return HEAD.pack(position, size) if slave.epoch is None else EPOCH_HEAD.pack(slave.epoch, position, size)
 
 
 class SlaveLost(Exception):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from appliance.broker.status.replication import master_metrics, slave_metrics
+from appliance.broker.status.replication import epoch_metrics, master_metrics, slave_metrics
 from appliance.remoting.acceptor import files_max
 from appliance.remoting.lane import Lane
 
@@ -40,6 +40,7 @@ def service_metrics(parts: Parts) -> dict[str, str]:
     rows = {
         "brokerRole": parts.config.broker_role,
         **(master_metrics(parts.slaves) if parts.follower is None else slave_metrics(parts.follower)),
+        **epoch_metrics(parts.standing.standing),
         "nameServersRegistered": f"{known}/{all_}",
         "connections": str(parts.server.connection_count + parts.vip_server.connection_count),
         "connectionsParked": str(parts.lanes.parked_count),  # bring more requests than can be served now

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
 
 if TYPE_CHECKING:  # rooms that need the counters of this one
+    from appliance.broker.epochs.standing import Standing
     from appliance.broker.replication.follower import Follower
     from appliance.broker.replication.slaves import SlaveService
 
 GONE_NAMED_MAX = 16
+
+
+def epoch_metrics(standing: Standing) -> dict[str, str]:
+    """Whose log it is. roleGiven: by a promotion or its opposite, instead of what the settings say."""
+    return {
+        "epoch": str(standing.epochs.current),
+        "epochHighest": str(standing.epochs.highest),
+        "epochStart": str(standing.epochs.history[-1].start if standing.epochs.history else 0),
+        "epochId": standing.epochs.history[-1].id if standing.epochs.history else "none",
+        "roleGiven": "none" if standing.role is None else f"instead of {standing.role.instead}",
+    }
 
 
 def master_metrics(slaves: SlaveService) -> dict[str, str]:
@@ -47,4 +60,6 @@ def slave_metrics(follower: Follower) -> dict[str, str]:
         "slaveStateWhy": client.why or "none",
         "slaveMaster": client.master_address or "none",
         "slaveReceivedBytes": str(client.received_bytes),
+        "slaveMasterEnd": str(client.master_end),  # of its log, when it was last heard of
+        "slaveHeardSecondsAgo": f"{time.monotonic() - client.heard_at:.1f}" if client.heard_at else "never",
     }

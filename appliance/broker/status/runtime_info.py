@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.delivery.offset_moved import OffsetMovedEvents
     from appliance.broker.delivery.schedule import ScheduleMessageService
     from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+    from appliance.broker.epochs.standing import StandingFile
     from appliance.broker.filters.consumer_filter import ConsumerFilterManager
     from appliance.broker.groups.consumer_groups import ConsumerManager
     from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
@@ -91,6 +92,7 @@ class Parts:
     vip_server: RemotingServer
     slaves: SlaveService
     follower: Follower | None
+    standing: StandingFile
     transactions: TransactionService
     offset_moved: OffsetMovedEvents
     outer_api: BrokerOuterApi

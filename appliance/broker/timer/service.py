@@ -26,6 +26,7 @@ from appliance.broker.timer.progress import Progress, ProgressFile
 from appliance.broker.timer.queue_reader import NOTHING_UNREAD, TimerQueueReader
 from appliance.broker.timer.slots import HOUR_MINUTES, MINUTE_MS, SlotFolder, hour_slot
 from appliance.process.json_file import StateFileError
+from gantrymq.message.topics import TIMER_TOPIC
 from gantrymq.timeouts import timeout
 from store.message_store import MessageStore
 
@@ -122,6 +123,21 @@ class TimerService:
         self.backlog.split_minute = max(self.backlog.split_minute, hour_slot(start).minute)
         if not self.backlog.counts:
             self.backlog.split_minute += HOUR_MINUTES  # nothing of this hour has to be split
+
+    @property
+    def on_record(self) -> tuple[int, int]:
+        """Seen and delivered, as it was put on record last."""
+        return self._saved.seen, self._saved.delivered_ms
+
+    def put_progress(self, seen: int, delivered_ms: int) -> None:
+        """Put a master's progress on record in place of this one: a promoted slave reads the queue anew. Blocks."""
+        self._file.write(Progress(0, seen, delivered_ms))
+
+    def end_at_queue(self) -> None:
+        """After a cut, before load(): the files may name what was cut, so the queue is read anew. Blocks."""
+        known, end = self._file.load(), self._store.max_offset(TIMER_TOPIC, 0)
+        if known != Progress():
+            self._file.write(Progress(0, min(known.seen, end), known.delivered_ms))
 
     def persist(self) -> None:
         """Put on record what has been reached, blocking. For a clean stop: the store flushes after us."""

@@ -1,0 +1,113 @@
+"""Epochs: whose log this is, and from where on. Each promotion begins one; decisions only, no I/O.
+
+Two logs agree up to the end of the newest epoch that both have. An epoch is known by number, start and a random id: two
+slaves that were promoted apart from each other have both begun epoch 2, and it is not the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+EPOCHS_MAX = 256  # remembered: of older ones the bytes themselves are compared
+ID_CHARS = 16
+
+
+class Epoch(NamedTuple):
+    """number: 1 and more; start: where its first byte stands in the log; id: random, of who began it."""
+
+    number: int
+    start: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Epochs:
+    """A log's epochs, the oldest first. highest: the highest number heard of, of any log; a lower one is over."""
+
+    history: tuple[Epoch, ...] = ()
+    highest: int = 0
+
+    @property
+    def current(self) -> int:
+        """The number of the epoch in which the log ends; 0: not known."""
+        return self.history[-1].number if self.history else 0
+
+    @property
+    def is_current(self) -> bool:
+        """No later epoch than this log's is known."""
+        return bool(self.history) and self.current == self.highest
+
+    def begun(self, end: int) -> Epochs:
+        """With a new epoch, which begins where the log ends."""
+        number = max(self.highest, self.current) + 1
+        kept = self.until(end).history[1 - EPOCHS_MAX :]
+        return Epochs((*kept, Epoch(number, end if kept else 0, secrets.token_hex(ID_CHARS // 2))), number)
+
+    def until(self, end: int) -> Epochs:
+        """Without the epochs that begin behind the log's end; they stay heard of."""
+        return Epochs(tuple(each for each in self.history if each.start <= end), self.highest)
+
+    def heard(self, number: int) -> Epochs:
+        """With a number that was heard of."""
+        return Epochs(self.history, max(self.highest, number))
+
+    def shares(self, theirs: Epochs) -> bool:
+        """Whether both are epochs of one log."""
+        return self._newest_common(theirs) is not None
+
+    def joint(self, end: int, theirs: Epochs, their_end: int) -> int | None:
+        """Up to where a log of these epochs that ends at `end` is theirs; None when they share no epoch."""
+        common = self._newest_common(theirs)
+        if common is None:
+            return None
+        return min(self._end_of(common, end), theirs._end_of(common, their_end))
+
+    def parted(self, theirs: Epochs) -> bool:
+        """Whether either log has gone on in an epoch that the other does not have: then what lies behind the joint is
+        another log's. In the same epoch a shorter log has lost something."""
+        common = self._newest_common(theirs)
+        return common is not None and (common.number != self.current or common.number != theirs.current)
+
+    def _newest_common(self, theirs: Epochs) -> Epoch | None:
+        known = set(theirs.history)
+        return next((each for each in reversed(self.history) if each in known), None)
+
+    def _end_of(self, epoch: Epoch, log_end: int) -> int:
+        following = next((each.start for each in self.history if each.number > epoch.number), log_end)
+        return min(following, log_end)
+
+    # -- as JSON ------------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"epochs": [[each.number, each.start, each.id] for each in self.history], "highest": self.highest}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Epochs:
+        """Raise ValueError for what can't be a history."""
+        rows, highest = document.get("epochs", []), document.get("highest", 0)
+        if not isinstance(rows, list) or not _is_number(highest):
+            raise ValueError("epochs is no list, or highest no number")
+        history = tuple(_epoch(row) for row in rows)
+        for before, after in itertools.pairwise(history):
+            if after.number <= before.number or after.start < before.start:
+                raise ValueError(f"epoch {after.number} follows epoch {before.number}, or begins before it")
+        if history and highest < history[-1].number:
+            raise ValueError(f"epoch {history[-1].number} is higher than {highest}")
+        return cls(history, highest)
+
+
+def _epoch(row: Any) -> Epoch:
+    if not isinstance(row, list) or len(row) != len(Epoch._fields):
+        raise ValueError(f"{row!r} is no epoch")
+    number, start, text = row
+    if not _is_number(number) or not _is_number(start) or not isinstance(text, str) or not number or not text:
+        raise ValueError(f"{row!r} is no epoch")
+    return Epoch(number, start, text)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

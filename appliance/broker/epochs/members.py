@@ -1,0 +1,76 @@
+"""Who else belongs to this broker's name, as the name servers and the brokers themselves say it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from appliance.broker.access.access_control import own_credentials
+from appliance.broker.epochs.turns import Demotion
+from appliance.settings.roles import BrokerConfig
+from gantrymq.errors import GantryError
+from gantrymq.remoting.bodies import ClusterInfo, KVTable
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+
+TIMEOUT_S = 3.0
+
+
+class Members:
+    """Asks on connections of its own; who does not answer is as if not there."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+
+    async def free_id(self) -> int:
+        """Return the lowest id for a slave that no other member has."""
+        async with self._client() as client:
+            taken = set(await self._addresses(client))
+        return next(number for number in range(1, len(taken) + 2) if number not in taken)
+
+    async def successor(self, epoch: int) -> Demotion | None:
+        """Return what a master of this epoch has to become when a member is the master of a later one."""
+        async with self._client() as client:
+            addresses = (await self._addresses(client)).values()
+            told = await asyncio.gather(*(self._figures(client, address) for address in addresses))
+        for address, table in zip(addresses, told, strict=True):
+            later = int(table.get("epoch", "0"))
+            if later > epoch and table.get("brokerRole", "SLAVE") != "SLAVE":
+                return Demotion(later, address)
+        return None
+
+    @contextlib.asynccontextmanager
+    async def _client(self) -> AsyncIterator[RemotingClient]:
+        client = RemotingClient(
+            tls=self._config.outgoing_tls,
+            credentials=own_credentials(self._config),
+            connect_timeout_s=TIMEOUT_S,
+        )
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    async def _addresses(self, client: RemotingClient) -> dict[int, str]:
+        """Id to address, from the first name server that answers."""
+        for server in self._config.namesrv_addresses.split(";"):
+            body = await _ask(client, server.strip(), RequestCode.GET_BROKER_CLUSTER_INFO) if server.strip() else b""
+            if body:
+                data = ClusterInfo.from_json(body).broker_addr_table.get(self._config.broker_name)
+                return dict(data.broker_addrs) if data is not None else {}
+        return {}
+
+    async def _figures(self, client: RemotingClient, address: str) -> dict[str, str]:
+        body = await _ask(client, address, RequestCode.GET_BROKER_RUNTIME_INFO)
+        return KVTable.from_json(body).table if body else {}
+
+
+async def _ask(client: RemotingClient, address: str, code: RequestCode) -> bytes:
+    """The body of the answer; none when there is none."""
+    try:
+        answer = await client.invoke(address, RemotingCommand.request(code), timeout_s=TIMEOUT_S)
+    except GantryError:
+        return b""
+    return answer.body if answer.code == ResponseCode.SUCCESS else b""

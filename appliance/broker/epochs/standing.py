@@ -1,0 +1,115 @@
+"""What a store knows of its own standing in replication: `config/epochs.json`, GantryMQ's own.
+
+The epochs of its log, the role that a promotion or its opposite gave it, a cut that has been decided on, and masters
+of before that have not heard of their successor. One file, replaced and synced as a whole: what is decided together is
+on disk together, and before the first byte that follows from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from appliance.broker.epochs.history import Epochs
+from appliance.errors import StartError
+from appliance.process.json_file import JsonFile, StateFileError
+from appliance.settings.roles import BrokerConfig
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME = "epochs.json"
+TOLD_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRole:
+    """A role that was given while running. instead: of what the settings said then; who edits them decides anew."""
+
+    broker_role: str
+    broker_id: int
+    instead: str
+
+    def applies_to(self, config: BrokerConfig) -> bool:
+        return self.instead == role_text(config)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The content of the file."""
+
+    epochs: Epochs = field(default_factory=Epochs)
+    role: GivenRole | None = None
+    cut_to: int | None = None  # the log is to end there at the next start
+    untold: tuple[str, ...] = ()  # HA addresses of masters of before, which may not know yet
+    master_role: str = ""  # of the master that is followed, as it says: what a promoted slave becomes
+
+    def to_json(self) -> bytes:
+        document = self.epochs.to_dict() | {"untold": list(self.untold), "masterRole": self.master_role}
+        if self.role is not None:
+            document["role"] = {
+                "brokerRole": self.role.broker_role,
+                "brokerId": self.role.broker_id,
+                "instead": self.role.instead,
+            }
+        if self.cut_to is not None:
+            document["cutTo"] = self.cut_to
+        return orjson.dumps(document, option=orjson.OPT_INDENT_2)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Standing:
+        """Raise ValueError, KeyError or TypeError for another shape."""
+        role, cut_to, untold = document.get("role"), document.get("cutTo"), document.get("untold", [])
+        if cut_to is not None and (not isinstance(cut_to, int) or cut_to < 0):
+            raise ValueError(f"cutTo is {cut_to!r}")
+        if not isinstance(untold, list) or not all(isinstance(each, str) for each in untold):
+            raise ValueError("untold is no list of addresses")
+        given = None
+        if role is not None:
+            given = GivenRole(str(role["brokerRole"]), int(role["brokerId"]), str(role["instead"]))
+        epochs = Epochs.from_dict(document)
+        return cls(epochs, given, cut_to, tuple(untold[:TOLD_MAX]), str(document.get("masterRole", "")))
+
+
+class StandingFile:
+    """Reads and replaces the file of one store. Blocks."""
+
+    def __init__(self, store_root: Path) -> None:
+        self.path = store_root / "config" / FILE_NAME
+        self._file = JsonFile(self.path)
+        self._writes = 0
+        self.standing = Standing()  # as the file has it
+
+    def load(self) -> Standing:
+        """StartError when it can't be used: without it a master of before would not be known as one."""
+        try:
+            self.standing = self._file.load_as(Standing.from_dict, "what a store knows of its epochs") or Standing()
+        except StateFileError as exc:
+            raise StartError(f"whose log this is can't be read: {exc}") from exc
+        return self.standing
+
+    def change(self, **fields: Any) -> Standing:
+        """Replace fields, durably, unless they are so already. StateFileError; nothing has changed then."""
+        changed = dataclasses.replace(self.standing, **fields)
+        if changed != self.standing:
+            self._writes += 1
+            self._file.write(changed.to_json(), self._writes)
+            self.standing = changed
+        return changed
+
+
+def role_text(config: BrokerConfig) -> str:
+    """Role and id as the settings say them."""
+    return f"{config.broker_role} {config.broker_id}"
+
+
+def with_role(config: BrokerConfig, role: GivenRole | None) -> BrokerConfig:
+    """The settings with the role that the store was given, if one was and the settings still say what they did."""
+    if role is None or not role.applies_to(config):
+        return config
+    return dataclasses.replace(config, broker_role=role.broker_role, broker_id=role.broker_id, slaves_enable=True)

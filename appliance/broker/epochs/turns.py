@@ -1,0 +1,49 @@
+"""What makes a broker close and open anew in the same process: another role, or a log that has to end earlier."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+
+class Promotion(NamedTuple):
+    """A slave becomes the master, in a new epoch. untold: HA addresses of the master of before."""
+
+    broker_role: str
+    untold: tuple[str, ...]
+
+
+class Demotion(NamedTuple):
+    """A master has heard of a later epoch: it becomes a slave."""
+
+    epoch: int
+    master: str
+
+
+class Cut(NamedTuple):
+    """A slave's log has to end there before it can follow its master."""
+
+    end: int
+
+
+Turn = Promotion | Demotion | Cut
+
+
+class Turns:
+    """The turn that one opened broker is to take; the first that is asked for."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+        self.turn: Turn | None = None
+
+    def ask(self, turn: Turn) -> None:
+        """Take this turn soon, unless another one was asked for."""
+        if self.turn is None:
+            self.turn = turn
+            self._asked.set()
+
+    async def wait(self) -> Turn:
+        """Return the turn once one is asked for."""
+        await self._asked.wait()
+        assert self.turn is not None
+        return self.turn

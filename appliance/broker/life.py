@@ -1,0 +1,158 @@
+"""One broker through its roles: opens a controller, and when it is to take a turn, closes it and opens the next one.
+
+Whatever a role needs is read from the folder when it opens, as at any start: a promoted slave loads the tables that it
+has kept, delays and transactions included, and goes on. What was decided is on disk before the next one opens
+(standing.py), so a crash in between changes nothing.
+
+A master that starts asks the name servers first whether a later epoch of its log has begun elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import gc
+import logging
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from appliance.broker.controller import BrokerController
+from appliance.broker.epochs.members import Members
+from appliance.broker.epochs.standing import GivenRole, StandingFile, role_text, with_role
+from appliance.broker.epochs.turns import Cut, Demotion, Promotion, Turn
+from appliance.broker.replication.copy_mark import CopyMark
+from appliance.errors import StartError
+from appliance.process.json_file import StateFileError
+from appliance.settings.properties_file import PropertiesFile
+from appliance.settings.roles import BrokerConfig
+from store.base.config import MessageStoreConfig
+
+logger = logging.getLogger(__name__)
+
+ROLE_FIELDS = ("broker_role", "broker_id", "slaves_enable")
+
+
+class BrokerLife:
+    """Serves while its block runs. controller: the one that is open, or opens."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store_config: MessageStoreConfig,
+        *,
+        file: PropertiesFile | None = None,
+        ignored: Sequence[str] = (),
+    ) -> None:
+        self._settings_say = {name: getattr(config, name) for name in ROLE_FIELDS}
+        self._file = file
+        self._ignored = ignored
+        self._stop = asyncio.Event()
+        self._group = asyncio.TaskGroup()
+        self._mark = CopyMark.of(store_config.root)
+        self.controller = self._controller(config, store_config)
+
+    @property
+    def port(self) -> int:
+        return self.controller.port
+
+    async def __aenter__(self) -> Self:
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        await self._group.__aenter__()
+        self._group.create_task(self._run(opened), name="broker")
+        try:
+            await opened
+        except BaseException as exc:
+            with contextlib.suppress(BaseExceptionGroup):
+                await self._group.__aexit__(type(exc), exc, exc.__traceback__)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        self._stop.set()
+        await self._group.__aexit__(kind, value, traceback)
+        return None
+
+    # -- one role after the other -------------------------------------------------------------------------------------
+
+    async def _run(self, opened: asyncio.Future[None]) -> None:
+        """Open, wait, close, all in this task, until `stop` is set. The first opening's error goes to `opened`."""
+        try:
+            await self._follow_successor()
+            while not self._stop.is_set():
+                async with self.controller as controller:
+                    if not opened.done():
+                        opened.set_result(None)
+                    turn = await self._turn_or_stop(controller)
+                if turn is not None:
+                    await self._take(turn)
+        except BaseException as exc:
+            if opened.done():
+                raise
+            opened.set_exception(exc)
+
+    async def _turn_or_stop(self, controller: BrokerController) -> Turn | None:
+        async with asyncio.TaskGroup() as group:
+            waits = [group.create_task(controller.turns.wait()), group.create_task(self._stop.wait())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for task in waits:
+                task.cancel()
+        return controller.turns.turn
+
+    async def _take(self, turn: Turn) -> None:
+        """Put the turn on record, and have the next controller ready."""
+        closed = self.controller
+        logger.warning("broker takes a turn", extra={"event": "broker_turn", "turn": repr(turn)})
+        free_id = await Members(closed.config).free_id() if isinstance(turn, Demotion) else 0
+        try:
+            await asyncio.to_thread(self._put_on_record, closed, turn, free_id)
+        except (StateFileError, OSError) as exc:
+            raise StartError(f"the broker's new role can't be put on record: {exc}") from exc
+        config = dataclasses.replace(closed.config, **self._settings_say)
+        self.controller = self._controller(config, closed.store_config, port=closed.port)
+        del closed
+        gc.unfreeze()
+        gc.collect()
+
+    def _put_on_record(self, closed: BrokerController, turn: Turn, free_id: int) -> None:
+        file = closed.standing
+        epochs = file.standing.epochs
+        if isinstance(turn, Cut):
+            file.change(cut_to=turn.end)
+        elif isinstance(turn, Promotion):
+            epochs = epochs.begun(closed.store.max_physical_offset)
+            file.change(epochs=epochs, role=self._given(turn.broker_role, 0), untold=turn.untold, cut_to=None)
+            self._mark.clear()
+        else:
+            file.change(epochs=epochs.heard(turn.epoch), role=self._given("SLAVE", free_id), untold=())
+
+    def _given(self, broker_role: str, broker_id: int) -> GivenRole | None:
+        """The role to put on record; None when the settings say the same."""
+        instead = f"{self._settings_say['broker_role']} {self._settings_say['broker_id']}"
+        return None if instead == f"{broker_role} {broker_id}" else GivenRole(broker_role, broker_id, instead)
+
+    def _controller(self, config: BrokerConfig, store_config: MessageStoreConfig, *, port: int = 0) -> BrokerController:
+        """A controller with the role that the store was given, if it was. Blocks for a small file. StartError."""
+        role = StandingFile(store_config.root).load().role
+        config = with_role(config, role)
+        if role is not None and role.applies_to(dataclasses.replace(config, **self._settings_say)):
+            logger.warning(
+                "role was given, the settings say another",
+                extra={"event": "role_given", "role": role_text(config), "instead": role.instead},
+            )
+            if not config.is_slave:  # a crash may have left the mark of the copy that this store was
+                self._mark.clear()
+        return BrokerController(config, store_config, file=self._file, ignored=self._ignored, port=port)
+
+    async def _follow_successor(self) -> None:
+        """A master whose successor is there becomes its slave before it serves anything."""
+        config, standing = self.controller.config, StandingFile(self.controller.store_config.root).load()
+        if config.is_slave or not config.slaves_enable or not standing.epochs.is_current:
+            return
+        successor = await Members(config).successor(standing.epochs.current)
+        if successor is not None:
+            self.controller.standing.load()
+            await self._take(successor)

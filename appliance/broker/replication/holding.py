@@ -1,0 +1,56 @@
+"""A master holds back messages before a switch-over, until one slave has its whole log and tables; for a while only."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from appliance.broker.epochs.turns import Turns
+from appliance.broker.replication.slaves import Slave, SlaveService
+from store.message_store import MessageStore
+
+logger = logging.getLogger(__name__)
+
+HOLD_S_MAX = 60.0
+LOOK_S = 0.005
+
+
+class Holding:
+    """Producers get SERVICE_NOT_AVAILABLE meanwhile, which they send again elsewhere or later."""
+
+    def __init__(self, store: MessageStore, slaves: SlaveService, turns: Turns) -> None:
+        self._store = store
+        self._slaves = slaves
+        self._turns = turns
+        self._timer: asyncio.TimerHandle | None = None
+        self._ends_at = 0.0  # monotonic
+
+    def begin(self, seconds: float) -> None:
+        """Hold back what comes from now on, for so long at most."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ends_at = time.monotonic() + seconds
+        self._store.hold(True)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
+
+    def end(self) -> None:
+        """Take messages again, unless a later epoch has begun meanwhile."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._turns.turn is None:
+            self._store.hold(False)
+            logger.warning("messages are taken again", extra={"event": "hold_ended"})
+
+    async def until_copied(self, slave_address: str) -> bool:
+        """Wait until the slave has all; False when it has not at the hold's end."""
+        began = time.monotonic()
+        while time.monotonic() < self._ends_at and self._turns.turn is None:
+            if any(self._has_all(slave, began) for slave in self._slaves.slaves if slave.broker == slave_address):
+                return True
+            await asyncio.sleep(LOOK_S)
+        return False
+
+    def _has_all(self, slave: Slave, began: float) -> bool:
+        return slave.acknowledged >= self._store.max_physical_offset and slave.told_at >= began

@@ -1,0 +1,63 @@
+"""A promoted master tells the master of before that its epoch is over, for as long as that may come back unknowing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.replication.ha_frames import FrameError
+from appliance.broker.replication.handshake import read_hello
+from appliance.broker.replication.slaves import SlaveService
+from appliance.process.json_file import StateFileError
+from gantrymq.remoting.client import split_address
+from gantrymq.timeouts import timeout
+
+logger = logging.getLogger(__name__)
+
+RETRY_S_MIN, RETRY_S_MAX = 0.5, 10.0
+ANSWER_TIMEOUT_S = 5.0
+
+
+class OldMasters:
+    """A service: it ends its work once each of them has answered."""
+
+    def __init__(self, slaves: SlaveService, standing: StandingFile) -> None:
+        self._slaves = slaves
+        self._standing = standing
+
+    async def run(self) -> None:
+        retry_s = RETRY_S_MIN
+        while self._standing.standing.untold:
+            for address in self._standing.standing.untold:
+                if await self._tell(address):
+                    await self._note_told(address)
+            await asyncio.sleep(retry_s)
+            retry_s = min(retry_s * 2, RETRY_S_MAX)
+        await asyncio.Event().wait()
+
+    async def _tell(self, address: str) -> bool:
+        """Greet it with this epoch; say if it has answered."""
+        host, port = split_address(address)
+        try:
+            async with timeout(ANSWER_TIMEOUT_S):
+                reader, writer = await asyncio.open_connection(host, port)
+                try:
+                    writer.write(self._slaves.hello().to_bytes())
+                    await read_hello(reader)
+                finally:
+                    writer.close()
+                    with contextlib.suppress(OSError):
+                        await writer.wait_closed()
+        except (TimeoutError, OSError, EOFError, FrameError):
+            return False
+        return True
+
+    async def _note_told(self, address: str) -> None:
+        logger.info("master of before knows its epoch is over", extra={"event": "old_master_told", "address": address})
+        untold = tuple(each for each in self._standing.standing.untold if each != address)
+        try:
+            await asyncio.to_thread(self._standing.change, untold=untold)
+        except StateFileError as exc:  # then it is told once more
+            logger.warning("not put on record", extra={"event": "state_file_not_written", "why": str(exc)})

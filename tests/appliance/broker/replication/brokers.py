@@ -1,0 +1,101 @@
+"""Brokers that change roles: a name server on the test's loop, and brokers of one name around it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from appliance.bench.frames import send_fields
+from appliance.broker.controller import BrokerController
+from appliance.broker.life import BrokerLife
+from appliance.namesrv.controller import NamesrvController
+from appliance.settings.roles import BrokerConfig, NamesrvConfig
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from store.base.config import MessageStoreConfig
+from tests.appliance.broker.replication.pair import STORE, TOPIC
+from tests.appliance.peer import connected
+from tests.harness import SMALL_STORE
+from tests.waiting import until
+
+QUICK: dict[str, Any] = {"ha_heartbeat_ms": 200, "slaves_enable": True}
+
+
+class Group:
+    """The brokers of one name, each with a folder and, once it has run, a port of its own."""
+
+    def __init__(self, namesrv: NamesrvController, folder: Path) -> None:
+        self.namesrv = namesrv
+        self._folder = folder
+
+    @property
+    def namesrv_address(self) -> str:
+        return f"127.0.0.1:{self.namesrv.port}"
+
+    def store_of(self, name: str) -> Path:
+        return self._folder / name / "store"
+
+    @contextlib.asynccontextmanager
+    async def broker(self, name: str, *, broker_id: int = 0, **settings: Any) -> AsyncIterator[BrokerLife]:
+        """Serve from the folder of that name, as the settings say or as the folder knows better."""
+        role = {"broker_role": "SLAVE", "broker_id": broker_id} if broker_id else {}
+        config = BrokerConfig(listen_port=0, namesrv_addresses=self.namesrv_address, **{**QUICK, **role, **settings})
+        store_config = MessageStoreConfig(root=self.store_of(name), **{**SMALL_STORE, **STORE})
+        async with BrokerLife(config, store_config) as life:
+            await life.controller.opened.outer_api.register_all()
+            yield life
+
+
+@contextlib.asynccontextmanager
+async def group(folder: Path) -> AsyncIterator[Group]:
+    config = NamesrvConfig(listen_port=0, kv_config_path=folder / "kvConfig.json")
+    async with NamesrvController(config) as namesrv:
+        yield Group(namesrv, folder)
+
+
+async def send(broker: BrokerLife, count: int, body: bytes = b"%d " * 40, *, properties: str = "") -> None:
+    async with connected(broker.port) as peer:
+        fields = send_fields("G", TOPIC, 0, properties)
+        for number in range(count):
+            answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, fields, body.replace(b"%d", b"%d" % number))
+            assert answer.code == 0, answer.remark
+
+
+async def promote(broker: BrokerLife, **fields: str) -> RemotingCommand:
+    """Ask for the promotion with epoch and end as they are now."""
+    controller = broker.controller
+    seen = {
+        "epoch": str(controller.standing.standing.epochs.highest),
+        "end": str(controller.store.max_physical_offset),
+    }
+    async with connected(broker.port) as peer:
+        return await peer.ask(RequestCode.PROMOTE_SLAVE, seen | fields)
+
+
+def is_master(broker: BrokerLife) -> bool:
+    return serves(broker.controller) and not broker.controller.config.is_slave
+
+
+def is_slave(broker: BrokerLife) -> bool:
+    return serves(broker.controller) and broker.controller.config.is_slave
+
+
+def serves(controller: BrokerController) -> bool:
+    try:
+        return bool(controller.opened.port)
+    except RuntimeError:
+        return False
+
+
+async def same_logs(one: BrokerLife, other: BrokerLife) -> None:
+    """Wait until both logs are of one epoch and length."""
+    await until(
+        lambda: (
+            serves(one.controller)
+            and serves(other.controller)
+            and one.controller.standing.standing.epochs == other.controller.standing.standing.epochs
+            and one.controller.store.max_physical_offset == other.controller.store.max_physical_offset > 0
+        )
+    )
