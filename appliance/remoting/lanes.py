@@ -47,6 +47,7 @@ READ_AHEAD_SECONDS = 0.010  # expected time to serve all queued requests; above 
 TURN_SECONDS = 0.004  # expected time of the requests that one connection may submit in one turn
 TURN_REQUESTS_MAX = 256  # the same as a number, however cheap its last requests were
 BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # queued bodies, above which connections are parked to save memory
+ROUND_AFTER_SECONDS = 0.001  # of requests served on arrival; a round for each of them would cost more than they do
 BEGUN_MAX = 64  # running coroutines of one connection, above which it is not read
 LONG_SECONDS = 0.001  # a longer step may include other processes' time: the thread's CPU time decides
 WORKED_SECONDS_OLD_MAX = 0.010  # the greatest age of the last CPU time reading
@@ -68,6 +69,8 @@ class Lanes:
         self.parked_count = 0  # connections with more requests than they may submit now
         self._parked: FairQueue[ServerConnection] = FairQueue()  # those of them that wait for a turn
         self._dirty: list[ServerConnection] = []  # with answers to write at the end of the round
+        self._answered: list[ServerConnection] = []  # on arrival, with answers that are not written yet
+        self._answered_last: ServerConnection | None = None  # on arrival
         self._is_scheduled = False
         self._is_round_over = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -130,6 +133,13 @@ class Lanes:
             turn.prepaid = each
             turn.usage.charge(each * turn.left)
 
+    def wanted_at_once(self, usage: ConnectionUsage, *lanes: Lane) -> int:
+        """How many requests of these lanes may be served on arrival; 0: a lane is full, or requests have to wait."""
+        for lane in lanes:
+            if lane.is_full:
+                return 0
+        return self.requests_wanted(usage) if self.budget_seconds() > 0 else 0
+
     def served_at_once(self, usage: ConnectionUsage, seconds: float, counts: Iterable[tuple[Lane, int]]) -> None:
         """Count requests that the fast path served when they were read, in so many seconds. Who calls charges them."""
         total = 0
@@ -176,6 +186,30 @@ class Lanes:
             if self._loop is None:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self.serve_round)
+
+    def wake_after_much(self) -> None:
+        """Schedule a round once much was served on arrival: only a round renews the budget."""
+        if self.at_once_seconds >= ROUND_AFTER_SECONDS:
+            self.wake()
+
+    def flush_answered(self, connection: ServerConnection) -> None:
+        """Write what a connection was answered on arrival: at once, or when all that is readable now has been read.
+
+        Who is alone saves the step between. Of many, each would wake its client before the others have been read: fewer
+        sockets would be ready at a time, and all pay more often for waking up.
+        """
+        if connection is self._answered_last:
+            connection.flush()
+            return
+        self._answered_last = connection
+        if not self._answered:
+            asyncio.get_running_loop().call_soon(self._flush_collected)
+        self._answered.append(connection)
+
+    def _flush_collected(self) -> None:
+        answered, self._answered = self._answered, []
+        for connection in answered:
+            connection.flush()
 
     def mark_dirty(self, connection: ServerConnection) -> None:
         """Have the connection's answers written at the end of the round."""

@@ -12,7 +12,14 @@ from appliance.remoting import connection as connection_module
 from appliance.remoting import lanes as lanes_module
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import LaneLimits, Route, Turn
-from appliance.remoting.lanes import BEGUN_MAX, COSTLY_BODY_BYTES, READ_AHEAD_SECONDS, TURN_REQUESTS_MAX, Lanes
+from appliance.remoting.lanes import (
+    BEGUN_MAX,
+    COSTLY_BODY_BYTES,
+    READ_AHEAD_SECONDS,
+    ROUND_AFTER_SECONDS,
+    TURN_REQUESTS_MAX,
+    Lanes,
+)
 from appliance.remoting.server import RemotingServer
 from gantrymq.remoting.command import RemotingCommand
 
@@ -410,7 +417,7 @@ def at_once_scene(clock: Clock) -> Scene:
 
 
 @pytest.mark.parametrize("is_oneway", [False, True])
-def test_a_flood_that_is_served_at_once_ends(clock: Clock, is_oneway: bool) -> None:
+async def test_a_flood_that_is_served_at_once_ends(clock: Clock, is_oneway: bool) -> None:
     """What is served on arrival uses up what a round may read: the round ends, and the next one goes on."""
     scene = at_once_scene(clock)
     connections = [scene.connect()[0] for _ in range(40)]
@@ -421,7 +428,41 @@ def test_a_flood_that_is_served_at_once_ends(clock: Clock, is_oneway: bool) -> N
     assert scene.lanes.by_name["send"].served == FLOOD
 
 
-def test_who_is_served_at_once_takes_turns_with_others(clock: Clock) -> None:
+async def test_one_that_is_served_at_once_needs_no_round_until_much_was_served(clock: Clock) -> None:
+    scene = at_once_scene(clock)
+    woken: list[float] = []
+    scene.lanes.wake = lambda: woken.append(clock.now)  # type: ignore[method-assign]
+    connection, wire = scene.connect()
+    connection.data_received(requests(1, 1000))  # all numbers have four digits, and all answers one size
+    await asyncio.sleep(0)  # it was not the last one that was answered
+    answers = len(wire.written)
+    began = clock.now
+    for number in range(1, 1000):
+        connection.data_received(requests(1, 1000 + number))
+        assert len(wire.written) == (number + 1) * answers, "written at once"
+        if woken:
+            break
+    assert clock.now - began < 2 * ROUND_AFTER_SECONDS < READ_AHEAD_SECONDS, "the budget is renewed in time"
+    scene.lanes.serve_round()
+    assert scene.lanes.budget_seconds() == READ_AHEAD_SECONDS
+    assert len(scene.served) == scene.lanes.by_name["send"].served == number + 1
+
+
+async def test_of_many_served_at_once_all_are_read_before_they_are_answered(clock: Clock) -> None:
+    scene = at_once_scene(clock)
+    scene.cost = 0.000_001
+    pairs = [scene.connect() for _ in range(3)]
+    for turn in range(2):
+        for number, (connection, _) in enumerate(pairs):
+            connection.data_received(requests(1, 3 * turn + number))
+        assert len(scene.served) == 3 * (turn + 1)
+        assert len({len(wire.written) for _, wire in pairs}) == 1, "none was answered before the others"
+        before = len(pairs[0][1].written)
+        await asyncio.sleep(0)
+        assert all(len(wire.written) > before for _, wire in pairs)
+
+
+async def test_who_is_served_at_once_takes_turns_with_others(clock: Clock) -> None:
     """A read event that is served at once is charged like any other; a request of another lane waits for few rounds."""
     scene = at_once_scene(clock)
     flood, _ = scene.connect("127.0.0.2")
@@ -441,7 +482,7 @@ def test_who_is_served_at_once_takes_turns_with_others(clock: Clock) -> None:
     scene.rounds_until(FLOOD + 1)
 
 
-def test_requests_behind_an_unusual_one_keep_their_order(clock: Clock) -> None:
+async def test_requests_behind_an_unusual_one_keep_their_order(clock: Clock) -> None:
     scene = at_once_scene(clock)
     connection, _ = scene.connect()
     connection.data_received(requests(1, 0))
