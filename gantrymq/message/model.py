@@ -103,7 +103,7 @@ class Message:
 
 @dataclass(slots=True)
 class MessageExt:
-    """A stored message. `body` is as stored: see record.decompress_body. Timestamps are ms since the epoch."""
+    """A stored message. `body` is as stored: see compression.decompress_body. Timestamps are ms since the epoch."""
 
     topic: str
     body: bytes

@@ -12,7 +12,6 @@ A log file ends with a blank record: i32 bytes left, i32 magic 0xCBD43194. Only 
 
 from __future__ import annotations
 
-import importlib
 import struct
 import zlib
 from typing import NamedTuple
@@ -36,7 +35,6 @@ LENGTH32 = struct.Struct(">i")
 TIMESTAMP = struct.Struct(">q")
 BLANK = struct.Struct(">ii")
 
-BODY_BYTES_MAX = 32 << 20  # unpacked; producers send at most 4 MiB packed
 RECORD_BYTES_MIN = 91  # IPv4 hosts, nothing in body, topic or properties
 _V6 = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
 
@@ -219,38 +217,3 @@ def sys_flag_for_hosts(sys_flag: int, born_host: bytes, store_host: bytes) -> in
     if len(store_host) == 20:
         sys_flag |= sysflag.STORE_HOST_V6
     return sys_flag
-
-
-def decompress_body(body: bytes, sys_flag: int, *, max_bytes: int = BODY_BYTES_MAX) -> bytes:
-    """Return the body as the producer's application gave it.
-
-    RecordError when it can't be unpacked here, or would take more than `max_bytes`: a small packed body could fill the
-    memory.
-    """
-    if not sys_flag & sysflag.COMPRESSED:
-        return body
-    codec = sys_flag & sysflag.COMPRESSION_MASK
-    try:
-        if codec in (0, sysflag.COMPRESSION_ZLIB):  # 0: clients older than the codec bits
-            unpacker = zlib.decompressobj()
-            plain = unpacker.decompress(body, max_bytes)
-            complete = unpacker.eof
-        elif codec == sysflag.COMPRESSION_LZ4:
-            unpacker = importlib.import_module("lz4.frame").LZ4FrameDecompressor()
-            plain = unpacker.decompress(body, max_length=max_bytes)
-            complete = unpacker.eof
-        elif codec == sysflag.COMPRESSION_ZSTD:
-            with importlib.import_module("zstandard").ZstdDecompressor().stream_reader(body) as reader:
-                plain = reader.read(max_bytes)
-                complete = not reader.read(1)
-        else:
-            raise RecordError(f"body is compressed with unknown codec {codec:#x}")
-    except ImportError as exc:
-        raise RecordError(f"body is compressed with a codec that needs the package {exc.name!r}") from exc
-    except RecordError:
-        raise
-    except Exception as exc:  # each codec has its own error type; the meaning is the same
-        raise RecordError(f"compressed body can't be unpacked: {exc}") from exc
-    if not complete:
-        raise RecordError(f"compressed body is cut short, or unpacks to more than {max_bytes} bytes")
-    return bytes(plain)

@@ -12,7 +12,7 @@ from gantrymq.client.admin.results import Delivery, DirectResult, MessageTrace
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.client.connection.broker_calls import int_field
 from gantrymq.client.connection.received_messages import read_messages
-from gantrymq.client.connection.send_codec import pack
+from gantrymq.client.connection.send_codec import pack_aside
 from gantrymq.client.produce.trace_records import decode_records
 from gantrymq.client.results import SendResult
 from gantrymq.errors import ConfigError, RecordError, ResponseError
@@ -50,7 +50,7 @@ class MessageAdmin:
     async def view_at(self, address: str, offset: int) -> MessageExt:
         """The message at a commit log offset (the second half of an offset message id)."""
         answer = await self._calls.call(address, RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(offset)})
-        messages = read_messages(answer.body)
+        messages = await read_messages(answer.body)
         if len(messages) != 1:
             raise RecordError(f"{address} answered with {len(messages)} messages for offset {offset}")
         return messages[0]
@@ -83,7 +83,8 @@ class MessageAdmin:
         )
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return []
-        found = [message for message in read_messages(answer.body) if message.topic == topic]  # the index knows hashes
+        read = await read_messages(answer.body)
+        found = [message for message in read if message.topic == topic]  # the index knows hashes
         return [message for message in found if (message.msg_id == key if unique else key in message.keys)]
 
     async def pull_at(
@@ -104,7 +105,7 @@ class MessageAdmin:
 
     async def send_at(self, address: str, message: Message, queue_id: int = 0, *, broker_name: str = "") -> SendResult:
         """Store one message in a queue of this broker. The result names the queue's broker as `broker_name` says."""
-        return await self._calls.send(address, broker_name, pack(message), ADMIN_PRODUCER_GROUP, queue_id)
+        return await self._calls.send(address, broker_name, await pack_aside(message), ADMIN_PRODUCER_GROUP, queue_id)
 
     async def earliest_store_time_at(self, address: str, topic: str, queue_id: int) -> int:
         """Store time (ms) of the oldest message of the queue, -1 when it is empty."""

@@ -201,17 +201,17 @@ class BrokerCalls:
             ext_fields["subscription"] = subscription
         request = RemotingCommand.request(RequestCode.PULL_MESSAGE, ext_fields)
         answer = await self.remoting.invoke(address, request, timeout_s=timeout_s)
-        return pull_result(answer, broker_name, address)
+        return await pull_result(answer, broker_name, address)
 
 
-def pull_result(answer: RemotingCommand, broker_name: str, address: str) -> PullResult:
+async def pull_result(answer: RemotingCommand, broker_name: str, address: str) -> PullResult:
     """The outcome of a pull. ResponseError when the broker refused it."""
     status = _PULL_STATUSES.get(answer.code)
     if status is None:
         raise refused(answer, address, RequestCode.PULL_MESSAGE)
     return PullResult(
         status,
-        read_messages(answer.body, broker_name) if status is PullStatus.FOUND else [],
+        await read_messages(answer.body, broker_name) if status is PullStatus.FOUND else [],
         int_field(answer, "nextBeginOffset", address),
         int_field(answer, "minOffset", address),
         int_field(answer, "maxOffset", address),

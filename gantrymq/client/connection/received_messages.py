@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 
+from gantrymq.client.connection.compression import UNPACK_ASIDE_BYTES, in_thread
 from gantrymq.errors import RecordError
 from gantrymq.message import sysflag
+from gantrymq.message.compression import decompress_body
 from gantrymq.message.model import MessageExt
-from gantrymq.message.record import decode_records, decompress_body
+from gantrymq.message.record import decode_records
 
 logger: logging.Logger = logging.getLogger(__name__)
 
 
-def read_messages(body: bytes, broker_name: str = "") -> list[MessageExt]:
+async def read_messages(body: bytes, broker_name: str = "") -> list[MessageExt]:
     """The messages of an answer's body. RecordError when the bytes are damaged."""
     messages = decode_records(body)
+    packed: list[MessageExt] = []
     for message in messages:
         message.broker_name = broker_name
         if message.sys_flag & sysflag.COMPRESSED:
-            unpack(message)
+            packed.append(message)
+    if packed:
+        await unpack_all(packed)
     return messages
 
 
-def unpack(message: MessageExt) -> None:
+async def unpack_all(messages: list[MessageExt]) -> None:
+    """Decompress the bodies in place, in a thread when that is long work."""
+    if sum(len(message.body) for message in messages if message.sys_flag & sysflag.COMPRESSED) < UNPACK_ASIDE_BYTES:
+        _unpack_each(messages)
+    else:
+        await in_thread(functools.partial(_unpack_each, messages))
+
+
+def _unpack_each(messages: list[MessageExt]) -> None:
+    for message in messages:
+        _unpack(message)
+
+
+def _unpack(message: MessageExt) -> None:
     """Decompress the body in place. A body that can't be unpacked stays as it was sent; its sys_flag still says so."""
     try:
         message.body = decompress_body(message.body, message.sys_flag)

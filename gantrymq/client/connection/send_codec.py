@@ -6,14 +6,14 @@ several brokers, without changing. The header has one-letter names (SEND_MESSAGE
 
 from __future__ import annotations
 
+import functools
 import time
-import zlib
 from collections.abc import Sequence
 
+from gantrymq.client.connection.compression import DEFAULT, Compression, in_thread
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import MessageRejected, ProtocolError, WrongType
 from gantrymq.message import properties as names
-from gantrymq.message import sysflag
 from gantrymq.message.batch import append_to_batch
 from gantrymq.message.ids import create_unique_id
 from gantrymq.message.model import Message, MessageQueue
@@ -23,8 +23,6 @@ from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import refused
 
 MESSAGE_BYTES_MAX = 4 * 1024 * 1024  # RocketMQ: maxMessageSize
-COMPRESS_FROM_BYTES = 4096  # RocketMQ: compressMsgBodyOverHowmuch
-COMPRESS_LEVEL = 5  # RocketMQ: rocketmq.message.compressLevel
 QUEUES_OF_NEW_TOPIC = 4  # RocketMQ: defaultTopicQueueNums
 REPLY = "reply"  # MSG_TYPE of an answer to a request
 
@@ -62,23 +60,30 @@ class Outgoing:
         self.max_reconsume_times: int | None = None  # said only when a consumer sends a failed message again
 
 
-def pack(
-    message: Message, *, compress_from_bytes: int = COMPRESS_FROM_BYTES, compress_level: int = COMPRESS_LEVEL
-) -> Outgoing:
+def pack(message: Message, compression: Compression = DEFAULT) -> Outgoing:
     """Make a message ready for the wire. MessageRejected when no broker would take it."""
+    _check_message(message)
+    return _packed(message, *compression.compress(message.body))
+
+
+async def pack_aside(message: Message, compression: Compression = DEFAULT) -> Outgoing:
+    """As `pack`; a large body is compressed in a thread."""
+    _check_message(message)
+    if compression.is_long_work(message.body):
+        return _packed(message, *await in_thread(functools.partial(compression.compress, message.body)))
+    return _packed(message, *compression.compress(message.body))
+
+
+def _check_message(message: Message) -> None:
     if not isinstance(message, Message):
         raise WrongType(f"a Message is wanted, not {message!r:.60}: Message(topic, body) makes one")
-    body = message.body
-    check_body(body)
+    check_body(message.body)
+
+
+def _packed(message: Message, body: bytes, sys_flag: int) -> Outgoing:
     properties, msg_id = _named(message)
     if len(properties) * 4 > names.PROPERTIES_BYTES_MAX:  # four bytes a character at most: only then count exactly
         check_properties(properties)
-    sys_flag = 0
-    if len(body) >= compress_from_bytes:
-        compressed = zlib.compress(body, compress_level)
-        if len(compressed) < len(body):  # what is compressed already, or random, would only grow
-            body = compressed
-            sys_flag = sysflag.COMPRESSED | sysflag.COMPRESSION_ZLIB
     outgoing = Outgoing(message.topic, body, properties, msg_id, flag=message.flag, sys_flag=sys_flag, is_batch=False)
     outgoing.is_reply = message.properties.get(names.MSG_TYPE) == REPLY
     return outgoing

@@ -11,7 +11,7 @@ import bisect
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
-from gantrymq.client.connection.send_codec import pack
+from gantrymq.client.connection.send_codec import pack_aside
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
@@ -128,7 +128,7 @@ class FailedMessages:
         again = retry_message(message, self._retry_topic, self.max_reconsume_times, times=times)
         if delay_level:
             again.properties[names.DELAY] = str(delay_level)
-        outgoing = pack(again)
+        outgoing = await pack_aside(again)
         outgoing.reconsume_times = times
         outgoing.max_reconsume_times = self.max_reconsume_times
         await self.sender.deliver(outgoing, SEND_TIMEOUT_S)

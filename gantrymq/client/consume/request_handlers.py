@@ -80,7 +80,7 @@ class ConsumerRequestHandlers:
         """A tool gives one message to the listener, outside of any queue."""
         if request.ext_fields.get("consumerGroup") != self._group:
             return request.reply(ResponseCode.SYSTEM_ERROR, UNKNOWN_GROUP)
-        messages = read_messages(request.body, request.ext_fields.get("brokerName", ""))
+        messages = await read_messages(request.body, request.ext_fields.get("brokerName", ""))
         for message in messages:
             restore_topic(message, retry_topic(self._group))
         started = time.monotonic()

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from gantrymq.client.connection.background import Background
-from gantrymq.client.connection.send_codec import Outgoing, check_body, pack_batch
+from gantrymq.client.connection.send_codec import check_body, pack_aside, pack_batch
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult
@@ -59,8 +59,7 @@ class _Lane:
 
 
 class Batches:
-    """The batches of one producer. pack: makes a message that travels alone ready. on_stored: called with messages,
-    their batch's result and when it began."""
+    """The batches of one producer. on_stored: called with messages, their batch's result and when it began."""
 
     def __init__(
         self,
@@ -68,14 +67,12 @@ class Batches:
         background: Background,
         options: ProducerOptions,
         *,
-        pack: Callable[[Message], Outgoing],
         on_stored: StoredCallback | None,
     ) -> None:
         self._sender = sender
         self._background = background
         self._options = options
         self._on_stored = on_stored
-        self._pack = pack
         self._lanes: dict[LaneKey, _Lane] = {}
         self._held_bytes = 0
         self._room: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -179,7 +176,9 @@ class Batches:
 
     async def _deliver(self, lane: _Lane, batch: _Batch) -> None:
         messages = batch.messages
-        outgoing = pack_batch(messages) if len(messages) > 1 else self._pack(messages[0])
+        outgoing = (
+            pack_batch(messages) if len(messages) > 1 else await pack_aside(messages[0], self._options.compression)
+        )
         left_s = self._options.delivery_timeout_s - (time.monotonic() - batch.started)
         result = await self._sender.deliver(outgoing, max(left_s, LEAST_S), lane.queue)
         if self._on_stored is not None:

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from gantrymq.client.connection.send_codec import Outgoing, pack, send_request, send_result
+from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_request, send_result
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.retry import TRIES_A_CALL
 from gantrymq.client.produce.sender import Sender
@@ -67,8 +67,7 @@ class ManySends:
     ) -> None:
         self._sender = sender
         self._remoting = remoting
-        self._compress_from_bytes = options.compress_from_bytes
-        self._compress_level = options.compress_level
+        self._compression = options.compression
         self._in_flight = in_flight
         self._timeout_s = timeout_s
         self._try_timeout_s = timeout_s / TRIES_A_CALL
@@ -96,7 +95,7 @@ class ManySends:
 
     async def _send_first(self, position: int, message: Message) -> None:
         try:
-            outgoing = pack(message, compress_from_bytes=self._compress_from_bytes, compress_level=self._compress_level)
+            outgoing = await pack_aside(message, self._compression)
             queue = self._sender.pick(await self._sender.queues(message.topic, self._timeout_s))
         except GantryError as exc:
             # Nothing was sent. The message or its topic is the reason, so another broker would not help: given up.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
+from gantrymq.client.connection.compression import COMPRESS_FROM_BYTES, COMPRESS_LEVEL, Compression
 from gantrymq.client.connection.option_checks import check_above_zero, check_at_least
 from gantrymq.client.connection.options import ClientKeywords, ClientOptions
-from gantrymq.client.connection.send_codec import COMPRESS_FROM_BYTES, COMPRESS_LEVEL
 from gantrymq.errors import ConfigError
+from gantrymq.message.compression import CompressType, check_compress_type
 from gantrymq.message.topics import TRACE_TOPIC, check_group
 
 DEFAULT_GROUP = "DEFAULT_PRODUCER"
@@ -23,6 +25,7 @@ class ProducerKeywords(ClientKeywords, total=False):
     buffer_bytes: int
     compress_from_bytes: int
     compress_level: int
+    compress_type: CompressType
     trace: bool
     trace_topic: str
 
@@ -42,6 +45,7 @@ class ProducerOptions(ClientOptions):
     buffer_bytes: int = 32 * 1024 * 1024  # send_soon: what waits or is on its way has at most so many
     compress_from_bytes: int = COMPRESS_FROM_BYTES  # smaller bodies travel as they are
     compress_level: int = COMPRESS_LEVEL  # 1 is fast, 9 small
+    compress_type: CompressType = "zlib"  # "lz4", "zstd": for consumers that know them; gantrymq[compression]
     trace: bool = False  # tell `trace_topic` of every message sent
     trace_topic: str = TRACE_TOPIC
 
@@ -52,3 +56,9 @@ class ProducerOptions(ClientOptions):
         check_at_least(self, 0, "retries", "compress_from_bytes")
         if not 1 <= self.compress_level <= 9:
             raise ConfigError(f"compress_level={self.compress_level}: it must be from 1 to 9")
+        check_compress_type(self.compress_type)
+
+    @functools.cached_property
+    def compression(self) -> Compression:
+        """How bodies are packed."""
+        return Compression(self.compress_type, self.compress_level, self.compress_from_bytes)

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.lifecycle import Client
-from gantrymq.client.connection.send_codec import Outgoing, pack, pack_batch, send_request
+from gantrymq.client.connection.send_codec import Outgoing, pack_aside, pack_batch, send_request
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.batching import Batches
 from gantrymq.client.produce.many_sends import ManySends
@@ -36,9 +36,9 @@ class Producer(Client):
 
     group: the producer group. delivery_timeout_s: for a whole call that does not say timeout_s, from looking up the
     route to the last try. retries: further tries after the first; None: as many as the time allows.
-    compress_from_bytes: smaller bodies travel as they are. compress_level: 1 (fast) to 9
-    (small). trace: tell `trace_topic` of every message sent. Also
-    instance_name, credentials, tls and serialize_type. ProducerOptions has the defaults.
+    compress_from_bytes: smaller bodies travel as they are. compress_type: "zlib", or "lz4" and "zstd", which need
+    gantrymq[compression] and consumers that know them. compress_level: 1 (fast) to 9 (small). trace: tell `trace_topic`
+    of every message sent. Also instance_name, credentials, tls and serialize_type. ProducerOptions has the defaults.
 
     `start` connects nothing yet: the first message does that. `close` makes calls in flight fail: await them first.
     """
@@ -65,7 +65,6 @@ class Producer(Client):
             self._sender,
             self._batching,
             options,
-            pack=self._pack,
             on_stored=None if self._tracer is None else self._trace,
         )
 
@@ -107,7 +106,7 @@ class Producer(Client):
         ConnectError, RequestTimeout and ProtocolError: it may have. Tries before the last may have been stored as well.
         """
         # Packed once: every try sends the same unique id, by which a message that was stored twice can be recognised.
-        outgoing = self._pack(message)
+        outgoing = await pack_aside(message, self._options.compression)
         if sharding_key is not None:
             _check_only_choice(queue, selector)
             selector = queue_by_hash(sharding_key)
@@ -131,10 +130,6 @@ class Producer(Client):
         if timeout_s <= 0:
             raise ConfigError(f"timeout_s={timeout_s:g}: a call needs some time; leave it out for delivery_timeout_s")
         return timeout_s
-
-    def _pack(self, message: Message) -> Outgoing:
-        options = self._options
-        return pack(message, compress_from_bytes=options.compress_from_bytes, compress_level=options.compress_level)
 
     async def _send(
         self, messages: Sequence[Message], outgoing: Outgoing, queue: MessageQueue | None, timeout_s: float | None
@@ -186,7 +181,7 @@ class Producer(Client):
         self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None
     ) -> None:
         """Send one message without asking for an answer: fast, and lost in silence when anything goes wrong."""
-        outgoing = self._pack(message)
+        outgoing = await pack_aside(message, self._options.compression)
         queues = await self.queues(message.topic)
         if selector is not None:
             queue = selector(queues, message)

@@ -13,7 +13,7 @@ import time
 import uuid
 from dataclasses import replace
 
-from gantrymq.client.connection.received_messages import unpack
+from gantrymq.client.connection.received_messages import unpack_all
 from gantrymq.client.connection.send_codec import REPLY
 from gantrymq.errors import MessageRejected, RequestTimeout
 from gantrymq.message import properties as names
@@ -81,7 +81,7 @@ class WaitingRequests:
     async def reply_pushed(self, address: str, request: RemotingCommand) -> RemotingCommand:
         """A broker pushes an answer (code 326)."""
         try:
-            message = read_reply(request)
+            message = await read_reply(request)
         except ValueError as exc:
             logger.warning(
                 "reply unreadable (address=%s): %s",
@@ -102,7 +102,7 @@ class WaitingRequests:
         return request.reply(ResponseCode.SUCCESS)
 
 
-def read_reply(request: RemotingCommand) -> MessageExt:
+async def read_reply(request: RemotingCommand) -> MessageExt:
     """The message inside a pushed reply, its body unpacked. ValueError when a field is no number.
 
     The broker does not say where it is stored: offsets are zero.
@@ -128,7 +128,7 @@ def read_reply(request: RemotingCommand) -> MessageExt:
         prepared_transaction_offset=0,
         body_crc=0,
     )
-    unpack(message)
+    await unpack_all([message])
     return message
 
 

@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Callable, Collection, Sequence
 
-from gantrymq.client.connection.send_codec import Outgoing, pack, send_request, send_result
+from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_request, send_result
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.retry import TRIES_A_CALL, Retry
 from gantrymq.client.results import SendResult
@@ -167,8 +167,9 @@ class Sender:
         deadline = asyncio.get_running_loop().time() + timeout_s
         queues = await self.queues(answer.topic, timeout_s)
         there = [queue for queue in queues if queue.broker_name == request.broker_name]
+        outgoing = await pack_aside(answer)
         left_s = deadline - asyncio.get_running_loop().time()
-        return await self.send_to(self.pick(there or queues), pack(answer), left_s)
+        return await self.send_to(self.pick(there or queues), outgoing, left_s)
 
     def address_of(self, queue: MessageQueue) -> str:
         """The address of the queue's master. ConnectError when it is not known."""

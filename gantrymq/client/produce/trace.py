@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gantrymq.client.connection.send_codec import pack
+from gantrymq.client.connection.send_codec import pack_aside
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.produce.trace_records import (
@@ -116,7 +116,7 @@ class TraceDispatcher:
 
     async def _send(self, batch: Message) -> None:
         try:
-            await self._sender.deliver(pack(batch), SEND_TIMEOUT_S)
+            await self._sender.deliver(await pack_aside(batch), SEND_TIMEOUT_S)
             self._is_topic_missing = False
         except GantryError as exc:
             if _is_of_missing_topic(exc):

@@ -28,6 +28,7 @@ from typing import Any, Protocol, Unpack
 
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.received_messages import read_messages
+from gantrymq.client.connection.send_codec import pack_aside
 from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.results import SendResult, SendStatus
@@ -145,7 +146,7 @@ class TransactionProducer(Producer):
             raise MessageRejected("a message in a transaction can't be delayed")
         marks = {names.TRAN_MSG: "true", names.PGROUP: self.group}
         message = replace(message, properties={**message.properties, **marks})
-        outgoing = self._pack(message)
+        outgoing = await pack_aside(message, self._options.compression)
         outgoing.sys_flag |= sysflag.TRANSACTION_PREPARED
         result = await self._send([message], outgoing, queue, timeout_s)
         self._session.meet_brokers()
@@ -221,7 +222,7 @@ class TransactionProducer(Producer):
         """39 CHECK_TRANSACTION_STATE: the broker wants to know how one of the group's transactions went."""
         fields = request.ext_fields
         try:
-            (message,) = read_messages(request.body)
+            (message,) = await read_messages(request.body)
             queue_offset, physical_offset = int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"])
         except (RecordError, KeyError, ValueError) as exc:
             logger.warning(

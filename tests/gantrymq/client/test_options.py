@@ -40,7 +40,8 @@ REQUIRED = inspect.Parameter.empty
 CLIENT = {"instance_name": None, "credentials": None, "tls": None, "serialize_type": JSON}
 PRODUCER = {
     "delivery_timeout_s": 30.0, "retries": None, "linger_s": 0.0,
-    "batch_bytes": 65536, "buffer_bytes": 33554432, "compress_from_bytes": 4096, "compress_level": 5, "trace": False,
+    "batch_bytes": 65536, "buffer_bytes": 33554432, "compress_from_bytes": 4096, "compress_level": 5,
+    "compress_type": "zlib", "trace": False,
     "trace_topic": "RMQ_SYS_TRACE_TOPIC",
 } | CLIENT  # fmt: skip
 CONSUMER = {
@@ -144,6 +145,7 @@ def test_a_message_is_a_dead_letter_after_so_many_times(ordered: bool, times: in
         (Producer, {"delivery_timeout_s": "3"}, WrongType),
         (Producer, {"compress_from_bytes": -1}, ConfigError),
         (Producer, {"compress_level": 10}, ConfigError),
+        (Producer, {"compress_type": "LZ4"}, ConfigError),
         (Producer, {"trace": 1}, WrongType),
         (Producer, {"group": 5}, WrongType),
         (Producer, {"credentials": "key"}, WrongType),

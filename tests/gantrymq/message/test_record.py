@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import zlib
 
 import pytest
 
@@ -85,23 +84,3 @@ def test_apaches_records_are_written_back_byte_for_byte(store: str, tmp_path) ->
         message = record.decode_record(raw)
         if len(fields.properties.split(b"\x02")) == len(message.properties):  # a batch may say a name twice
             assert record.encode_record(message) == raw
-
-
-@pytest.mark.parametrize("codec", [0, sysflag.COMPRESSION_ZLIB])
-def test_zlib_bodies_are_unpacked(codec: int) -> None:
-    packed = zlib.compress(b"x" * 5000)
-    assert record.decompress_body(packed, sysflag.COMPRESSED | codec) == b"x" * 5000
-    assert record.decompress_body(b"plain", codec) == b"plain"
-
-
-def test_a_body_that_unpacks_to_too_much_is_refused() -> None:
-    bomb = zlib.compress(bytes(2 << 20))
-    with pytest.raises(RecordError, match="more than"):
-        record.decompress_body(bomb, sysflag.COMPRESSED, max_bytes=1 << 20)
-
-
-def test_damaged_and_unknown_compression_are_errors() -> None:
-    with pytest.raises(RecordError):
-        record.decompress_body(b"not zlib", sysflag.COMPRESSED)
-    with pytest.raises(RecordError, match="unknown codec"):
-        record.decompress_body(b"", sysflag.COMPRESSED | 0x500)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import ExitStack
+from typing import get_args
 
 import pytest
 
@@ -13,6 +14,7 @@ from appliance.bench.peer import Peer
 from gantrymq import AdminClient, ConsumeFrom, Message, MessageExt, Producer, PushConsumer
 from gantrymq.client.admin.results import MessageTrace
 from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, encode_record
+from gantrymq.message.compression import CompressType
 from tests.gantrymq.client.seen import Seen, until
 from tests.interop.clients import JavaClient
 
@@ -38,7 +40,9 @@ async def test_java_asks_and_our_consumer_answers(cluster: Peer, java: JavaClien
     )
     consumer.subscribe(topic)
     async with consumer:
-        with java.run("RequestReply", cluster.namesrv_address, topic, topic, "ask", *QUESTIONS) as program:
+        packed = {"rocketmq.message.compressType": "LZ4"}
+        ask = java.run("RequestReply", cluster.namesrv_address, topic, topic, "ask", *QUESTIONS, java_properties=packed)
+        with ask as program:
             await asyncio.to_thread(program.wait_done, 60)
         answers = program.lines("ANSWER")
     assert [(line[0], line[1], line[3]) for line in answers] == [
@@ -47,12 +51,16 @@ async def test_java_asks_and_our_consumer_answers(cluster: Peer, java: JavaClien
 
 
 async def test_we_ask_and_a_java_consumer_answers(cluster: Peer, java: JavaClient, topic: str) -> None:
-    with java.run("RequestReply", cluster.namesrv_address, topic, topic, "answer") as program:
+    """Java's long answers are packed by Zstandard, our long questions by each codec."""
+    packed = {"rocketmq.message.compressType": "ZSTD"}
+    answer = java.run("RequestReply", cluster.namesrv_address, topic, topic, "answer", java_properties=packed)
+    with answer as program:
         await asyncio.to_thread(program.wait_started)
-        async with Producer(cluster.namesrv_address, group=f"{topic}-asking") as producer:
-            replies = [await producer.request(Message(topic, question.encode()), 30.0) for question in QUESTIONS]
+        for name in get_args(CompressType):
+            async with Producer(cluster.namesrv_address, group=f"{topic}-{name}", compress_type=name) as producer:
+                replies = [await producer.request(Message(topic, question.encode()), 30.0) for question in QUESTIONS]
+            assert [reply.body.decode() for reply in replies] == [f"java answers {question}" for question in QUESTIONS]
         assert not program.lines("FAILED")
-    assert [reply.body.decode() for reply in replies] == [f"java answers {question}" for question in QUESTIONS]
 
 
 async def test_traces_of_either_client_are_read_by_the_other(cluster: Peer, java: JavaClient, topic: str) -> None:

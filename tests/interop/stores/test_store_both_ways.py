@@ -17,6 +17,7 @@ import pytest
 from appliance.bench import rpc
 from gantrymq.message import ids, record
 from gantrymq.message import properties as names
+from gantrymq.message.compression import decompress_body
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -277,7 +278,7 @@ def _check_story(at_rest: dict[tuple[str, int], list[bytes]], story: Story) -> N
             number = int(message.properties["number"])
             assert message.tags == tag_of(number) and message.keys == [f"key-{number}", "all"]
             assert message.msg_id == story.unique_ids[number]
-            assert record.decompress_body(message.body, message.sys_flag) == _body(number, short=number in story.short)
+            assert decompress_body(message.body, message.sys_flag) == _body(number, short=number in story.short)
             stored[number] += 1
     waiting = set(sorted(story.owed)[-LAST_DELAYED:])
     assert set(stored) | waiting == story.stored

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import zlib
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import pytest
 
-from gantrymq.client.connection.send_codec import MESSAGE_BYTES_MAX, pack, pack_batch, send_request, send_result
+from gantrymq.client.connection.compression import Compression
+from gantrymq.client.connection.received_messages import read_messages
+from gantrymq.client.connection.send_codec import (
+    MESSAGE_BYTES_MAX,
+    pack,
+    pack_aside,
+    pack_batch,
+    send_request,
+    send_result,
+)
 from gantrymq.client.results import SendStatus
 from gantrymq.errors import MessageRejected, ProtocolError, ResponseError
 from gantrymq.message.batch import iter_batch
-from gantrymq.message.model import Message, MessageQueue
+from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.properties import decode_properties
+from gantrymq.message.record import encode_record
 from gantrymq.remoting.command import RemotingCommand
+
+T = TypeVar("T")
 
 
 def test_a_request_has_the_fields_of_javas_clients() -> None:
@@ -130,5 +145,36 @@ def test_a_body_that_would_grow_travels_as_it_is() -> None:
     noise = random.Random(7).randbytes(5000)
     assert (pack(Message("T", noise)).body, pack(Message("T", noise)).sys_flag) == (noise, 0)
     text = b"the same again " * 1000
-    sizes = [len(pack(Message("T", text), compress_level=level).body) for level in (1, 9)]
+    sizes = [len(pack(Message("T", text), Compression(level=level)).body) for level in (1, 9)]
     assert sizes[1] < sizes[0] < len(text)
+
+
+async def turns_during(work: Coroutine[Any, Any, T]) -> tuple[T, int]:
+    """What the work returns, and how often the loop came to something else meanwhile."""
+    turns = 0
+    task = asyncio.create_task(work)
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += not task.done()
+    return await task, turns
+
+
+async def test_the_loop_goes_on_while_a_large_body_is_packed_and_unpacked() -> None:
+    body = b"the same again " * 100_000
+    outgoing, turns = await turns_during(pack_aside(Message("T", body)))
+    assert (zlib.decompress(outgoing.body), outgoing.sys_flag) == (body, 0x301)
+    assert turns > 0
+    noise = random.Random(7).randbytes(50_000) * 2
+    stored = MessageExt(
+        topic="T", body=zlib.compress(noise), flag=0, properties={}, queue_id=0, queue_offset=0, physical_offset=0,
+        store_size=0, sys_flag=0x301, born_timestamp=0, born_host=("127.0.0.1", 1), store_timestamp=0,
+        store_host=("127.0.0.1", 1), reconsume_times=0, prepared_transaction_offset=0, body_crc=0,
+    )  # fmt: skip
+    (message,), turns = await turns_during(read_messages(encode_record(stored), "broker"))
+    assert (message.body, message.sys_flag, message.broker_name) == (noise, 0, "broker")
+    assert turns > 0
+
+
+async def test_small_bodies_are_not_handed_to_a_thread() -> None:
+    _, turns = await turns_during(pack_aside(Message("T", b"the same again " * 1000)))
+    assert turns == 0

@@ -96,8 +96,8 @@ def pushed(body: bytes = b"answer", **fields: str) -> RemotingCommand:
     return RemotingCommand.request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, given | fields, body)
 
 
-def test_a_pushed_reply_is_read_with_either_form_of_host_and_unpacked() -> None:
-    message = read_reply(pushed(zlib.compress(b"answer"), sysFlag=str(0x301)))
+async def test_a_pushed_reply_is_read_with_either_form_of_host_and_unpacked() -> None:
+    message = await read_reply(pushed(zlib.compress(b"answer"), sysFlag=str(0x301)))
     assert (message.body, message.born_host, message.store_host) == (b"answer", ("127.0.0.1", 4711), ("::1", 10911))
     assert (message.msg_id, message.queue_id, message.born_timestamp, message.sys_flag) == ("U", 1, 17, 0)
 
