@@ -103,16 +103,22 @@ class ClusterCalls:
             info = await self.call(lambda admin: admin.cluster.info(), timeout_s)
         except CALL_ERRORS as exc:
             why = f"name server {self.namesrv}: {explain(exc)}"
-            if known is None or not known.brokers:
+            if known is None or not known.brokers + known.slaves:
                 raise ClusterUnreachable(why) from exc
             self._cluster = replace(known, why=why)
             return self._cluster
-        brokers = [
-            BrokerRef(name, data.broker_addrs[0], data.cluster)
-            for name, data in info.broker_addr_table.items()
-            if data.broker_addrs.get(0)
-        ]
-        self._cluster = ClusterView(tuple(sorted(brokers, key=lambda broker: broker.name)), self.clock())
+        brokers = sorted(
+            (
+                BrokerRef(name, address, data.cluster, broker_id)
+                for name, data in info.broker_addr_table.items()
+                for broker_id, address in data.broker_addrs.items()
+                if address
+            ),
+            key=lambda broker: (broker.name, broker.broker_id),
+        )
+        masters = tuple(broker for broker in brokers if not broker.broker_id)
+        slaves = tuple(broker for broker in brokers if broker.broker_id)
+        self._cluster = ClusterView(masters, self.clock(), slaves=slaves)
         return self._cluster
 
     # ---- all brokers

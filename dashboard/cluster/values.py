@@ -24,23 +24,33 @@ class Reading(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class BrokerRef:
-    """Where one broker's master is."""
+    """Where one broker is. broker_id: 0 is the master, higher ones are slaves, which have the master's name."""
 
     name: str
     address: str
     cluster: str
+    broker_id: int = 0
+
+    @property
+    def key(self) -> str:
+        """A text of its own for each: the master's is the name."""
+        return f"{self.name}:{self.broker_id}" if self.broker_id else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The brokers as the name server lists them. `why` is set when these are the last known ones."""
+    """The brokers as the name server lists them. `why` is set when these are the last known ones.
+
+    brokers: the masters, which take messages and changes.
+    """
 
     brokers: tuple[BrokerRef, ...]
     at: float
     why: str | None = None
+    slaves: tuple[BrokerRef, ...] = ()
 
-    def named(self, name: str) -> BrokerRef | None:
-        return next((broker for broker in self.brokers if broker.name == name), None)
+    def named(self, key: str) -> BrokerRef | None:
+        return next((broker for broker in (*self.brokers, *self.slaves) if broker.key == key), None)
 
 
 @dataclass(frozen=True, slots=True)

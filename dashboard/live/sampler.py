@@ -122,15 +122,17 @@ class Sampler:
             cluster = await self._gateway.brokers.list(timeout_s=ROUND_TIMEOUT_S)
         except GatewayError as exc:
             return (), str(exc)
-        listed = {broker.name: broker for broker in cluster.brokers}
+        listed = {broker.key: broker for broker in (*cluster.brokers, *cluster.slaves)}
+        addresses = {broker.address for broker in listed.values()}
         now = time.time()
-        for state in self._states.values():  # a broker that just left stays in sight, greyed
-            if state.name not in listed and state.facts is not None and now - state.facts.at < FORGET_AFTER_S:
-                listed[state.name] = BrokerRef(state.name, state.address, "")
-        return tuple(listed[name] for name in sorted(listed)), cluster.why
+        for key, state in self._states.items():  # a broker that just left stays in sight, greyed
+            left = key not in listed and state.address not in addresses  # and has not come back in another role
+            if left and state.facts is not None and now - state.facts.at < FORGET_AFTER_S:
+                listed[key] = BrokerRef(state.broker_name, state.address, "", state.broker_id)
+        return tuple(sorted(listed.values(), key=lambda broker: (broker.name, broker.broker_id))), cluster.why
 
     async def _ask(self, broker: BrokerRef) -> BrokerState:
-        before = self._states.get(broker.name)
+        before = self._states.get(broker.key)
         known = before.facts if before is not None and before.address == broker.address else None
         try:
             info = await self._gateway.brokers.runtime_info(broker, timeout_s=ROUND_TIMEOUT_S)
@@ -139,8 +141,9 @@ class Sampler:
             since = before.failing_since if before is not None and before.failing_since else now
             if known is not None and now - known.at > FORGET_AFTER_S:
                 known = None
-            return BrokerState(broker.name, broker.address, known, str(exc), since)
-        return BrokerState(broker.name, broker.address, read_facts(broker, info, time.time(), known))
+            return BrokerState(broker.key, broker.address, known, str(exc), since, broker.broker_id)
+        facts = read_facts(broker, info, time.time(), known)
+        return BrokerState(broker.key, broker.address, facts, broker_id=broker.broker_id)
 
     def _expected(self) -> frozenset[str]:
         """The brokers whose messages belong to a whole sum: who is listed, who just left, who is to run here."""
@@ -163,7 +166,7 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
     boot_ms = _int(info, "bootTimestamp")
     first, last = _int(info, "commitLogMinOffset"), _int(info, "commitLogMaxOffset")
     facts = BrokerFacts(
-        name=broker.name,
+        name=broker.key,
         address=broker.address,
         at=now,
         version=info.get("brokerVersionDesc", ""),

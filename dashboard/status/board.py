@@ -122,11 +122,21 @@ class BrokerFacts:
 class BrokerState:
     """A broker now: its last facts, and why they are not newer when they are not."""
 
-    name: str
+    name: str  # BrokerRef.key
     address: str
     facts: BrokerFacts | None
     why: str | None = None
     failing_since: float | None = None
+    broker_id: int = 0  # 0 is a master
+
+    @property
+    def broker_name(self) -> str:
+        """The name that master and slaves share."""
+        return self.name.rpartition(":")[0] if self.is_slave else self.name
+
+    @property
+    def is_slave(self) -> bool:
+        return self.broker_id > 0
 
     @property
     def is_answering(self) -> bool:
@@ -171,18 +181,37 @@ class Snapshot:
     problems: tuple[Problem, ...] = ()  # of the appliance itself
     groups: tuple[WatchedGroup, ...] = ()
 
+    @property
+    def masters(self) -> tuple[BrokerState, ...]:
+        """Those that take messages."""
+        return tuple(broker for broker in self.brokers if not broker.is_slave)
+
+    @property
+    def has_slaves(self) -> bool:
+        return len(self.masters) < len(self.brokers)
+
+    def slaves_of(self, name: str) -> tuple[BrokerState, ...]:
+        """The slaves of a broker, by its name."""
+        return tuple(broker for broker in self.brokers if broker.is_slave and broker.broker_name == name)
+
     def known_sum(self, name: str) -> tuple[float | None, float | None, str | None]:
-        """(sum over brokers of a fact, the age-giving oldest moment, why it is unknown or partial)."""
-        if not self.brokers:
-            return None, None, self.namesrv_why or "no broker is registered"
+        """(sum over masters of a fact, the age-giving oldest moment, why it is unknown or partial).
+
+        What slaves hand out counts as far as it is known; what they take in are copies.
+        """
+        if not self.masters:
+            return None, None, self.namesrv_why or "no master is registered"
         values, moments = [], []
-        for broker in self.brokers:
+        if name == "out_rate":
+            slaves = (broker.facts for broker in self.brokers if broker.is_slave and broker.is_answering)
+            values += [facts.out_rate or 0.0 for facts in slaves if facts is not None]
+        for broker in self.masters:
             value = getattr(broker.facts, name) if broker.facts is not None else None
             if broker.facts is None or value is None:
                 return None, None, f"{broker.name}: {broker.why or 'known from the next second on'}"
             values.append(value)
             moments.append(broker.facts.at)
-        late = next((f"{broker.name}: {broker.why}" for broker in self.brokers if broker.why), None)
+        late = next((f"{broker.name}: {broker.why}" for broker in self.masters if broker.why), None)
         return sum(values), min(moments), late
 
 

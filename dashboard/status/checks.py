@@ -10,6 +10,7 @@ from dashboard.status.group_checks import dead_letter_problems, group_problems
 from dashboard.status.problems import Level, Problem
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.service_checks import service_problems
+from dashboard.status.slave_checks import what_goes_on, without_master
 
 LANE_FULL = 0.8  # of the capacity
 FULL_SOON_S, FULL_NOW_S = 6 * 3600.0, 3600.0  # by the growth of the last half hour
@@ -69,7 +70,8 @@ def _problems(snapshot: Snapshot) -> list[Problem]:
             )
         )
     for broker in snapshot.brokers:
-        found += _broker_problems(broker, snapshot.at)
+        found += _broker_problems(broker, snapshot)
+    found += without_master(snapshot)
     for process in snapshot.processes:
         found += process_problems(process)
     found += group_problems(snapshot.groups, snapshot.at)
@@ -77,19 +79,20 @@ def _problems(snapshot: Snapshot) -> list[Problem]:
     return found
 
 
-def _broker_problems(broker: BrokerState, now: float) -> list[Problem]:
-    facts = broker.facts
+def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Problem]:
+    facts, now = broker.facts, snapshot.at
     if broker.why is not None and (facts is None or now - facts.at > SILENT_S):
         is_short = facts is not None and now - facts.at <= FRESH_S  # one answer came late: worth a look, not an alarm
         since = f" for {units.duration(int(now - broker.failing_since))}" if broker.failing_since else ""
+        title = f"Slave {broker.name} does not answer" if broker.is_slave else f"{broker.name} does not answer"
         return [
             Problem(
-                Level.WARN if is_short else Level.BAD,
-                f"{broker.name} does not answer{since}",
+                Level.WARN if is_short or broker.is_slave else Level.BAD,
+                f"{title}{since}",
                 f"{broker.address}: {broker.why}",
-                "Its messages are safe on disk, and clients use other brokers meanwhile. When its process ends it is "
-                "restarted; when it hangs, its log says why.",
-                name=f"{broker.name} does not answer",
+                f"{what_goes_on(broker, snapshot)} When its process ends it is restarted; when it hangs, its log says "
+                "why.",
+                name=title,
             )
         ]
     if facts is None:

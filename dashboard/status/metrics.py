@@ -15,6 +15,7 @@ from dashboard.status.checks import Verdict, judge
 from dashboard.status.metric import Metrics
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.service_metrics import put_services
+from dashboard.status.slave_metrics import put_slaves
 
 
 def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metrics:
@@ -36,6 +37,7 @@ def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metr
     metrics.put("cluster.brokers", f"{answering} of {len(snapshot.brokers)}", snapshot.at, snapshot.namesrv_why)
     for broker in snapshot.brokers:
         _broker(metrics, broker, snapshot.at)
+        put_slaves(metrics, broker, snapshot)
     for process in snapshot.processes:
         _process(metrics, process)
     for index, problem in enumerate(verdict.problems):
@@ -125,10 +127,13 @@ def _broker(metrics: Metrics, broker: BrokerState, now: float) -> None:
 def _parts(broker: BrokerState) -> str:
     """What stands on a broker's card, for the shape: a RocketMQ broker tells less than a GantryMQ broker."""
     facts = broker.facts
+    if facts is None:
+        return ""
+    services = facts.services
+    slaves = " ".join(slave.address for slave in services.slaves)
     return (
-        ""
-        if facts is None
-        else f"{len(facts.lanes)} {facts.services.settings_ignored != ''} {facts.disk_text != ''} {facts.disk_marks}"
+        f"{broker.address} {len(facts.lanes)} {services.settings_ignored != ''} {facts.disk_text != ''} "
+        f"{facts.disk_marks} {services.copying is not None} {slaves}"
     )
 
 

@@ -6,6 +6,7 @@ from dashboard.cluster import units
 from dashboard.status.board import BrokerFacts
 from dashboard.status.problems import Level, Problem
 from dashboard.status.services import ATTACK_REMEMBERED_S, REFUSALS_REMEMBERED_S, LaneCounts, Services
+from dashboard.status.slave_checks import slave_problems
 
 TIMER_BEHIND_MS = 5000  # normal is below 100 ms; a busy machine may take a second
 NAMED_MAX = 5  # groups named in one line
@@ -26,8 +27,7 @@ def service_problems(facts: BrokerFacts) -> list[Problem]:
             _not_shared(facts.name, services),
             _suspended(facts.name, services),
             _disagreeing(facts.name, services),
-            _slave_behind(facts.name, services),
-            _slave_gone(facts.name, services),
+            *slave_problems(facts.name, services),
         )
         if problem is not None
     ]
@@ -149,39 +149,6 @@ def _disagreeing(name: str, services: Services) -> Problem | None:
         f"Members of {units.count(services.disagreements)} consumer {_groups(services.disagreements)} disagree",
         f"{_named(services.disagreeing_groups, services.disagreements)} (at {name})",
         "Queues are shared among all members, so what only some of them want is skipped. Give each kind its own group.",
-    )
-
-
-def _slave_behind(name: str, services: Services) -> Problem | None:
-    behind = [slave for slave in services.slaves if not slave.in_sync]
-    if not behind:
-        return None
-    texts = [
-        f"{slave.address}: {units.size(slave.behind_bytes)}, {units.duration(round(slave.behind_seconds))} behind"
-        for slave in behind
-    ]
-    return Problem(
-        Level.WARN,
-        f"{name}: {units.count(len(behind))} of {units.count(len(services.slaves))} slaves far behind",
-        ", ".join(texts[:NAMED_MAX]),
-        "What a slave lacks is lost with the master's disk. See whether its disk or the network is slow; a new slave "
-        "catches up by itself. With SYNC_MASTER sends don't wait for it.",
-        name=f"{name}: slaves behind",
-    )
-
-
-def _slave_gone(name: str, services: Services) -> Problem | None:
-    if not services.slaves_gone:
-        return None
-    hosts = ", ".join(f"{host} {units.duration(seconds)} ago" for host, seconds in services.slaves_gone[:NAMED_MAX])
-    left = len(services.slaves)
-    return Problem(
-        Level.WARN if left else Level.BAD,
-        f"A slave of {name} is gone",
-        f"{hosts}; {units.count(left) if left else 'none'} connected",
-        "Start it again, or look at the network and its log. A slave that was taken away for good is forgotten after a "
-        "day, or when the master restarts.",
-        name=f"{name}: slave gone",
     )
 
 

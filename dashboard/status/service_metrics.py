@@ -33,7 +33,6 @@ def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | N
     put("suspended", units.count(services.suspensions))
     put("disagreeing", units.count(services.disagreements))
     put("slaves", _slaves(services))
-    put("slaves.behind", _behind(services), why or "no slave is connected")
     put("tls", services.tls or units.UNKNOWN)
     put("fast_path", services.fast_path or units.UNKNOWN)
     put("accounts", services.accounts or units.UNKNOWN)
@@ -44,15 +43,6 @@ def _slaves(services: Services) -> str:
         return units.UNKNOWN
     in_sync = sum(slave.in_sync for slave in services.slaves)
     return f"{in_sync} of {len(services.slaves)} in sync" if services.slaves else "none"
-
-
-def _behind(services: Services) -> str:
-    """Of the slave that has least."""
-    last = max(services.slaves, key=lambda slave: slave.behind_bytes, default=None)
-    if last is None:
-        return units.UNKNOWN
-    rate = f"{units.size(last.bytes_per_second)}/s"
-    return f"{units.size(last.behind_bytes)}, {units.duration(round(last.behind_seconds))}, fed {rate}"
 
 
 def _ago(at_ms: int | None, now: float) -> str:

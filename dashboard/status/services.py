@@ -30,6 +30,17 @@ class LaneCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Copying:
+    """What a slave says of its copying. why: nothing is copied; connection: as its master names it."""
+
+    state: str
+    why: str
+    master: str
+    connection: str
+    received_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """The metrics of one broker's services; None or "" is what it does not say."""
 
@@ -64,6 +75,7 @@ class Services:
     role: str = ""  # ASYNC_MASTER, SYNC_MASTER or SLAVE
     slaves: tuple[SlaveDifference, ...] = ()  # those that are connected
     slaves_gone: tuple[tuple[str, int], ...] = ()  # hosts, and seconds since their slave went
+    copying: Copying | None = None  # a slave's
     lanes: tuple[LaneCounts, ...] = ()
 
     @property
@@ -110,6 +122,7 @@ def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, st
         role=info.get("brokerRole", ""),
         slaves=tuple(SlaveDifferences.of_runtime_info(info)),
         slaves_gone=_gone(info.get("slavesGone", "none")),
+        copying=_copying(info),
         lanes=tuple(
             LaneCounts(name, *(_number(info.get(f"{prefix}{what}")) or 0 for what in LANE_COUNT_ENDINGS))
             for name, prefix in lane_prefixes
@@ -140,6 +153,18 @@ def _accounts(info: Mapping[str, str]) -> str:
     if enabled is None:
         return ""
     return f"{info.get('aclAccounts', '?')} accounts" if enabled == "true" else "not asked for"
+
+
+def _copying(info: Mapping[str, str]) -> Copying | None:
+    if "slaveState" not in info:
+        return None
+    why, master, connection = (_said(info, key) for key in ("slaveStateWhy", "slaveMaster", "slaveConnection"))
+    return Copying(info["slaveState"], why, master, connection, _number(info.get("slaveReceivedBytes")))
+
+
+def _said(info: Mapping[str, str], key: str) -> str:
+    text = info.get(key, "none")
+    return "" if text == "none" else text
 
 
 def _gone(text: str) -> tuple[tuple[str, int], ...]:

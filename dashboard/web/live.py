@@ -6,8 +6,13 @@ from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 
 
 class LiveProtocol(WebSocketProtocol):
-    """Refuses what a peer sends before its handshake is answered: Autobahn would keep it, without limit."""
+    """Refuses what a peer sends before its handshake is answered: Autobahn would keep it, without limit.
 
+    The limit of a message's size is for what peers send. Autobahn holds it against our own frames too, and those grow
+    with the brokers.
+    """
+
+    maxMessagePayloadSize: int
     _has_head = False
 
     def dataReceived(self, data: bytes) -> None:
@@ -16,6 +21,13 @@ class LiveProtocol(WebSocketProtocol):
             return
         self._has_head = True  # Daphne gives the whole head at once
         super().dataReceived(data)
+
+    def sendMessage(self, payload: bytes, isBinary: bool = False) -> None:
+        limit, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
+        try:
+            super().sendMessage(payload, isBinary)
+        finally:
+            self.maxMessagePayloadSize = limit
 
 
 class LiveFactory(WebSocketFactory):

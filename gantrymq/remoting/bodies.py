@@ -387,13 +387,17 @@ class DelayOffsetTable(Body):
 
 @dataclass
 class SlaveDifference(Body):
-    """How far one connected slave is. in_sync: sends of a SYNC_MASTER wait for it. bytes_per_second: what it is fed."""
+    """How far one connected slave is. in_sync: sends of a SYNC_MASTER wait for it. bytes_per_second: what it is fed.
+
+    behind_messages: about; -1 when the broker does not know.
+    """
 
     address: str = ""
     behind_bytes: int = 0
     behind_seconds: float = 0.0
     in_sync: bool = False
     bytes_per_second: int = 0
+    behind_messages: int = -1
 
 
 @dataclass

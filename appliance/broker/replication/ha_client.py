@@ -120,6 +120,7 @@ class HaClient:
         self.state = HaState.NO_MASTER
         self.why = ""  # the last connection ended, or nothing is copied
         self.received_bytes = 0  # since the start
+        self.own_address = ""  # of the connection to the master
         self.heard_at = 0.0  # monotonic: when the master last sent anything
         self.master_end = -1  # of its log, when it was last heard of
 
@@ -168,6 +169,8 @@ class HaClient:
         except TimeoutError:
             raise MasterLost(f"no connection to {address} within {CONNECT_TIMEOUT_S:g} s") from None
         try:
+            own_host, own_port = writer.get_extra_info("sockname")[:2]
+            self.own_address = f"{own_host}:{own_port}"
             epoch = await self._greet(reader, writer) if is_greeted else None
             begin = self._copy.joint_start()
             joint = Joint(begin, await asyncio.to_thread(self._copy.reader(begin)))
@@ -176,6 +179,7 @@ class HaClient:
             writer.write(_place(epoch, joint.position))
             await self._copy_from(reader, writer, joint, address, epoch)
         finally:
+            self.own_address = ""
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()

@@ -61,6 +61,7 @@ class Slave:
     sent_bytes: int = 0
     in_sync: bool = False  # as of the last sample
     seconds_behind: float = 0.0
+    messages_behind: int | None = None  # about; None: not known
     begin: asyncio.Event = field(default_factory=asyncio.Event)
     more: asyncio.Event = field(default_factory=asyncio.Event)  # the log has grown, and a send waits for it
 
@@ -135,6 +136,7 @@ class SlaveService:
     async def run(self) -> None:
         """Watch how far the slaves are, and log it each minute, until cancelled."""
         reported = time.monotonic()
+        self._sample(reported)
         while True:
             await asyncio.sleep(SAMPLE_S)
             now = time.monotonic()
@@ -162,10 +164,11 @@ class SlaveService:
         return max(known, key=lambda slave: slave.acknowledged, default=None)
 
     def _sample(self, now: float) -> None:
-        self._ends.note(self._store.max_physical_offset, now)
+        self._ends.note(self._store.max_physical_offset, now, self._store.stats.put_times)
         for slave in self.slaves:
             slave.rate.note(slave.sent_bytes, now)
             slave.seconds_behind = self._ends.seconds_behind(slave.acknowledged, now)
+            slave.messages_behind = self._ends.messages_behind(slave.acknowledged)
             in_sync = self.is_in_sync(slave)
             if slave.in_sync and not in_sync:
                 logger.warning("slave falls behind", extra={"event": "slave_falls_behind", **self._facts(slave)})
@@ -177,6 +180,7 @@ class SlaveService:
         return {
             "slave": slave.address,
             "bytes": self.lacks(slave),
+            "messages": "unknown" if slave.messages_behind is None else slave.messages_behind,
             "seconds": round(slave.seconds_behind, 1),
             "bytes_per_s": round(slave.rate.bytes_per_s),
         }

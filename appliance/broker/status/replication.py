@@ -38,6 +38,7 @@ def master_metrics(slaves: SlaveService) -> dict[str, str]:
                 round(slave.seconds_behind, 1),
                 slaves.is_in_sync(slave),
                 round(slave.rate.bytes_per_s),
+                -1 if slave.messages_behind is None else slave.messages_behind,
             )
             for slave in connected
         ]
@@ -62,4 +63,5 @@ def slave_metrics(follower: Follower) -> dict[str, str]:
         "slaveReceivedBytes": str(client.received_bytes),
         "slaveMasterEnd": str(client.master_end),  # of its log, when it was last heard of
         "slaveHeardSecondsAgo": f"{time.monotonic() - client.heard_at:.1f}" if client.heard_at else "never",
+        "slaveConnection": client.own_address or "none",  # as the master names this slave
     }

@@ -129,7 +129,8 @@ def _replication(info: Mapping[str, str]) -> str | None:
     if slaves:
         last = max(slaves, key=lambda slave: slave.behind_bytes)
         in_sync = sum(slave.in_sync for slave in slaves)
-        behind = f"{last.behind_bytes:,} bytes, {last.behind_seconds:.0f} s behind"
+        messages = f"{last.behind_messages:,} messages, " if last.behind_messages >= 0 else ""
+        behind = f"{last.behind_bytes:,} bytes, {messages}{last.behind_seconds:.0f} s behind"
         parts.append(f"{in_sync} of {len(slaves)} in sync, {behind}")
     if gone != "none":
         parts.append(f"gone: {', '.join(each.split()[0] for each in gone.split(','))}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from autobahn.twisted.websocket import WebSocketServerFactory
+from autobahn.websocket.protocol import TrafficStats
 from daphne.ws_protocol import WebSocketProtocol
 from twisted.internet.testing import StringTransport
 
@@ -21,3 +23,17 @@ def test_what_comes_before_the_handshake_is_answered_ends_it(monkeypatch: pytest
     live.state = LiveProtocol.STATE_OPEN
     live.dataReceived(b"\x81\x05hello")
     assert len(taken) == 2
+
+
+def test_our_own_messages_may_be_longer_than_a_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Overview's are, from three brokers on."""
+    live = LiveProtocol()
+    sent: list[bytes] = []
+    monkeypatch.setattr(live, "sendFrame", lambda payload, **_how: sent.append(payload))
+    live.factory = WebSocketServerFactory()
+    live.state, live.maxMessagePayloadSize, live.trackedTimings = LiveProtocol.STATE_OPEN, 16_384, None
+    live.autoFragmentSize, live.logFrames = 0, False
+    live.trafficStats = TrafficStats()
+    monkeypatch.setattr(live, "_perMessageCompress", None, raising=False)
+    live.sendMessage(b"x" * 100_000)
+    assert sent == [b"x" * 100_000] and live.maxMessagePayloadSize == 16_384

@@ -26,9 +26,10 @@ async def test_slaves_are_a_column_of_the_cluster(tmp_path: Path, capsys: pytest
         async with slave_of(cluster, tmp_path / "slave") as slave:
             await until(lambda: slave.opened.outer_api.registered == (1, 1))
             await caught_up(slave, cluster.broker)
-            await until(lambda: cluster.broker.slaves.behind_bytes == 0)
+            [known] = cluster.broker.slaves.slaves
+            await until(lambda: cluster.broker.slaves.behind_bytes == known.messages_behind == 0)
             master_line, slave_line = await shown()
-            assert "1 of 1 in sync, 0 bytes, 0 s behind" in master_line
+            assert "1 of 1 in sync, 0 bytes, 0 messages, 0 s behind" in master_line
             assert slave_line.endswith("copying")
         await until(lambda: not cluster.broker.slaves.slaves)
         assert (await shown())[0].endswith("gone: 127.0.0.1")

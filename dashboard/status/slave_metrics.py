@@ -1,0 +1,42 @@
+"""The metrics of replication on a broker's card: a master's slaves, a row each, or how a slave copies."""
+
+from __future__ import annotations
+
+from dashboard.cluster import units
+from dashboard.status.board import BrokerState, Snapshot
+from dashboard.status.metric import Metrics
+
+
+def put_slaves(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> None:
+    """Add `broker.NAME.slave.ADDRESS.…` for each slave of a master, `broker.NAME.copying.…` for a slave."""
+    facts, why = broker.facts, broker.why
+    if facts is None:
+        return
+    prefix = f"broker.{broker.name}"
+    for slave in facts.services.slaves:
+
+        def put(name: str, text: str, reason: str | None = why, key: str = f"{prefix}.slave.{slave.address}") -> None:
+            metrics.put(f"{key}.{name}", text, facts.at, reason)
+
+        put("name", _name_of(slave.address, broker, snapshot))
+        put("in_sync", "in sync" if slave.in_sync else "behind")
+        put("bytes", units.size(slave.behind_bytes))
+        is_known = slave.behind_messages >= 0
+        messages = units.count(slave.behind_messages) if is_known else units.UNKNOWN
+        put("messages", messages, why or "the broker does not know")
+        put("seconds", units.duration(round(slave.behind_seconds)))
+        put("fed", f"{units.size(slave.bytes_per_second)}/s")
+    copying = facts.services.copying
+    if copying is not None:
+        metrics.put(f"{prefix}.copying.state", copying.state, facts.at, why)
+        metrics.put(f"{prefix}.copying.master", copying.master or units.UNKNOWN, facts.at, why or "no master is known")
+        metrics.put(f"{prefix}.copying.received", units.size(copying.received_bytes), facts.at, why)
+
+
+def _name_of(connection: str, master: BrokerState, snapshot: Snapshot) -> str:
+    """Which slave a connection is of; a slave that does not tell, or behind a proxy, has its address as name."""
+    for slave in snapshot.slaves_of(master.name):
+        copying = slave.facts.services.copying if slave.facts is not None else None
+        if copying is not None and copying.connection == connection:
+            return slave.name
+    return connection

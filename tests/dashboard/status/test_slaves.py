@@ -1,0 +1,88 @@
+"""Masters and slaves on the Overview: who is what, how far, and what is said when one of them goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dashboard.cluster.values import BrokerRef
+from dashboard.live.sampler import read_facts
+from dashboard.status.board import BrokerState, Snapshot
+from dashboard.status.checks import judge
+from dashboard.status.metrics import overview_metrics
+from dashboard.status.problems import Level
+from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
+
+MASTER = BrokerRef("broker-a", "127.0.0.1:10911", "C")
+SLAVE = BrokerRef("broker-a", "127.0.0.1:10921", "C", 1)
+CONNECTION = "127.0.0.1:40001"
+COPYING = {"slaveState": "copying", "slaveStateWhy": "none", "slaveMaster": "127.0.0.1:10912"}
+
+
+def state(broker: BrokerRef, why: str | None = None, age_s: float = 0.0, **info: str) -> BrokerState:
+    facts = read_facts(broker, {"bootTimestamp": "1"} | info, 100.0 - age_s, None)
+    return BrokerState(
+        broker.key, broker.address, replace(facts, in_rate=5.0, out_rate=3.0), why, None, broker.broker_id
+    )
+
+
+def master(why: str | None = None, age_s: float = 0.0, behind_messages: int = 0) -> BrokerState:
+    slave = SlaveDifference(CONNECTION, 2048, 1.0, True, 512, behind_messages)
+    return state(MASTER, why, age_s, slaveDifferences=SlaveDifferences([slave]).to_json().decode())
+
+
+def slave(why: str | None = None, age_s: float = 0.0, changes: Mapping[str, str] | None = None) -> BrokerState:
+    return state(SLAVE, why, age_s, **COPYING | {"slaveConnection": CONNECTION} | dict(changes or {}))
+
+
+def seen(*brokers: BrokerState) -> Snapshot:
+    return Snapshot(100.0, "ns", None, brokers, (), None)
+
+
+def test_a_slaves_copies_are_not_counted_as_messages_in_and_what_it_hands_out_is() -> None:
+    snapshot = seen(master(), slave())
+    assert (snapshot.known_sum("in_rate")[0], snapshot.known_sum("out_rate")[0]) == (5.0, 6.0)
+    assert seen(master(), slave("no answer")).known_sum("out_rate") == (3.0, 100.0, None)
+
+
+def test_the_masters_card_has_a_row_for_each_slave_by_its_own_name() -> None:
+    metrics = overview_metrics(seen(master(behind_messages=7), slave())).values
+    row = f"broker.broker-a.slave.{CONNECTION}"
+    assert [metrics[f"{row}.{name}"].text for name in ("name", "messages")] == [
+        "broker-a:1",
+        "7",
+    ]
+    stranger = overview_metrics(seen(master(behind_messages=-1), slave(changes={"slaveConnection": "none"}))).values
+    assert [stranger[f"{row}.{name}"].text for name in ("name", "messages")] == [CONNECTION, "—"]
+
+
+def test_a_slaves_card_says_what_it_does() -> None:
+    metrics = overview_metrics(seen(master(), slave())).values
+    assert metrics["broker.broker-a:1.copying.state"].text == "copying"
+    assert metrics["broker.broker-a:1.copying.master"].text == "127.0.0.1:10912"
+
+
+def test_while_a_master_is_away_it_is_said_who_serves() -> None:
+    [problem] = judge(seen(master("refused", age_s=10.0), slave())).problems
+    assert problem.level is Level.BAD and "consumers read from its slave broker-a:1" in problem.action
+    [alone] = judge(seen(master("refused", age_s=10.0))).problems
+    assert "clients use other brokers" in alone.action
+
+
+def test_a_slave_that_does_not_answer_is_no_alarm_of_its_own() -> None:
+    [problem] = judge(seen(master(), slave("refused", age_s=10.0))).problems
+    assert problem.level is Level.WARN and problem.title.startswith("Slave broker-a:1 does not answer")
+
+
+def test_a_broker_of_which_only_slaves_are_left_has_no_master() -> None:
+    [problem] = judge(seen(slave())).problems
+    assert problem.level is Level.BAD and problem.title == "broker-a has no master"
+
+
+def test_a_slave_that_copies_nothing_says_why_and_a_person_is_called_when_it_is_stuck() -> None:
+    for copying, level in (("connecting", Level.WARN), ("diverged", Level.BAD)):
+        told = {"slaveState": copying, "slaveStateWhy": "as it is"}
+        [problem] = judge(seen(master(), slave(changes=told))).problems
+        assert (problem.level, problem.title) == (level, "Slave broker-a:1 does not copy")
+        assert f"{copying}: as it is" in problem.evidence
+    assert not judge(seen(master(), slave(changes={"slaveState": "comparing logs"}))).problems
