@@ -1,11 +1,14 @@
 """Historical reports: a broker's commit log is copied to Parquet files, and Spark computes reports from them.
 
-    store folder ──spark_source (Structured Streaming)─► ingest ─► lake: Parquet + manifest ──transforms─► result files
+    store folder ──log_ranges─► Spark's tasks: range_reader ──lake_writer─► lake ──transforms─► result files
 
     cli/report → launcher   runs each report as a process of its own, with a time limit
     jobs                    the main program of that process: session, ingest of every broker, report, result
-    spark_source            the Spark data source; record_blocks and record_columns are its vectorised decoder
-    ingest, manifest        exactly-once append: offsets and file list are committed as one file by `os.link`
+    ingest                  cuts the log into ranges, lets Spark's workers copy them, goes on behind what is lost
+    range_reader            the work of a task: record_blocks and record_columns decode, pyarrow writes Parquet
+    lake_writer, manifest   exactly-once append: offsets and file list are committed as one file by `os.link`
+    worker_jobs             a task that fails is repeated; what Spark says, in a sentence
+    spark_source            a store folder as a DataFrame, without a lake
     transforms              reports as functions, DataFrame to DataFrame
     runs, java, install_state    plain files and plain Python for the dashboard, without Spark or numpy
 

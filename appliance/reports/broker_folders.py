@@ -14,9 +14,10 @@ PROPERTIES_FILE = "broker.properties"
 
 @dataclass(frozen=True, slots=True)
 class BrokerFolder:
-    """One broker's name and commit-log folders (several when RocketMQ's multi-path options are used)."""
+    """One broker's name, store folder and commit-log folders (several with RocketMQ's multi-path options)."""
 
     broker_name: str
+    store_folder: Path
     commit_log_folders: tuple[Path, ...]
 
     @property
@@ -41,5 +42,7 @@ def _broker_of(path: Path, properties: Mapping[str, str]) -> BrokerFolder:
         read_only_commit_log=properties.get("readOnlyCommitLogStorePaths", ""),
     )
     return BrokerFolder(
-        properties.get("brokerName", folder.name), tuple(folder / part for part in store.commit_log_folders)
+        properties.get("brokerName", folder.name),
+        folder / store.root,
+        tuple(folder / part for part in store.commit_log_folders),
     )

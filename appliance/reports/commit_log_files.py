@@ -22,6 +22,7 @@ from appliance.reports.errors import BrokenRecordChain, StoreUnreadable
 from appliance.reports.record_blocks import BLOCK_BYTES, LogFile, RecordBlock, RecordScan, ScanEnd
 
 TAIL_BYTES_CHECKED = 4 << 20  # no write is larger than one batch, and a batch is at most 4 MiB
+LOOKS = 5  # a broker that deletes files while they are listed leaves a hole in the list, not in the log
 TAIL_BLOCK_BYTES = 1 << 20  # the most that a search for the end reads of the hole after it
 
 _FILE_NAME = re.compile(r"\d{20}")
@@ -49,13 +50,15 @@ class CommitLogFiles:
         folders = [folder for folder in self.folders if folder.is_dir()]
         if not folders:
             raise StoreUnreadable(f"{', '.join(map(str, self.folders))}: no such commit-log folder")
-        found = sorted((file for folder in folders for file in _files_of(folder)), key=lambda file: file.start)
-        for file, following in pairwise(found):
-            if file.end != following.start:
-                raise StoreUnreadable(
-                    f"{file.path}: the next commit-log file is {following.path.name}, not {file.end:020}"
-                )
-        return found
+        for look in range(1, LOOKS + 1):
+            found = sorted((file for folder in folders for file in _files_of(folder)), key=lambda file: file.start)
+            hole = next(((file, after) for file, after in pairwise(found) if file.end != after.start), None)
+            if hole is None:
+                return found
+            if look == LOOKS:
+                file, after = hole
+                raise StoreUnreadable(f"{file.path}: the next commit-log file is {after.path.name}, not {file.end:020}")
+        raise AssertionError("the last look returns or raises")
 
     def begun_files(self) -> list[LogFile]:
         """The files that hold records: those before the first one without a valid record at its start."""
@@ -90,8 +93,9 @@ class CommitLogFiles:
         """The record at this offset; None when its file has expired, or when there is no valid record."""
         for file in self.files():
             if file.start <= physical_offset < file.end:
-                for block in RecordScan(file, physical_offset, block_bytes=1 << 16):
-                    return RecordMark(physical_offset, int(block.store_timestamp[0]), int(block.body_crc[0]))
+                with contextlib.suppress(FileNotFoundError):
+                    for block in RecordScan(file, physical_offset, block_bytes=1 << 16):
+                        return RecordMark(physical_offset, int(block.store_timestamp[0]), int(block.body_crc[0]))
         return None
 
 

@@ -47,3 +47,7 @@ class BrokenRecordChain(ReportError):
 
 class StoreUnreadable(ReportError):
     """The store folder is missing, has no commit log, or a file in the middle of the log is missing."""
+
+
+class WorkersFailed(ReportError):
+    """A task failed on Spark's workers, however often it was repeated."""

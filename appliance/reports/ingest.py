@@ -1,44 +1,49 @@
-"""Copies new messages of a broker's commit log into its lake, exactly once, with Spark's Structured Streaming.
+"""Copies new messages of a broker's commit log into its lake, exactly once, as Spark tasks that hand back no rows.
 
-One run copies everything that is in the log (`availableNow`) in one or more batches and ends. The manifest is the only
-checkpoint: Spark's own checkpoint is in the run's temporary folder and is deleted afterwards, so the two can't differ.
-manifest.py describes how a batch is committed.
+The log is cut into ranges (log_ranges.py). Each is the work of a task (range_reader.py), which Spark sends to a free
+core; one that fails is repeated (worker_jobs.py). The tasks stage Parquet files; this module moves them to their place
+in the order of the log and commits them, each few seconds or each gigabyte, so that a run that ends early has done
+something. The manifest is the only checkpoint (manifest.py).
 
 Before it reads, a run checks the last record of the previous run. If another record is there now, the broker has
 truncated its log and written other messages in its place, so neither history nor offsets can be trusted: the run stops.
+While it reads, the broker's cleaner spares the files ahead (store/upkeep/reader_marks.py). What is deleted all the same
+becomes a gap in the manifest, and the run goes on behind it.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
+import functools
+import itertools
 import logging
-import re
-import shutil
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow.parquet as pq
-from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from appliance.reports.commit_log_files import CommitLogFiles
-from appliance.reports.errors import LogTruncated, ReportError
-from appliance.reports.manifest import Lake, LakeFile, sync_file, sync_folder
-from appliance.reports.spark_source import FORMAT, MAX_BYTES_PER_BATCH, StoreDataSource
+from appliance.reports.errors import BrokenRecordChain, LogTruncated, StoreUnreadable
+from appliance.reports.lake_writer import LakeWriter
+from appliance.reports.log_ranges import LogRange, ranges_of
+from appliance.reports.manifest import Lake
+from appliance.reports.range_reader import RangeResult, copy_range
+from appliance.reports.worker_jobs import run_on_a_worker
+from store.upkeep.reader_marks import ReaderMark
 
 logger = logging.getLogger(__name__)
 
-_PART = re.compile(r"part-(\d{5})-")
-
-Progress = Callable[[int], None]  # rows of this run so far
+RANGE_BYTES = 128 << 20  # a task's rows are sorted in memory: at most 1.4 million of the smallest
+RANGE_BYTES_MIN = 4 << 20  # less is not worth a task
 
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What one run added: the range of the log, rows, files, batches, and the duration."""
+    """What one run added: the range of the log, rows, files, commits, and the duration. Behind: what it left unread."""
 
     broker_name: str
     begin: int
@@ -47,62 +52,83 @@ class IngestResult:
     files: int
     batches: int
     gap_bytes: int
+    behind_bytes: int
     duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class IngestProgress:
+    """How far a run is with one broker."""
+
+    rows: int
+    done_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IngestLimits:
+    """`until`: the steady clock's time from which on no further range is begun. `range_bytes`: tests cut smaller."""
+
+    until: float = float("inf")
+    range_bytes: int = RANGE_BYTES
+    range_bytes_min: int = RANGE_BYTES_MIN
+
+
+NO_LIMITS = IngestLimits()
 
 
 def ingest(
     spark: SparkSession,
     commit_log_folders: list[Path],
     lake: Lake,
-    work_folder: Path,
     *,
-    max_bytes_per_batch: int = MAX_BYTES_PER_BATCH,
-    progress: Progress | None = None,
+    store_folder: Path | None = None,
+    limits: IngestLimits = NO_LIMITS,
+    progress: Callable[[IngestProgress], None] | None = None,
 ) -> IngestResult:
-    """Copy the log up to its current end. `work_folder`: for Spark's temporary checkpoint. Raises ReportError."""
+    """Copy the log up to its current end. Raises ReportError.
+
+    store_folder: where the cleaner looks for marks of readers; None if there is no such broker.
+    """
     began = time.monotonic()
     log = CommitLogFiles(commit_log_folders)
-    with lake.writing():
-        # A killed run may have left files that no manifest entry lists. They must go before new ones get the same
-        # names, and nothing else may be removed: the lock of `writing` makes sure that they belong to no other run.
-        shutil.rmtree(lake.path / "_staging", ignore_errors=True)
-        lake.remove_unlisted()
-        begin, gap_bytes = starting_point(log, lake)
-        checkpoint_folder = work_folder / f"checkpoint-{time.monotonic_ns()}"
-        writer = _BatchWriter(log, lake, begin, checkpoint_folder, progress)
-        if log.valid_end(begin) > begin:
-            _run_stream(spark, log, writer, max_bytes_per_batch)
+    with lake.writing(), contextlib.ExitStack() as stack:
+        lake.remove_leftovers()
+        begin = starting_point(log, lake)
+        mark = stack.enter_context(_mark(store_folder, begin)) if store_folder is not None else None
+        writer = LakeWriter(lake, begin)
+        end = max(begin, log.valid_end(begin))
+
+        def committed() -> None:
+            if mark is not None:
+                mark.move(writer.committed)
+            if progress is not None:
+                progress(IngestProgress(writer.rows, writer.position - begin, end - begin))
+
+        _Copy(spark, log, writer, end, limits, committed).run()
+        lake.remove_leftovers()
     result = IngestResult(
-        lake.broker_name, begin, writer.end, writer.rows, writer.files, writer.batches, gap_bytes,
-        round(time.monotonic() - began, 3),
+        lake.broker_name, begin, writer.committed, writer.rows, writer.files, writer.commits, writer.gap_bytes,
+        end - writer.committed, round(time.monotonic() - began, 3),
     )  # fmt: skip
     logger.info("ingested", extra={"event": "ingested", "broker": lake.broker_name, "rows": result.rows})
     return result
 
 
-def starting_point(log: CommitLogFiles, lake: Lake) -> tuple[int, int]:
-    """Where to continue, and how many bytes of the log were deleted before they were read. Raises LogTruncated."""
+def starting_point(log: CommitLogFiles, lake: Lake) -> int:
+    """Where the last run ended; of a new lake where the log begins. Raises LogTruncated."""
     files = log.files()
     checkpoint = lake.checkpoint()
     if checkpoint is None:
-        return (files[0].start if files else 0), 0
+        return files[0].start if files else 0
     if not files:
         raise LogTruncated(_truncated(lake, f"the commit log is empty, but {checkpoint} bytes of it were read before"))
-    if files[0].start > checkpoint:
-        # The broker has deleted files that no run has read. The gap is committed, so that reports can mention it, and
-        # so that the next range begins where the last entry ends.
-        lake.commit_gap(checkpoint, files[0].start)
-        logger.warning(
-            "commit log expired unread",
-            extra={"event": "report_gap", "broker": lake.broker_name, "from": checkpoint, "to": files[0].start},
-        )
-        return files[0].start, files[0].start - checkpoint
     mark = lake.last_mark()
-    if mark is not None and mark[0] >= files[0].start:  # otherwise its file has expired, and can't be compared
-        found = log.mark_at(mark[0])
-        if found != mark:
+    if mark is not None and log.mark_at(mark[0]) != mark:
+        files = log.files()
+        if files and mark[0] >= files[0].start:  # otherwise its file has expired, and can't be compared
             raise LogTruncated(_truncated(lake, f"the record at physical offset {mark[0]} is not the one read before"))
-    return checkpoint, 0
+    return checkpoint
 
 
 def _truncated(lake: Lake, what: str) -> str:
@@ -112,128 +138,106 @@ def _truncated(lake: Lake, what: str) -> str:
     )
 
 
-def _run_stream(
-    spark: SparkSession,
-    log: CommitLogFiles,
-    writer: _BatchWriter,
-    max_bytes_per_batch: int,
-) -> None:
-    spark.dataSource.register(StoreDataSource)
-    query = (
-        spark.readStream.format(FORMAT)
-        .option("commitLog", json.dumps([str(folder) for folder in log.folders]))
-        .option("startOffset", str(writer.end))
-        .option("maxBytesPerBatch", str(max_bytes_per_batch))
-        .load()
-        .writeStream.foreachBatch(writer.write)
-        .option("checkpointLocation", str(writer.checkpoint_folder))
-        .trigger(availableNow=True)
-        .start()
-    )
-    try:
-        query.awaitTermination()
-    except StreamingQueryException as failure:
-        cause = writer.failure or failure
-        if isinstance(cause, PySparkException):  # raised in a worker or the JVM: only its text is available here
-            raise ReportError(f"copying the commit log failed: {_last_cause(str(cause))}") from cause
-        raise cause from failure
-    finally:
-        query.stop()
-        shutil.rmtree(writer.checkpoint_folder, ignore_errors=True)
+@contextlib.contextmanager
+def _mark(store_folder: Path, physical_offset: int) -> Iterator[ReaderMark | None]:
+    """A mark for the cleaner; None, and a line in the log, where this process may not write."""
+    with contextlib.ExitStack() as stack:
+        mark = None
+        try:
+            mark = stack.enter_context(ReaderMark(store_folder, physical_offset))
+        except OSError as refusal:
+            logger.warning("no mark for the cleaner", extra={"event": "report_unmarked", "error": str(refusal)})
+        yield mark
 
 
-class _BatchWriter:
-    """The sink: moves a batch's Parquet files to their place, then commits its range to the manifest."""
+class _Copy:
+    """One run over one broker's log."""
 
     def __init__(
-        self, log: CommitLogFiles, lake: Lake, begin: int, checkpoint_folder: Path, progress: Progress | None
+        self,
+        spark: SparkSession,
+        log: CommitLogFiles,
+        writer: LakeWriter,
+        end: int,
+        limits: IngestLimits,
+        after_range: Callable[[], None],
     ) -> None:
-        self.end = begin
-        self.rows = self.files = self.batches = 0
-        self.checkpoint_folder = checkpoint_folder
-        self.failure: Exception | None = None  # Spark only passes on an exception's text
+        self._spark = spark
         self._log = log
-        self._lake = lake
-        self._progress = progress
+        self._writer = writer
+        self._end = end
+        self._limits = limits
+        self._after_range = after_range
+        self._uncut: set[int] = set()  # files in which a found boundary was none
+        self._cores = max(1, spark.sparkContext.defaultParallelism) if end > writer.position else 1
 
-    def write(self, batch: DataFrame, batch_id: int) -> None:
-        """Called by Spark for each batch, in order."""
+    def run(self) -> None:
+        while self._writer.position < self._end and self._has_time():
+            self._pass()
+        self._writer.finish()
+        self._after_range()
+
+    def _has_time(self) -> bool:
+        return time.monotonic() < self._limits.until
+
+    def _pass(self) -> None:
+        """Copy up to the end, or up to the first found boundary that is none. Raises BrokenRecordChain for damage."""
+        files = self._log.files()
+        if not files:
+            raise StoreUnreadable(f"{self._log.folders[0]}: all files of the commit log have been deleted meanwhile")
+        position = self._writer.position
+        if files[0].start > position:
+            self._writer.lose(position, files[0].start)
+            position = files[0].start
+        share = (self._end - position) // self._cores
+        range_bytes = min(self._limits.range_bytes, max(self._limits.range_bytes_min, share))
+        ranges = ranges_of(files, position, self._end, range_bytes=range_bytes, uncut=self._uncut)
+        timely = itertools.takewhile(lambda _: self._has_time(), ranges)
+        with contextlib.closing(_in_order(self._spark, timely, self._writer.lake.path, self._cores + 1)) as results:
+            for pieces, result in results:
+                self._check_lost(result)
+                self._writer.add(result.stretches)
+                if result.broken is not None:
+                    self._leave_whole(pieces, result)
+                    return
+                self._after_range()
+
+    def _check_lost(self, result: RangeResult) -> None:
+        lost = [stretch for stretch in result.stretches if stretch.is_lost]
+        there = self._log.files() if lost else []
+        for stretch in lost:
+            for file in there:
+                if file.start <= stretch.begin < file.end:
+                    raise StoreUnreadable(
+                        f"{file.path}: a task of Spark could not open the file, although it is there; "
+                        "on a cluster every executor needs the store and the lake under the driver's paths"
+                    )
+
+    def _leave_whole(self, pieces: LogRange, result: RangeResult) -> None:
+        """A chain that missed a found boundary is read again in one piece; any other is damage."""
+        assert result.broken is not None
+        piece = pieces[len(result.stretches)]
+        if piece.end >= min(piece.file.end, self._end):
+            raise BrokenRecordChain(*result.broken.args)
+        self._uncut.add(piece.file.start)
+
+
+def _in_order(
+    spark: SparkSession, ranges: Iterator[LogRange], lake: Path, width: int
+) -> Generator[tuple[LogRange, RangeResult]]:
+    """Run a Spark job for each range, `width` of them at a time; yield what came back, in the order of the log."""
+    copy = functools.partial(copy_range, lake=lake)
+    waiting: deque[tuple[LogRange, Future[RangeResult]]] = deque()
+    with ThreadPoolExecutor(width) as pool:
         try:
-            self._write(batch, self.end, self._end_of(batch_id))
-        except Exception as failure:
-            self.failure = failure
-            raise
-
-    def _end_of(self, batch_id: int) -> int:
-        """The batch's end offset, from the plan that Spark wrote before the batch (a batch does not contain it)."""
-        plan = (self.checkpoint_folder / "offsets" / str(batch_id)).read_text().splitlines()
-        return int(json.loads(plan[-1])["physical_offset"])
-
-    def _write(self, batch: DataFrame, begin: int, end: int) -> None:
-        staging = self._lake.path / "_staging" / f"{begin:020}-{end:020}"
-        (
-            batch.withColumn("date", F.to_date(F.timestamp_millis("store_timestamp")))
-            .sortWithinPartitions("date", "topic", "physical_offset")
-            .write.mode("overwrite")
-            .option("compression", "zstd")
-            .partitionBy("date")
-            .parquet(f"file://{staging.absolute()}")  # not percent-encoded: Hadoop takes %20 for a part of the name
-        )
-        # The order makes it exactly-once: files in place and synced, then the manifest entry, then this object's state.
-        added, last_offset = move_in_place(staging, self._lake.path, begin, end)
-        mark = self._lake.last_mark() if last_offset is None else self._log.mark_at(last_offset)
-        self._lake.commit(begin, end, added, mark)
-        self.end = end
-        self.rows += sum(file.rows for file in added)
-        self.files += len(added)
-        self.batches += 1
-        if self._progress is not None:
-            self._progress(self.rows)
-
-
-def move_in_place(staging: Path, lake: Path, begin: int, end: int) -> tuple[list[LakeFile], int | None]:
-    """Give Spark's files their final names, synced; return them and the largest physical offset in them.
-
-    The new name is made of the range and the partition's number, not of Spark's random id: so a range that is written
-    again after a crash gets the same names, and replaces its files.
-    """
-    added, last_offset = [], None
-    for source in sorted(staging.glob("date=*/part-*.parquet")):
-        part = _PART.match(source.name)
-        assert part is not None, source.name
-        target = lake / "data" / source.parent.name / f"{begin:020}-{end:020}-{part[1]}.parquet"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        metadata = pq.ParquetFile(source).metadata
-        stored_min, stored_max = _range_of(metadata, "store_timestamp")
-        last_offset = max(last_offset or 0, _range_of(metadata, "physical_offset")[1])
-        sync_file(source)
-        source.replace(target)
-        sync_folder(target.parent)
-        added.append(
-            LakeFile(
-                path=str(target.relative_to(lake)),
-                date=source.parent.name.removeprefix("date="),
-                rows=metadata.num_rows,
-                size_bytes=target.stat().st_size,
-                min_store_timestamp=stored_min,
-                max_store_timestamp=stored_max,
-            )
-        )
-    shutil.rmtree(staging, ignore_errors=True)  # missing after an empty batch
-    if added:
-        sync_folder(lake / "data")
-    return added, last_offset
-
-
-def _range_of(metadata: pq.FileMetaData, column: str) -> tuple[int, int]:
-    """Smallest and largest value of a column, from the statistics of the row groups."""
-    index = metadata.schema.names.index(column)
-    statistics = [metadata.row_group(group).column(index).statistics for group in range(metadata.num_row_groups)]
-    return min(part.min for part in statistics), max(part.max for part in statistics)
-
-
-def _last_cause(text: str) -> str:
-    """The line of a Spark error that has the cause, without the Java frames."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if "appliance.reports.errors." in line or line.startswith(("OSError", "File"))]
-    return (named or lines)[-1 if named else 0].removeprefix("appliance.reports.errors.")
+            for pieces in ranges:
+                waiting.append((pieces, pool.submit(run_on_a_worker, spark, copy, pieces)))
+                if len(waiting) >= width:
+                    first, result = waiting.popleft()
+                    yield first, result.result()
+            while waiting:
+                first, result = waiting.popleft()
+                yield first, result.result()
+        finally:
+            for _, result in waiting:
+                result.cancel()

@@ -23,22 +23,25 @@ from pyspark.sql import functions as F
 from appliance.process.parent_death import ask_for_signal
 from appliance.reports.broker_folders import brokers_in
 from appliance.reports.errors import ReportError
-from appliance.reports.ingest import IngestResult, ingest
+from appliance.reports.ingest import IngestLimits, IngestProgress, IngestResult, ingest
 from appliance.reports.manifest import Lake, lakes_in
 from appliance.reports.record_columns import SCHEMA_DDL
 from appliance.reports.results import write_results
 from appliance.reports.runs import RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session
 from appliance.reports.transforms import traffic_per_topic_and_hour
+from appliance.reports.worker_jobs import reason_of
 
 logger = logging.getLogger(__name__)
 
 NICE = 10  # brokers have priority over reports
+READING_SHARE = 0.75  # of a run's time; the rest is for the report itself
 
 
 def run(folder: RunFolder) -> None:
     """Run the report. Raises ReportError, and Spark's errors."""
     spec = folder.spec()
+    until = time.monotonic() + spec.timeout_s * READING_SHARE
     seconds: dict[str, float] = {}
     folder.write_progress("starting", "Starting Spark")
     began = time.monotonic()
@@ -46,13 +49,14 @@ def run(folder: RunFolder) -> None:
     seconds["session"] = _lap(began)
     try:
         began = time.monotonic()
-        ingested = ingest_all(spark, spec, folder)
+        ingested, failures = ingest_all(spark, spec, folder, until)
         seconds["ingest"] = _lap(began)
         rows = 0
         if spec.report == "traffic":
             began = time.monotonic()
             folder.write_progress("report", "Counting messages by topic and hour", sum(item.rows for item in ingested))
             table, notes = traffic(spark, spec)
+            notes = [*failures, *behind(ingested), *notes]
             write_results(folder, table, begin_ms=spec.begin_ms, end_ms=spec.end_ms, notes=notes)
             rows = table.num_rows
             seconds["report"] = _lap(began)
@@ -62,21 +66,69 @@ def run(folder: RunFolder) -> None:
     write_json(folder.path / "outcome.json", outcome)
 
 
-def ingest_all(spark: SparkSession, spec: RunSpec, folder: RunFolder) -> list[IngestResult]:
-    """Update the lake of every broker in the data folder."""
+def ingest_all(
+    spark: SparkSession, spec: RunSpec, folder: RunFolder, until: float
+) -> tuple[list[IngestResult], list[str]]:
+    """Update the lake of every broker in the data folder; return what was read, and a sentence for each that was not.
+
+    A broker whose log can't be read leaves the others' alone. Raises ReportError when there is no broker that can be.
+    """
     results: list[IngestResult] = []
+    failures: list[ReportError] = []
     for broker in brokers_in(Path(spec.data)):
         if not broker.has_log:
             continue
         lake = Lake(lake_folder(spec) / broker.broker_name)
-        before = sum(result.rows for result in results)
+        progress = _Progress(folder, broker.broker_name, sum(result.rows for result in results))
+        progress(IngestProgress(0, 0, 0))
+        try:
+            result = ingest(
+                spark,
+                list(broker.commit_log_folders),
+                lake,
+                store_folder=broker.store_folder,
+                limits=IngestLimits(until=until),
+                progress=progress,
+            )
+        except ReportError as failure:
+            logger.exception("broker not read", extra={"event": "report_broker_failed", "broker": broker.broker_name})
+            failures.append(failure)
+        else:
+            results.append(result)
+    if failures and not results:
+        raise failures[0]
+    return results, [f"not read: {failure}" for failure in failures]
 
-        def progress(rows: int, name: str = broker.broker_name, before: int = before) -> None:
-            folder.write_progress("ingest", f"Reading the commit log of {name}", before + rows)
 
-        progress(0)
-        results.append(ingest(spark, list(broker.commit_log_folders), lake, folder.work_path, progress=progress))
-    return results
+class _Progress:
+    """Writes how far a run is with a broker, in words."""
+
+    def __init__(self, folder: RunFolder, broker_name: str, rows_before: int) -> None:
+        self._folder = folder
+        self._what = f"Reading the commit log of {broker_name}"
+        self._rows_before = rows_before
+        self._began = time.monotonic()
+
+    def __call__(self, progress: IngestProgress) -> None:
+        left = progress.total_bytes - progress.done_bytes
+        detail = self._what
+        if left > 0 and progress.rows:
+            messages = left * progress.rows // progress.done_bytes
+            ends_at = time.time() + left * (time.monotonic() - self._began) / progress.done_bytes
+            clock = time.strftime("%H:%M", time.gmtime(ends_at))
+            detail += f", behind by about {messages:,} messages ({left >> 20:,} MiB), caught up at about {clock} UTC"
+        self._folder.write_progress("ingest", detail, self._rows_before + progress.rows)
+
+
+def behind(ingested: list[IngestResult]) -> list[str]:
+    """A sentence for each broker whose log was not read to its end in the time that a run has."""
+    return [
+        f"{result.broker_name}: {result.behind_bytes >> 20:,} MiB of the log, about "
+        f"{result.behind_bytes * result.rows // max(1, result.end - result.begin):,} messages, are not counted yet; "
+        "the next run goes on there"
+        for result in ingested
+        if result.behind_bytes
+    ]
 
 
 def traffic(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
@@ -85,11 +137,19 @@ def traffic(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
     messages = lake_messages(spark, lakes, spec.begin_ms, spec.end_ms)
     table = traffic_per_topic_and_hour(messages, spec.begin_ms, spec.end_ms, spec.topics).toArrow()
     notes = [
-        f"{lake.broker_name}: {end - begin} bytes of the log were deleted by the broker before a run could read them"
+        f"{lake.broker_name}: {gap.end - gap.begin:,} bytes of the log were deleted by the broker before a run could "
+        f"read them; they held messages stored from {_minute(gap.from_ms)} to {_minute(gap.to_ms)} UTC"
         for lake in lakes
-        for begin, end in lake.gaps()
+        for gap in lake.gaps()
+        if gap.touches(spec.begin_ms, spec.end_ms)
     ]
     return table, notes
+
+
+def _minute(at_ms: int | None) -> str:
+    if at_ms is None:
+        return "an unknown time"
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at_ms / 1000))
 
 
 def lake_messages(spark: SparkSession, lakes: list[Lake], begin_ms: int, end_ms: int) -> DataFrame:
@@ -127,13 +187,6 @@ def main(arguments: list[str]) -> int:
         _write_failure(folder, reason_of(failure))
         return 1
     return 0
-
-
-def reason_of(failure: Exception) -> str:
-    """One line with the cause. py4j's first line only names the call; the JVM's reason follows after a colon."""
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    from_java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
-    return f"{type(failure).__name__}: {(from_java or lines or ['no reason given'])[0]}"
 
 
 def _write_failure(folder: RunFolder, error: str) -> None:

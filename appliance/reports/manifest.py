@@ -2,7 +2,7 @@
 
     <lake>/data/date=YYYY-MM-DD/<from>-<to>-<n>.parquet    rows of the log range [from, to) stored on that UTC day
     <lake>/_log/<20-digit sequence>.json                   one entry a batch: range, files, mark of its last record
-    <lake>/_staging/                                       Spark's output before it is moved; nothing here counts
+    <lake>/_staging/                                       what tasks wrote, before it is moved; nothing here counts
     <lake>/lake.lock                                       flock: one writer at a time
     DATA/reports/gantry.format                             which format all lakes and results there have
 
@@ -20,12 +20,15 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from appliance.reports.errors import LakeBusy, ReportError
+
+STAGING = "_staging"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,22 @@ class LakeFile:
     size_bytes: int
     min_store_timestamp: int
     max_store_timestamp: int
+
+
+class Gap(NamedTuple):
+    """A range of the log that its broker deleted before it was read.
+
+    Its messages were stored from `from_ms` to `to_ms`, when the records before and after it were; None: not known.
+    """
+
+    begin: int
+    end: int
+    from_ms: int | None
+    to_ms: int | None
+
+    def touches(self, begin_ms: int, end_ms: int) -> bool:
+        """Whether some of what it held may have been stored in [begin_ms, end_ms)."""
+        return (self.from_ms is None or self.from_ms < end_ms) and (self.to_ms is None or self.to_ms >= begin_ms)
 
 
 class Lake:
@@ -112,16 +131,36 @@ class Lake:
         """Record that the broker has deleted this range of its log before it was read."""
         self.commit(begin, end, [], None, op="gap")
 
-    def remove_unlisted(self) -> int:
-        """Delete Parquet files without an entry, which a killed run has left. Call it inside `writing()` only."""
+    def remove_leftovers(self) -> int:
+        """Delete what a killed run has left: staged files, Parquet files and entries that no entry lists.
+
+        They must go before others get the same names. Call it inside `writing()`: then they belong to no other run.
+        """
+        shutil.rmtree(self.path / STAGING, ignore_errors=True)
+        (self.path / STAGING).mkdir()
         listed = {self.path / file.path for file in self.files()}
         unlisted = [path for path in (self.path / "data").glob("*/*.parquet") if path not in listed]
+        unlisted += self._log.glob("*.tmp")
         for path in unlisted:
             path.unlink()
         return len(unlisted)
 
-    def gaps(self) -> list[tuple[int, int]]:
-        return [(int(entry["from"]), int(entry["to"])) for entry in self.entries() if entry["op"] == "gap"]
+    def gaps(self) -> list[Gap]:
+        """What the broker deleted unread, gaps that follow each other as one."""
+        gaps: list[Gap] = []
+        stored = None  # when the last record so far was
+        is_open = False
+        for entry in self.entries():
+            if entry["op"] == "gap":
+                begin = gaps.pop().begin if is_open else int(entry["from"])
+                gaps.append(Gap(begin, int(entry["to"]), stored, None))
+                is_open = True
+            if is_open and entry["add"]:
+                gaps[-1] = gaps[-1]._replace(to_ms=min(int(added["min_store_timestamp"]) for added in entry["add"]))
+                is_open = False
+            if entry["last"]:
+                stored = int(entry["last"][1])
+        return gaps
 
     def _entry_count(self) -> int:
         """The number of entries. Raises ReportError when one is missing."""

@@ -22,8 +22,9 @@ def create_session(work_folder: Path, *, master: str, driver_memory: str, conf: 
         "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop ignores the process's umask
         # The file lists are explicit; above this number Spark would start a job with a task for each path.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        # No empty batch at the end: it would only cost time.
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        # A starved machine is slow, not dead.
+        "spark.network.timeout": "600s",
+        "spark.python.authenticate.socketTimeout": "600s",
         # A run is mostly start-up: with the C1 compiler only, a small run takes 21 s of CPU time instead of 32, and one
         # with two million messages 42 instead of 46.
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={work_folder} -XX:+UseSerialGC -XX:TieredStopAtLevel=1",

@@ -4,7 +4,8 @@ A commit-log file goes by its modification time, never the last one; consume-que
 messages are gone. Deciding is quick and happens on the loop; looking at disks and removing names happens on a thread.
 
 Files that are not old enough go only when the store filled the disk (disk_share.py), not when others did: no
-acknowledged message is deleted for others' bytes, new ones are refused instead.
+acknowledged message is deleted for others' bytes, new ones are refused instead. While the disk has room, what a report
+reads just now stays a while (reader_marks.py).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from store.upkeep.disk_space import (
     disk_ratio,
     joint_space,
 )
+from store.upkeep.reader_marks import ReaderMarks
 from store.upkeep.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
@@ -69,6 +71,7 @@ class Cleaner:
         self._wake = asyncio.Event()
         self._cleaned_to = -1
         self._is_blind = False
+        self._readers = ReaderMarks(config.root)
         self.ask_before_delete: Callable[[int], Awaitable[bool]] | None = None  # may the log below this offset go?
 
     def delete_soon(self) -> None:
@@ -227,7 +230,7 @@ class Cleaner:
         while deleted < FILES_PER_ROUND and len(files) > 1:
             file = files[0]
             reason = self._reason_to_delete(file, now, by_age=by_age, at_once=by_age and at_once)
-            if not reason:
+            if not reason or await self._is_held(file, ratio):
                 break
             if self.ask_before_delete is not None and not await self.ask_before_delete(file.end):
                 break  # it holds messages that wait for their time and can't be stored anew now
@@ -253,6 +256,13 @@ class Cleaner:
             )
             await asyncio.sleep(self._config.delete_log_files_pause_ms / 1000)  # one at a time spares the disk
         return deleted
+
+    async def _is_held(self, file: MappedFile, ratio: float) -> bool:
+        """Whether a reader outside the broker still reads the file, and the disk has room for it meanwhile."""
+        if not 0 <= ratio <= self._config.clean_ratio:
+            return False
+        lowest = await asyncio.get_running_loop().run_in_executor(self._executor, self._readers.lowest)
+        return lowest is not None and lowest < file.end
 
     def _reason_to_delete(self, file: MappedFile, now: float, *, by_age: bool, at_once: bool) -> str:
         """Return why the oldest file may go, "" when it stays. One that is not on disk yet always stays."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.reports.errors import LakeBusy, ReportError
-from appliance.reports.manifest import Lake, LakeFile, lakes_in
+from appliance.reports.manifest import STAGING, Gap, Lake, LakeFile, lakes_in
 
 FILE = LakeFile("data/date=2026-11-21/a.parquet", "2026-11-21", 3, 99, 1000, 2000)
 
@@ -74,7 +74,12 @@ def test_what_a_killed_run_left_unlisted_is_removed(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "a.parquet").touch()
         (folder / "b.parquet").touch()
-        assert lake.remove_unlisted() == 1
+        (tmp_path / STAGING).mkdir()
+        (tmp_path / STAGING / "c.parquet").touch()
+        (tmp_path / "_log" / "4711.tmp").touch()  # killed within a commit
+        assert lake.remove_leftovers() == 2
+    assert list((tmp_path / STAGING).iterdir()) == []
+    assert [path.name for path in (tmp_path / "_log").iterdir()] == [f"{0:020}.json"]
     assert [path.name for path in folder.iterdir()] == ["a.parquet"]
 
 
@@ -86,3 +91,19 @@ def test_a_missing_entry_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "_log" / f"{1:020}.json").unlink()
     with pytest.raises(ReportError, match="entries are missing"):
         lake.files()
+
+
+def test_a_gap_lies_between_the_records_around_it(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    with lake.writing():
+        lake.commit_gap(0, 50)
+        lake.commit(50, 100, [FILE], (70, 2000, 6))
+        lake.commit_gap(100, 150)
+        lake.commit_gap(150, 180)
+        lake.commit(180, 190, [FILE], (185, 2500, 6))
+        lake.commit_gap(190, 200)
+    gaps = lake.gaps()
+    assert gaps == [Gap(0, 50, None, 1000), Gap(100, 180, 2000, 1000), Gap(190, 200, 2500, None)]
+    assert [gap.touches(1001, 2000) for gap in gaps] == [False, False, False]
+    assert [gap.touches(0, 1) for gap in gaps] == [True, False, False]
+    assert [gap.touches(9000, 9001) for gap in gaps] == [False, False, True]

@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(300)
 
 
-def run_ingest(spark: SparkSession, log: Path, lake: Lake, work: Path, **options: Any) -> Any:
+def run_ingest(spark: SparkSession, log: Path, lake: Lake, **options: Any) -> Any:
     from appliance.reports.ingest import ingest
 
-    return ingest(spark, [log], lake, work, **options)
+    return ingest(spark, [log], lake, **options)
+
+
+def small_ranges(range_bytes: int) -> Any:
+    from appliance.reports.ingest import IngestLimits
+
+    return IngestLimits(range_bytes=range_bytes, range_bytes_min=range_bytes)
 
 
 def offsets_in(lake: Lake) -> list[int]:
@@ -51,51 +57,49 @@ def day_of_records(count: int, body_bytes: int = 400) -> list[Record]:
     ]
 
 
-def test_each_record_is_taken_exactly_once_over_several_runs_and_batches(
-    spark: SparkSession, tmp_path: Path, work: Path
-) -> None:
+def test_each_record_is_taken_exactly_once_over_several_runs_and_batches(spark: SparkSession, tmp_path: Path) -> None:
     log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
     *first, end = write_log(log, day_of_records(300), file_bytes=1 << 14)
-    rows: list[int] = []
-    result = run_ingest(spark, log, lake, work, max_bytes_per_batch=5 << 14, progress=rows.append)
-    assert (result.rows, result.end, result.gap_bytes) == (300, end, 0)
-    assert result.batches > 1
-    assert rows == sorted(rows) and rows[-1] == 300
+    seen: list[Any] = []
+    result = run_ingest(spark, log, lake, limits=small_ranges(5 << 12), progress=seen.append)
+    assert (result.rows, result.end, result.gap_bytes, result.behind_bytes) == (300, end, 0, 0)
+    assert result.files > 10
+    assert [item.rows for item in seen] == sorted(item.rows for item in seen)
+    assert len(seen) > 5 and (seen[-1].rows, seen[-1].done_bytes, seen[-1].total_bytes) == (300, end, end)
     assert offsets_in(lake) == first
 
-    again = run_ingest(spark, log, lake, work)
+    again = run_ingest(spark, log, lake)
     assert (again.rows, again.batches) == (0, 0)
 
     *second, end = write_log(log, day_of_records(50), file_bytes=1 << 14, start=end)
-    assert run_ingest(spark, log, lake, work).rows == 50
+    assert run_ingest(spark, log, lake).rows == 50
     assert offsets_in(lake) == first + second
     assert lake.checkpoint() == end
-    assert not list(work.iterdir())
     assert not list((lake.path / "_staging").iterdir())
 
 
-def test_a_folder_may_have_any_name(spark: SparkSession, tmp_path: Path, work: Path) -> None:
+def test_a_folder_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
     from appliance.reports.spark_source import FORMAT, StoreDataSource
 
     folder = tmp_path / "100%20, zwölf"
     *offsets, _ = write_log(folder / "commitlog", [Record()] * 3)
     lake = Lake(folder / "lake" / "broker-a")
-    assert run_ingest(spark, folder / "commitlog", lake, work).rows == 3
+    assert run_ingest(spark, folder / "commitlog", lake).rows == 3
     assert offsets_in(lake) == offsets
-    assert [path.name for path in tmp_path.iterdir() if path != work] == [folder.name]
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     spark.dataSource.register(StoreDataSource)
     assert spark.read.format(FORMAT).option("path", str(folder)).load().count() == 3
 
 
 @pytest.mark.parametrize("name", ["clean_broker", "rolled_preblank", "ipv6_delay"])
-def test_a_store_of_apache_rocketmq_is_taken_whole(spark: SparkSession, tmp_path: Path, work: Path, name: str) -> None:
+def test_a_store_of_apache_rocketmq_is_taken_whole(spark: SparkSession, tmp_path: Path, name: str) -> None:
     lake = Lake(tmp_path / "lake" / name)
-    result = run_ingest(spark, unpack_golden(name, tmp_path) / "commitlog", lake, work)
+    result = run_ingest(spark, unpack_golden(name, tmp_path) / "commitlog", lake)
     assert result.rows == {"clean_broker": 18, "rolled_preblank": 919, "ipv6_delay": 4}[name]
 
 
 def test_a_run_that_dies_before_its_commit_is_repeated_under_the_same_names(
-    spark: SparkSession, tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
     *offsets, _ = write_log(log, day_of_records(40), file_bytes=1 << 14)
@@ -106,60 +110,139 @@ def test_a_run_that_dies_before_its_commit_is_repeated_under_the_same_names(
     with monkeypatch.context() as patch:
         patch.setattr(Lake, "commit", die)
         with pytest.raises(OSError, match="no space left"):
-            run_ingest(spark, log, lake, work)
+            run_ingest(spark, log, lake)
     left = sorted(path.name for path in lake.path.glob("data/*/*.parquet"))
     assert left and offsets_in(lake) == []
-    run_ingest(spark, log, lake, work)
+    run_ingest(spark, log, lake)
     assert sorted(path.name for path in lake.path.glob("data/*/*.parquet")) == left
     assert offsets_in(lake) == offsets
 
 
-def test_what_expired_unread_is_noted_as_a_gap(spark: SparkSession, tmp_path: Path, work: Path) -> None:
+def test_what_expired_unread_is_noted_as_a_gap(spark: SparkSession, tmp_path: Path) -> None:
     log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
     *first, end = write_log(log, day_of_records(20), file_bytes=1 << 14)
-    run_ingest(spark, log, lake, work)
+    run_ingest(spark, log, lake)
     *second, _ = write_log(log, day_of_records(100), file_bytes=1 << 14, start=end)
     files = sorted(log.iterdir())
     for file in files[:2]:
         file.unlink()
     begin = int(files[2].name)
-    result = run_ingest(spark, log, lake, work)
-    assert lake.gaps() == [(end, begin)]
+    result = run_ingest(spark, log, lake)
+    assert [gap[:2] for gap in lake.gaps()] == [(end, begin)]
     assert result.gap_bytes == begin - end
     assert offsets_in(lake) == first + [offset for offset in second if offset >= begin]
 
 
+def test_what_is_deleted_while_it_is_read_becomes_a_gap_and_the_run_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    *offsets, end = write_log(log, day_of_records(200), file_bytes=1 << 14)
+    files = sorted(log.iterdir())
+    assert len(files) > 6
+
+    def clean(progress: Any) -> None:
+        if progress.rows:  # the first file has been read, and perhaps some of those behind it
+            for file in files[:5]:
+                file.unlink(missing_ok=True)
+
+    result = run_ingest(spark, log, lake, limits=small_ranges(1 << 14), progress=clean)
+    (gap,) = lake.gaps()
+    assert gap.end == int(files[5].name) and result.gap_bytes == gap.end - gap.begin > 0
+    assert offsets_in(lake) == [offset for offset in offsets if not gap.begin <= offset < gap.end]
+    assert (result.end, lake.checkpoint()) == (end, end)
+    assert gap.from_ms is not None and gap.to_ms is not None
+    assert gap.from_ms < gap.to_ms and gap.touches(gap.to_ms, gap.to_ms + 1) and not gap.touches(0, gap.from_ms)
+
+
+def test_a_body_that_looks_like_a_record_is_found_out(spark: SparkSession, tmp_path: Path) -> None:
+    """The file is cut inside a body, where a producer has put a whole chain; then it is read in one piece."""
+    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    body_at = Record(body=bytes(1 << 15)).encode(0).index(bytes(1 << 15))
+    forged, at = b"", body_at
+    while len(forged) < 1 << 15:
+        forged += Record(topic="forged", body=bytes(400)).encode(at + len(forged))
+    *offsets, _ = write_log(log, [Record(body=forged), *day_of_records(100)], file_bytes=1 << 17)
+    result = run_ingest(spark, log, lake, limits=small_ranges(1 << 14))
+    assert result.rows == 101
+    assert offsets_in(lake) == offsets
+
+
+def test_a_run_whose_time_is_up_commits_what_it_has_and_says_what_is_left(spark: SparkSession, tmp_path: Path) -> None:
+    from appliance.reports.ingest import IngestLimits
+
+    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    *_, end = write_log(log, day_of_records(20), file_bytes=1 << 14)
+    result = run_ingest(spark, log, lake, limits=IngestLimits(until=0.0))
+    assert (result.rows, result.end, result.behind_bytes) == (0, 0, end)
+    assert run_ingest(spark, log, lake).rows == 20
+
+
+def test_a_broker_that_cannot_be_read_does_not_stop_the_others(spark: SparkSession, tmp_path: Path) -> None:
+    from appliance.reports.jobs import ingest_all
+    from appliance.reports.runs import RunFolder, RunSpec, new_run_id
+
+    for name in ("broker-a", "broker-b"):
+        home = tmp_path / "brokers" / name
+        offsets = write_log(home / "store" / "commitlog", day_of_records(100), file_bytes=1 << 14)
+        (home / "broker.properties").write_text(f"brokerName={name}\n")
+    damaged = tmp_path / "brokers" / "broker-a" / "store" / "commitlog" / f"{0:020}"
+    with damaged.open("r+b") as file:
+        file.seek(offsets[5])
+        file.write(bytes(8))
+    folder = RunFolder.in_data(tmp_path, new_run_id())
+    spec = RunSpec(report="ingest", data=str(tmp_path), begin_ms=0, end_ms=1)
+    folder.write_spec(spec)
+    results, failures = ingest_all(spark, spec, folder, float("inf"))
+    assert [(result.broker_name, result.rows) for result in results] == [("broker-b", 100)]
+    assert len(failures) == 1 and f"no valid record at physical offset {offsets[5]}" in failures[0]
+    assert not list((tmp_path / "brokers" / "broker-b" / "store" / "readers").iterdir())
+
+
+def test_a_worker_that_dies_is_replaced_and_one_that_always_fails_is_told_in_words(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from appliance.reports.errors import WorkersFailed
+    from appliance.reports.worker_jobs import PAUSES_S, run_on_a_worker
+    from tests.appliance.reports.failing_work import die_once, refuse
+
+    pauses: list[float] = []
+    assert run_on_a_worker(spark, die_once, tmp_path / "once", sleep=pauses.append) == "done"
+    assert pauses == [PAUSES_S[0]]
+    with pytest.raises(WorkersFailed, match=r"5 times; the last time: ValueError: no such thing"):
+        run_on_a_worker(spark, refuse, None, sleep=pauses.append)
+    assert pauses == [PAUSES_S[0], *PAUSES_S]
+
+
 @pytest.mark.parametrize("what", ["rewritten", "shorter", "empty"])
 def test_a_log_that_was_truncated_stops_the_run_and_leaves_the_lake_alone(
-    spark: SparkSession, tmp_path: Path, work: Path, what: str
+    spark: SparkSession, tmp_path: Path, what: str
 ) -> None:
     log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
     *offsets, _ = write_log(log, [Record()] * 20, file_bytes=1 << 14)
-    run_ingest(spark, log, lake, work)
+    run_ingest(spark, log, lake)
     for file in log.iterdir():
         file.unlink()
     if what != "empty":
         records = [Record()] * 10 + [Record(body=b"other", stored_at=NOON + 1)] * (20 if what == "rewritten" else 0)
         write_log(log, records, file_bytes=1 << 14)
     with pytest.raises(LogTruncated, match=r"broker-a: .*truncated or replaced"):
-        run_ingest(spark, log, lake, work)
+        run_ingest(spark, log, lake)
     assert offsets_in(lake) == offsets
 
 
-def test_damage_between_valid_files_stops_the_run_and_names_the_place(
-    spark: SparkSession, tmp_path: Path, work: Path
-) -> None:
+def test_damage_between_valid_files_stops_the_run_and_names_the_place(spark: SparkSession, tmp_path: Path) -> None:
     log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
     offsets = write_log(log, day_of_records(100), file_bytes=1 << 14)
     with (log / f"{0:020}").open("r+b") as file:
         file.seek(offsets[5])
         file.write(bytes(8))
     with pytest.raises(ReportError, match=f"no valid record at physical offset {offsets[5]}"):
-        run_ingest(spark, log, lake, work)
+        run_ingest(spark, log, lake)
     assert offsets_in(lake) == []
 
 
-def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path, work: Path) -> None:
+def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     import duckdb
 
     from appliance.reports.jobs import traffic
@@ -170,7 +253,7 @@ def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Pa
     for name, records in logs.items():
         log, lake = tmp_path / name, Lake(tmp_path / "reports" / "lake" / name)
         write_log(log, records, file_bytes=1 << 14)
-        run_ingest(spark, log, lake, work)
+        run_ingest(spark, log, lake)
         paths += [str(lake.path / file.path) for file in lake.files()]
     begin, end = NOON + HOUR_MS, NOON + 14 * HOUR_MS
     spec = RunSpec(report="traffic", data=str(tmp_path), begin_ms=begin, end_ms=end)

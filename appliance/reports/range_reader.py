@@ -1,0 +1,139 @@
+"""Reads a range of the log and writes it as Parquet: the work of one Spark task. No row leaves this process.
+
+The rows of a range are sorted by day, topic and physical offset, and written to a file a day in the lake's staging
+folder. The driver gets their names and bounds, and the mark of the last record; it moves the files to their place and
+commits them (ingest.py). A task that runs twice stages two sets of files, and one of them is never named.
+
+What a task expects comes back as a value: files of the log that are gone, and bytes that are no chain of records. What
+it does not expect is raised, and Spark tries again. This module runs on executors: it needs numpy and pyarrow there,
+and no Spark.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from appliance.reports.commit_log_files import RecordMark, read_range
+from appliance.reports.errors import BrokenRecordChain
+from appliance.reports.log_ranges import LogPiece, LogRange
+from appliance.reports.manifest import STAGING, sync_file
+from appliance.reports.record_blocks import Ints
+from appliance.reports.record_columns import SCHEMA, record_batches
+
+ROWS_MAX = 2_000_000  # what a task has in memory, some 300 MB; more rows become another file
+_DAY_MS = 86_400_000
+# Numbers that grow are written as differences: smaller and faster than a dictionary, which suits the rest.
+_GROWING = ("physical_offset", "queue_offset", "born_timestamp", "store_timestamp")
+_PARQUET = {
+    "compression": "zstd",
+    "use_dictionary": [name for name in SCHEMA.names if name not in _GROWING],
+    "column_encoding": dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
+    "store_schema": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A Parquet file in the staging folder: rows of one day. Times are store timestamps in ms."""
+
+    name: str
+    date: str
+    rows: int
+    size_bytes: int
+    min_store_timestamp: int
+    max_store_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What became of a part of the log: read, with its files and its last record's mark, or lost."""
+
+    begin: int
+    end: int
+    begins_file: bool
+    is_lost: bool = False
+    files: tuple[StagedFile, ...] = ()
+    last: RecordMark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    """The stretches of a range in order, up to where its chain of records is `broken`, if it is."""
+
+    stretches: tuple[Stretch, ...]
+    broken: BrokenRecordChain | None = None
+
+
+def copy_range(pieces: LogRange, lake: Path) -> RangeResult:
+    """Read the range, stage its files, return what became of it. `lake`: the lake's folder."""
+    pa.set_cpu_count(1)  # Spark gave this task one core
+    stretches: list[Stretch] = []
+    for piece in pieces:
+        try:
+            stretches.append(_copy(piece, lake / STAGING))
+        except FileNotFoundError:
+            if piece.file.path.exists():
+                raise  # then it is the lake that is not there
+            stretches.append(Stretch(piece.begin, piece.end, piece.begins_file, is_lost=True))
+        except BrokenRecordChain as broken:
+            return RangeResult(tuple(stretches), broken)
+    return RangeResult(tuple(stretches))
+
+
+def _copy(piece: LogPiece, staging: Path) -> Stretch:
+    files: list[StagedFile] = []
+    batches: list[pa.RecordBatch] = []
+    last = None
+    rows = 0
+    for block in read_range(piece.file, piece.begin, piece.end):
+        last = RecordMark(int(block.physical_offset[-1]), int(block.store_timestamp[-1]), int(block.body_crc[-1]))
+        batches += record_batches(block)
+        rows += len(block)
+        if rows >= ROWS_MAX:
+            files += _write(batches, staging)
+            batches, rows = [], 0
+    if rows:
+        files += _write(batches, staging)
+    return Stretch(piece.begin, piece.end, piece.begins_file, False, tuple(files), last)
+
+
+def _write(batches: list[pa.RecordBatch], staging: Path) -> Iterator[StagedFile]:
+    """Stage the rows, a file for each day."""
+    table = pa.Table.from_batches(batches)
+    stored = table["store_timestamp"].to_numpy()
+    days = stored // _DAY_MS
+    order = _order(days, table["topic"].combine_chunks())
+    table, stored, days = table.take(pa.array(order)), stored[order], days[order]
+    begins = [0, *(np.flatnonzero(np.diff(days)) + 1).tolist(), len(days)]
+    for begin, end in itertools.pairwise(begins):
+        path = staging / f"{secrets.token_hex(8)}.parquet"
+        pq.write_table(table.slice(begin, end - begin), path, **_PARQUET)
+        sync_file(path)
+        yield StagedFile(
+            name=path.name,
+            date=str(days[begin].astype("datetime64[D]")),
+            rows=end - begin,
+            size_bytes=path.stat().st_size,
+            min_store_timestamp=int(stored[begin:end].min()),
+            max_store_timestamp=int(stored[begin:end].max()),
+        )
+
+
+def _order(days: Ints, topics: pa.StringArray) -> Ints:
+    """The order by day, topic and physical offset; the rows come in that of the last."""
+    encoded = topics.dictionary_encode()
+    ranks = np.empty(len(encoded.dictionary), dtype=np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
+    key = (days - days.min()) * len(ranks) + ranks[encoded.indices.to_numpy()]
+    if key.max() < 1 << 15:
+        key = key.astype(np.int16)  # numpy sorts these by radix, many times faster
+    return np.argsort(key, kind="stable")

@@ -1,0 +1,76 @@
+"""Runs a function on a Python worker of Spark, patiently; and says in a sentence why Spark could not.
+
+A worker may die of reasons that pass: no memory, a machine so loaded that a worker does not start in time, an executor
+that goes. Spark itself repeats a task only on a cluster, so a job is repeated here, after longer and longer pauses.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from appliance.reports.errors import WorkersFailed
+
+logger = logging.getLogger(__name__)
+
+PAUSES_S = (1.0, 5.0, 20.0, 60.0)
+
+Value = TypeVar("Value")
+Result = TypeVar("Result")
+
+_PYTHON_ERROR = re.compile(r"^(?!SQLSTATE)(?:[A-Za-z_]\w*\.)*(\w+: .+|\w*(?:Error|Exception))$")
+
+
+def run_on_a_worker(
+    spark: SparkSession,
+    function: Callable[[Value], Result],
+    value: Value,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Result:
+    """Return function(value), computed by a task. Raises WorkersFailed when all tries are used up."""
+    for pause_s in (*PAUSES_S, None):
+        try:
+            result: Result = spark.sparkContext.parallelize([value], 1).map(function).collect()[0]
+        except (Py4JJavaError, PySparkException) as failure:
+            reason = reason_of(failure)
+            if pause_s is None:
+                raise WorkersFailed(
+                    f"Spark could not finish a task, {len(PAUSES_S) + 1} times; the last time: {reason}"
+                ) from failure
+            logger.warning("task failed", extra={"event": "report_task_failed", "reason": reason, "pause_s": pause_s})
+            sleep(pause_s)
+        else:
+            return result
+    raise AssertionError("the last try returns or raises")
+
+
+def reason_of(failure: Exception) -> str:
+    """One line: what Python raised in a worker, else the innermost cause in Java, else what the failure says first."""
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    if "Traceback (most recent call last):" in str(failure):
+        from_python = [
+            match[1] for line in lines if not line.startswith("at ") and (match := _PYTHON_ERROR.match(line))
+        ]
+        if from_python:
+            return from_python[-1]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if causes:
+        return _without_package(causes[-1])
+    from_java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    if from_java:
+        return _without_package(from_java[0])
+    return f"{type(failure).__name__}: {(lines or ['no reason given'])[0]}"
+
+
+def _without_package(line: str) -> str:
+    """java.io.IOException: no space -> IOException: no space."""
+    name, colon, rest = line.partition(":")
+    return name.rpartition(".")[2] + colon + rest
