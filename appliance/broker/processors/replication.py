@@ -64,7 +64,7 @@ async def promote(parts: Parts, connection: ServerConnection, request: RemotingC
     is_forced, is_planned = fields.get("force") == "true", fields.get("planned") == "true"
     if client.state in HOPELESS and not is_forced:
         raise _refused(f"this log is not known to be its master's: {client.state}")
-    if not is_planned and not is_forced and await follower.synchronize.epoch():
+    if not is_planned and not is_forced and await follower.synchronize.master_answers():
         raise _refused("its master answers: use a switch-over, or stop the master first")
     if is_planned and not follower.sink.has_tables:
         raise _refused("topics and groups that the master told of have not come yet: ask again")
@@ -103,7 +103,7 @@ async def hold(parts: Parts, connection: ServerConnection, request: RemotingComm
     )
     parts.holding.begin(min(seconds, HOLD_S_MAX))
     began = time.monotonic()
-    if not await parts.holding.until_copied(slave):
+    if not await parts.holding.until_copied(slave, float(fields.get("catchUpSeconds", HOLD_S_MAX))):
         parts.holding.end()
         raise _refused(f"{slave} did not have all after {time.monotonic() - began:.1f} s; messages are taken again")
     return request.reply(ext_fields={"end": str(parts.store.max_physical_offset)})

@@ -43,10 +43,10 @@ class Holding:
             self._store.hold(False)
             logger.warning("messages are taken again", extra={"event": "hold_ended"})
 
-    async def until_copied(self, slave_address: str) -> bool:
-        """Wait until the slave has all; False when it has not at the hold's end."""
+    async def until_copied(self, slave_address: str, seconds: float) -> bool:
+        """Wait until the slave has all; False when it has not after so long, or at the hold's end."""
         began = time.monotonic()
-        while time.monotonic() < self._ends_at and self._turns.turn is None:
+        while time.monotonic() < min(self._ends_at, began + seconds) and self._turns.turn is None:
             if any(self._has_all(slave, began) for slave in self._slaves.slaves if slave.broker == slave_address):
                 return True
             await asyncio.sleep(LOOK_S)

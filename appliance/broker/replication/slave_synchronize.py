@@ -94,6 +94,18 @@ class SlaveSynchronize:
         except (GantryError, ValueError):
             return None
 
+    async def master_answers(self) -> bool:
+        """Whether the master says anything at all, be it a refusal."""
+        if not self._master.broker:
+            return False
+        try:
+            await self._ask(self._master.broker, RequestCode.GET_BROKER_RUNTIME_INFO)
+        except ResponseError:
+            return True
+        except GantryError:
+            return False
+        return True
+
     def ask_soon(self) -> None:
         """Have the next round now: the master has told of other tables than these."""
         self._asked.set()

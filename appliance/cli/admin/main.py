@@ -6,6 +6,7 @@
   gantry admin reset GROUP TOPIC --to 2h          what moving a group would do; --yes does it
   gantry admin messages query TOPIC --key K       also: show, at, print, tail, trace, resend, deliver
   gantry admin send TOPIC "some text"             --tag, --key, --property, --delay-seconds
+  gantry admin switchover BROKER                  a slave takes over; promote BROKER when the master is gone for good
   gantry admin accounts list                      also: show, set, delete, white-list, version
 
 `gantry admin NOUN --help` tells the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
@@ -41,6 +42,8 @@ EXIT_INTERRUPTED = 130
 NOUNS = {
     "cluster": ("cluster", "brokers of the cluster at a glance"),
     "brokers": ("cluster", "brokers and their figures"),
+    "promote": ("succession", "a slave becomes the master: the master is gone for good"),
+    "switchover": ("succession", "a master hands over to its slave; nothing is lost"),
     "config": ("cluster", "settings of brokers and name servers"),
     "kv": ("namesrv", "the name servers' key-value store"),
     "perm": ("namesrv", "take write permission from a broker, to drain it; give it back"),

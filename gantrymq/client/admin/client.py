@@ -25,6 +25,7 @@ from gantrymq.client.admin.groups import GroupAdmin
 from gantrymq.client.admin.messages import MessageAdmin
 from gantrymq.client.admin.name_servers import NameServerAdmin
 from gantrymq.client.admin.offsets import OffsetAdmin
+from gantrymq.client.admin.succession import SuccessionAdmin
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.remoting.command import JSON
 from gantrymq.remoting.signature import Credentials
@@ -58,6 +59,7 @@ class AdminClient:
         self.offsets: OffsetAdmin = OffsetAdmin(self.calls, self.cluster, self.topics, self.groups, self.clients)
         self.messages: MessageAdmin = MessageAdmin(self.calls, self.cluster, self.topics, self.groups, self.offsets)
         self.accounts: AccountAdmin = AccountAdmin(self.calls)
+        self.succession: SuccessionAdmin = SuccessionAdmin(self.calls, self.cluster, self.brokers)
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import pytest
+
+from gantrymq.message import properties as names
 from store.inspect.dump import Selection, dump_records
 from store.inspect.folder import StoreFolder
 from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
-from tests.appliance.broker.replication.pair import log_of
+from tests.appliance.broker.replication.pair import TOPIC, follower_of, log_of
+from tests.appliance.cli.running_gantry import Ran, run_gantry
 from tests.waiting import until
 
 
@@ -53,3 +58,62 @@ async def test_a_master_that_hears_of_a_later_epoch_takes_no_message_more(tmp_pa
         await same_logs(one, two)
         assert log_of(one.controller) == log_of(two.controller)
         await until(lambda: not two.controller.standing.standing.untold)
+
+
+async def test_a_planned_switch_over_goes_there_and_back_with_all_that_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with group(tmp_path) as brokers, brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
+
+        async def admin(*words: str) -> Ran:
+            return await asyncio.to_thread(run_gantry, capsys, "admin", "-n", brokers.namesrv_address, *words)
+
+        await send(one, 10)
+        one.controller.offsets.commit("Readers", TOPIC, 0, 7)
+        delayed = names.encode_properties({"DELAY": "2"})
+        await send(one, 1, b"for later", properties=delayed)
+        await same_logs(one, two)
+        refused = await admin("promote", "broker-a", "--yes")
+        assert refused.code == 2 and "is the master of epoch 1" in refused.err
+        for epoch, old, new in ((2, one, two), (3, two, one)):
+            before = old.controller.store.max_physical_offset
+            ran = await admin("switchover", "broker-a", "--yes")
+            assert ran.code == 0, ran.err
+            assert f"in epoch {epoch}" in ran.out
+            assert is_master(new) and is_slave(old)
+            assert new.controller.standing.standing.epochs.history[-1].start >= before
+            assert new.controller.offsets.query("Readers", TOPIC, 0) == 7
+            await send(new, 3)
+            await same_logs(one, two)
+            assert log_of(one.controller) == log_of(two.controller)
+        assert not list(tmp_path.glob("*/store.cut-*"))
+        end = one.controller.store.max_offset(TOPIC, 0)
+        await until(lambda: one.controller.store.max_offset(TOPIC, 0) == 17)
+        assert end <= 17, "ten, three twice, and the delayed one once"
+
+
+async def test_promote_says_what_is_missing_and_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with group(tmp_path) as brokers, brokers.broker("two", broker_id=1) as two:
+
+        async def admin(*words: str) -> Ran:
+            return await asyncio.to_thread(run_gantry, capsys, "admin", "-n", brokers.namesrv_address, *words)
+
+        never = await admin("promote", "broker-a", "--yes")
+        assert never.code == 2 and "knows no epochs" in never.err and "what it lacks is not known" in never.err
+        async with brokers.broker("one") as one:
+            await send(one, 10)
+            await same_logs(one, two)
+        lacking = follower_of(two.controller).ha_client
+        lacking.master_end += 1000  # as if it had heard of more than it got
+        refused = await admin("promote", "broker-a", "--yes")
+        assert refused.code == 2 and "lacks 1,000 bytes" in refused.err
+        assert is_slave(two)
+        shown = await admin("promote", "broker-a", "--accept-loss", "1000", "--dry-run", "--json")
+        assert shown.code == 0 and '"missingBytes": 1000' in shown.out
+        done = await admin("promote", "broker-a", "--accept-loss", "1000", "--yes")
+        assert done.code == 0, done.err
+        assert is_master(two)
+        assert two.controller.standing.standing.role is not None
+        await send(two, 1)

@@ -1,0 +1,123 @@
+"""`gantry admin promote | switchover`: which broker of a name is the master."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.output import Cell, facts
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.succession import Changed, Member, Promotion
+from gantrymq.errors import ConfigError
+
+
+async def plan_promotion(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    """Who would become the master, and what speaks against it. ConfigError for that, unless --force."""
+    promotion = await _promotion(admin, arguments)
+    if promotion.obstacles and not arguments.force:
+        lines = "; ".join(promotion.obstacles)
+        raise ConfigError(f"{lines}. Nothing was changed; --accept-loss BYTES and --force are for who knows better")
+    return Shown(_document(promotion), _lines(promotion))
+
+
+async def promote(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    promotion = await _promotion(admin, arguments)
+    return _done(await admin.succession.promote(promotion, force=arguments.force))
+
+
+async def plan_switchover(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    """Who would take over from whom. ConfigError when that can't be done now."""
+    master, promotion = await admin.succession.switch(arguments.broker, arguments.to)
+    if promotion.obstacles:
+        raise ConfigError(f"{'; '.join(promotion.obstacles)}. Nothing was changed")
+    return Shown(_document(promotion), [f"{master.address} hands over", *_lines(promotion)])
+
+
+async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    master, promotion = await admin.succession.switch(arguments.broker, arguments.to)
+    shown = _done(await admin.succession.switch_over(master, promotion))
+    shown.lines = [*shown.lines, f"{master.address} follows it as a slave"]
+    return shown
+
+
+async def _promotion(admin: AdminClient, arguments: argparse.Namespace) -> Promotion:
+    return await admin.succession.promotion(arguments.broker, arguments.to, accepted_loss=arguments.accept_loss)
+
+
+def _document(promotion: Promotion) -> dict[str, Any]:
+    slave = promotion.slave
+    return {
+        "broker": promotion.broker_name,
+        "address": slave.address,
+        "epoch": promotion.epoch,
+        "end": slave.end,
+        "missingBytes": slave.missing_bytes,
+        "masterHeardSecondsAgo": slave.heard,
+        "obstacles": promotion.obstacles,
+    }
+
+
+def _lines(promotion: Promotion) -> list[str]:
+    slave = promotion.slave
+    rows: list[tuple[str, Cell]] = [
+        ("broker", promotion.broker_name),
+        ("becomes master", slave.address),
+        ("epoch", promotion.epoch),
+        ("its log ends at", slave.end),
+        ("lacks at least", _missing(slave)),
+        ("is now", slave.state),
+    ]
+    return [*facts(rows), *(f"against it: {obstacle}" for obstacle in promotion.obstacles)]
+
+
+def _missing(slave: Member) -> str:
+    if slave.missing_bytes is None:
+        return "not known"
+    return f"{slave.missing_bytes:,} bytes, of what its master had {slave.heard} s ago"
+
+
+def _done(changed: Changed) -> Shown:
+    document = {
+        "broker": changed.broker_name,
+        "master": changed.address,
+        "epoch": changed.epoch,
+        "seconds": round(changed.seconds, 3),
+    }
+    text = f"{changed.address} is the master of {changed.broker_name} in epoch {changed.epoch}, after"
+    return Shown(document, [f"{text} {changed.seconds:.1f} s"])
+
+
+def _broker_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("broker", metavar="BROKER", help="name, as all its masters and slaves have it")
+    parser.add_argument("--to", metavar="HOST:PORT", help="this slave (default: the one with the longest log)")
+
+
+def _promote_arguments(parser: argparse.ArgumentParser) -> None:
+    _broker_arguments(parser)
+    parser.add_argument(
+        "--accept-loss", type=int, default=0, metavar="BYTES", help="bytes of the old master's log that may be missing"
+    )
+    parser.add_argument("--force", action="store_true", help="whatever speaks against it")
+
+
+COMMANDS = {
+    "promote": {
+        "": Command(
+            "make a slave the master, when the master is gone for good",
+            promote,
+            _promote_arguments,
+            plan_promotion,
+            loses=True,
+        )
+    },
+    "switchover": {
+        "": Command(
+            "hand over from a master that is well to its slave; nothing is lost",
+            switch_over,
+            _broker_arguments,
+            plan_switchover,
+            loses=True,
+        )
+    },
+}
