@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from appliance.acl.account import PUB, Account
+from appliance.acl.account import PUB, SUB, Account
 from appliance.acl.account_book import AccountBook, Accounts
 from appliance.acl.needs import Lookup
 from appliance.acl.permission_table import PERMISSIONS, Rule
@@ -148,22 +148,24 @@ class Access:
     # -- for the fast path --------------------------------------------------------------------------------------------
 
     def needs_account(self, peer: Peer) -> bool:
-        """Whether the sends of a connection must name an account: its address is not on the global white list."""
+        """Whether sends and pulls of a connection must name an account: its address is not on the global white list."""
         return not self._notes(peer).is_white
 
-    def lets_send(
+    def lets_pass(
         self,
         peer: Peer,
         code: int,
         topic: str,
+        group: str | None,
         access_key: str,
         stamp: str | None,
         signed: bytes,
         body: bytes,
         signature: bytes,
     ) -> bool:
-        """Whether a send to one topic passes, as `_check` decides; signed: the signed text of its fields.
+        """Whether a send to one topic passes, or, with a group, a pull for it; as `_check` decides.
 
+        signed: the signed text of its fields.
         False: `_check` has to decide, and nothing has changed. So the stamp comes last here: its check uses it up.
         """
         accounts = self._book.current
@@ -177,7 +179,7 @@ class Access:
         if not account.is_white(peer.remote_address[0]):
             if not is_signature(account.key, signed, body, signature):
                 return False
-            if not account.may_everything and not account.may_topic(topic, PUB):
+            if not account.may_everything and not _may_use(account, topic, group):
                 return False
             try:
                 self._check_stamp(account, stamp, signed, code, notes.number)
@@ -288,6 +290,13 @@ def account_name(peer: Peer) -> str | None:
     """The access key of the connection's last permitted request, None without one."""
     notes: Notes | None = peer.access
     return notes.account.access_key if notes is not None and notes.account is not None else None
+
+
+def _may_use(account: Account, topic: str, group: str | None) -> bool:
+    """What the table says of sends and pulls (PERMISSIONS)."""
+    if group is None:
+        return account.may_topic(topic, PUB)
+    return account.may_topic(topic, SUB) and account.may_group(group)
 
 
 def _needs_admin(code: int, access_key: str) -> AccessDenied:

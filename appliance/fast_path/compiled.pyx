@@ -167,7 +167,7 @@ cdef class FastPath:
     cdef tuple _pull_said
     cdef Walk _walk
     cdef bytes _born_host
-    cdef object _peer  # None: its requests need no account; else its pulls are Python's
+    cdef object _peer  # None: its requests need no account
 
     def __cinit__(self):
         self._scratch = <uint8_t *> malloc(SCRATCH_BYTES)
@@ -265,8 +265,8 @@ cdef class FastPath:
             return False
         if header.code == SEND_MESSAGE_V2 or header.code == SEND_BATCH_MESSAGE or header.code == SEND_MESSAGE:
             return not self._is_refusing and read_send(&header, &fields) and self._send(&header, &fields, body, end)
-        if header.code == PULL_MESSAGE and self._pulls is not None and self._peer is None:
-            return not header.flag & ONEWAY_FLAG and read_pull(&header, &asked) and self._pull(&header, &asked, connection)
+        if header.code == PULL_MESSAGE and self._pulls is not None and not header.flag & ONEWAY_FLAG:
+            return read_pull(&header, &asked) and self._pull(&header, &asked, body, end, connection)
         return False
 
     cdef bint _open(self, connection) except -1:
@@ -543,7 +543,7 @@ cdef class FastPath:
             if self._peer is not None or not self._make_room(size):
                 return False
         if self._peer is not None:
-            if not self._is_permitted(header, body, end):
+            if not self._is_permitted(header, body, end, self._target.topic, None):
                 return False
             started = monotonic_ns()  # a put was not slow because its body was long to hash
         queue = self._queue(common.queue_id)
@@ -553,8 +553,11 @@ cdef class FastPath:
         self._note_slow(monotonic_ns() - started)
         return True
 
-    cdef bint _is_permitted(self, Header *header, const uint8_t *body, const uint8_t *end) except -1:
-        """Whether the account that signed the request may send it. False: the Python path decides, and says why not."""
+    cdef bint _is_permitted(self, Header *header, const uint8_t *body, const uint8_t *end, topic, group) except -1:
+        """Whether the account that signed the request may send it; with a group: whether it may pull for that.
+
+        False: the Python path decides, and says why not.
+        """
         cdef SignedFields signed
         cdef int64_t size
         cdef bytes content
@@ -562,7 +565,9 @@ cdef class FastPath:
             return False
         content = PyBytes_FromStringAndSize(NULL, signed.size_max)
         size = put_signed(&signed, <uint8_t *> PyBytes_AS_STRING(content))
-        if size < 0 or memmem(PyBytes_AS_STRING(content), size, b"INNER_MULTI_DISPATCH", 20) != NULL:
+        if size < 0:
+            return False
+        if group is None and memmem(PyBytes_AS_STRING(content), size, b"INNER_MULTI_DISPATCH", 20) != NULL:
             return False
         if size < signed.size_max:
             content = content[:size]
@@ -571,10 +576,11 @@ cdef class FastPath:
         signature = self._signature(signed.signature)
         if signature is None:
             return False
-        return self._access.lets_send(
+        return self._access.lets_pass(
             self._peer,
             header.code,
-            self._target.topic,
+            topic,
+            group,
             text_of(signed.access_key),
             None if signed.stamp == NULL else text_of(signed.stamp),
             content,
@@ -800,7 +806,9 @@ cdef class FastPath:
         self._pull_said = texts
         return 0
 
-    cdef bint _pull(self, Header *header, PullFields *asked, connection) except -1:
+    cdef bint _pull(
+        self, Header *header, PullFields *asked, const uint8_t *body, const uint8_t *end, connection
+    ) except -1:
         """One pull for messages that are there, in memory, in one file. False: for the Python path, nothing changed."""
         cdef int64_t started = monotonic_ns(), commit_offset = -1, low, high
         if not self._state.is_readable or self._config.slave_read_enable or self._config.disable_slow_consumers:
@@ -824,6 +832,8 @@ cdef class FastPath:
             return False
         file = self._log.queue.find(self._walk.runs[0].start)
         if file is None or self._walk.runs[self._walk.run_count - 1].end > file.end:
+            return False
+        if self._peer is not None and not self._is_permitted(header, body, end, topic, group):
             return False
         if asked.sys_flag & COMMIT_OFFSET:
             self._pulls.commit(group, topic, asked.queue_id, commit_offset)

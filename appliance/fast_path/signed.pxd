@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
 from headers cimport FIELDS_MAX, Field, Header
+from pull_fields cimport PULL_MESSAGE
 from send_fields cimport SEND_MESSAGE
 from texts cimport Text, is_text, resolve
 
@@ -47,8 +48,8 @@ cdef inline bint find_signed(Header *header, SignedFields *signed) noexcept nogi
     signed.size_max = 0
     for index in range(header.count):
         field = &header.fields[index]
-        if is_text(&field.name, b"topic", 5) and header.code != SEND_MESSAGE:
-            return False
+        if header.code != SEND_MESSAGE and header.code != PULL_MESSAGE and is_text(&field.name, b"topic", 5):
+            return False  # their topic has a short name
         note_meaning(&field.name, &field.value, signed)
         place = index
         while place > 0:

@@ -1,4 +1,4 @@
-"""Signed sends through the fast path, against the Python path: the same bytes, and what is left behind compared."""
+"""Signed sends and pulls by the fast path and by the Python path: the same bytes, and what is left behind compared."""
 
 from __future__ import annotations
 
@@ -229,23 +229,73 @@ async def test_headers_of_every_kind(tmp_path: Path, escape: Callable[[bytes], b
         assert pair.fast.served_fast == 2
 
 
-@pytest.mark.parametrize(("host", "served"), [("127.0.0.1", 0), ("10.9.9.7", 4), ("10.1.1.1", 0)])
-async def test_pulls_that_need_an_account_are_checked_by_python(tmp_path: Path, host: str, served: int) -> None:
+def pull(number: int, offset: int = 0, *, encoding: int = JSON, body: bytes = b"", **changes: str) -> RemotingCommand:
     fields = {
-        "consumerGroup": "readers", "topic": "orders", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32",
-        "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "15000", "subscription": "*", "subVersion": "0",
-        "expressionType": "TAG",
-    }  # fmt: skip
+        "consumerGroup": "readers", "topic": "orders", "queueId": "0", "queueOffset": str(offset), "maxMsgNums": "32",
+        "sysFlag": "5", "commitOffset": str(offset), "suspendTimeoutMillis": "15000", "subscription": "*",
+        "subVersion": "0", "expressionType": "TAG",
+    } | changes  # fmt: skip
+    return RemotingCommand(11, fields, body, None, number, 0, "JAVA", 401, encoding)
+
+
+async def readable_messages(pair: Pair) -> None:
+    for side in (pair.fast, pair.plain):
+        for group in ("readers", "others"):
+            side.broker.groups.update(SubscriptionGroupConfig(group))
+    await first_messages(pair)
+    for number in range(10, 20):
+        await pair.receive(signed(ADMIN, request(number, e="0")))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.9.9.7", "10.1.1.1"])
+@pytest.mark.parametrize("encoding", [JSON, ROCKETMQ])
+async def test_pulls_of_every_account_from_every_address(tmp_path: Path, encoding: int, host: str) -> None:
+    """Known and unknown, right and wrong, with permission on topic and group and without, stamped and not.
+
+    The fast path serves all that Python would have let pass.
+    """
     with pair_of_brokers(tmp_path, accounts=ACCOUNTS) as pair:
-        for side in (pair.fast, pair.plain):
-            side.broker.groups.update(SubscriptionGroupConfig("readers"))
-        await first_messages(pair)
+        await readable_messages(pair)
         pair.connect(host)
-        for number, account in enumerate((None, RIGHT, LOW, WRONG)):
-            pull = RemotingCommand(11, dict(fields), b"", None, 10 + number, 0, "JAVA", 401, JSON)
-            await pair.receive(pull.encode() if account is None else signed(account, pull))
-        assert pair.fast.served_fast == served
+        before = pair.fast.served_fast
+        stamper = Stamper()
+        number = 100
+        for account in (None, *EVERYBODY):
+            for made in (stamper, None):
+                for changes in ({}, {"topic": "payments"}, {"consumerGroup": "others"}):
+                    number += 1
+                    asked = pull(number, encoding=encoding, body=b"b" * (number % 2), **changes)
+                    await pair.receive(asked.encode() if account is None else signed(account, asked, made))
+        passed = [answer for answer in pair.plain.answers() if answer.opaque > 100 and answer.code == 0]
+        assert pair.fast.served_fast - before == len(passed) > 9
         pair.check()
+
+
+async def test_a_pull_that_is_sent_again_is_refused(tmp_path: Path) -> None:
+    """The stamp is used up by whichever path served it. One that finds nothing is Python's, and has used up none."""
+    with pair_of_brokers(tmp_path, accounts=ACCOUNTS) as pair:
+        await readable_messages(pair)
+        before = pair.fast.served_fast
+        asked = [signed(RIGHT, pull(number, number % 20, sysFlag="4"), Stamper()) for number in range(50, 80)]
+        for frame in (*asked, *asked):
+            await pair.receive(frame)
+        assert 0 < pair.fast.served_fast - before < 30
+        assert pair.fast.broker.access.denied["replayed"] == 30  # type: ignore[union-attr]
+        pair.check()
+
+
+async def test_pulls_of_accounts_that_change_while_connected(tmp_path: Path) -> None:
+    with pair_of_brokers(tmp_path, accounts=ACCOUNTS) as pair:
+        await readable_messages(pair)
+        before = pair.fast.served_fast
+        changes = [('"readers=SUB"', '"readers=DENY"'), ('"orders=PUB|SUB"', '"orders=PUB"'), ("", "")]
+        for number, (old, new) in enumerate(changes, 50):
+            for name, side in (("fast", pair.fast), ("plain", pair.plain)):
+                accounts_file(tmp_path / name, ACCOUNTS.replace(old, new) + f"# {number}\n")
+                side.broker.accounts.refresh()  # type: ignore[union-attr]
+            await pair.receive(signed(RIGHT, pull(number)))
+            pair.check()
+        assert pair.fast.served_fast - before == 1
 
 
 async def test_accounts_that_change_while_connected(tmp_path: Path) -> None:
@@ -324,12 +374,14 @@ def test_an_unknown_account_is_as_much_work_as_a_wrong_signature(
         access: Access | None = side.broker.access
         assert access is not None
         for key in ("rightKey1", "nobodyKey"):
-            assert not access.lets_send(side.connection, 310, "orders", key, None, b"content", b"x" * 1000, b"AAAA")
+            assert not access.lets_pass(
+                side.connection, 310, "orders", None, key, None, b"content", b"x" * 1000, b"AAAA"
+            )
     assert hashed == [1000, 1000]
 
 
 @st.composite
-def sends_of_clients(draw: st.DrawFn) -> bytes:
+def requests_of_clients(draw: st.DrawFn) -> bytes:
     """Signed frames with a few bytes changed; lengths mostly stay."""
     stamper = Stamper()
     data = bytearray()
@@ -343,17 +395,25 @@ def sends_of_clients(draw: st.DrawFn) -> bytes:
             b=draw(st.sampled_from(["orders", "orders", "a", "payments", "other"])),
             z=draw(st.text(alphabet=st.sampled_from(list('ab\x01\u00e9\u4e2d\U0001f600"\\/\n')), max_size=8)),
         )
-        data += signed(draw(st.sampled_from(EVERYBODY)), send, draw(st.sampled_from([stamper, None])))
+        asked = pull(
+            number,
+            draw(st.integers(-1, 12)),
+            encoding=draw(st.sampled_from([JSON, ROCKETMQ])),
+            topic=draw(st.sampled_from(["orders", "orders", "payments", "other"])),
+            consumerGroup=draw(st.sampled_from(["readers", "others"])),
+        )
+        account, made = draw(st.sampled_from(EVERYBODY)), draw(st.sampled_from([stamper, None]))
+        data += signed(account, draw(st.sampled_from([send, asked])), made)
     for _ in range(draw(st.integers(0, 2))):
         data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
     return bytes(data)
 
 
 @bounded(30)
-@given(st.lists(sends_of_clients(), min_size=1, max_size=4))
+@given(st.lists(requests_of_clients(), min_size=1, max_size=4))
 async def test_made_up_requests(tmp_path_factory: pytest.TempPathFactory, data: list[bytes]) -> None:
     with pair_of_brokers(tmp_path_factory.mktemp("pair"), accounts=ACCOUNTS) as pair:
-        await first_messages(pair)
+        await readable_messages(pair)
         for part in [*data, *data]:  # again: the stamps are used up
             await pair.receive(part)
         pair.check()
