@@ -20,6 +20,7 @@ produce/                sending
     options             the keyword arguments of both
     sender              one message to some queue, tried again at another broker
     many_sends          many messages at once
+    ordered_sends       many messages, each to its queue
     request_reply       requests that wait for their replies
     trace               what happened to each message, sent to a topic
     trace_records       such records as text

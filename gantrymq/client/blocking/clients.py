@@ -110,17 +110,34 @@ class SyncProducer(BlockingClient):
         self._run(self._client.flush())
 
     def send_many(
-        self, messages: Iterable[Message], *, in_flight: int = 256, timeout_s: float | None = None
+        self,
+        messages: Iterable[Message],
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        sharding_key: str | Callable[[Message], str] | None = None,
+        in_flight: int = 256,
+        timeout_s: float | None = None,
     ) -> list[SendResult]:
-        """Send messages one by one, many at a time, and return their results in order.
+        """Send messages, many at a time, and return their results in order.
 
-        At most `in_flight` wait for their answers at once; timeout_s is for each of them. Those that fail are tried
-        again as `send` would; when some still fail, SendIncomplete has their failures and the others' results, after
-        all others were sent.
+        Without a chosen queue they are sent one by one, `in_flight` of them at once. With `queue`, `selector` or
+        `sharding_key` (one for all, or a function that says each message's) the messages of a queue travel in batches
+        and keep their order. timeout_s is for each message. Those that fail are tried again as `send` would; when some
+        still fail, SendIncomplete has their failures and the others' results, after all others were sent.
 
         The iterable is read on the loop's thread: it should not block.
         """
-        return self._run(self._client.send_many(messages, in_flight=in_flight, timeout_s=timeout_s))
+        return self._run(
+            self._client.send_many(
+                messages,
+                queue=queue,
+                selector=selector,
+                sharding_key=sharding_key,
+                in_flight=in_flight,
+                timeout_s=timeout_s,
+            )
+        )
 
     def queues(self, topic: str) -> Sequence[MessageQueue]:
         """The queues that take messages of the topic; for a topic that does not exist, those it will be made with."""

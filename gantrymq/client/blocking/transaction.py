@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Unpack
 
 from gantrymq.client.blocking.base import BlockingClient
@@ -17,6 +18,7 @@ from gantrymq.client.produce.transaction import (
     TransactionResult,
     TransactionState,
     checked_state,
+    not_prepared,
 )
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import ConfigError
@@ -73,6 +75,30 @@ class SyncTransactionProducer(SyncProducer):
                 logger.exception("transaction listener failed", extra={"event": "transaction_listener_failed"})
                 state, error = TransactionState.UNKNOWN, exc
         return self._run(self._client.end(prepared, state, error=error))
+
+    @contextlib.contextmanager
+    def transaction(
+        self, message: Message, *, queue: MessageQueue | None = None, timeout_s: float | None = None
+    ) -> Generator[SendResult]:
+        """Prepare the message and commit it when the block ends: `with producer.transaction(message): ...`.
+
+        An exception in the block rolls it back. What ends the block from outside (a cancellation, an exit) leaves open
+        how far the local transaction came: the broker asks `check` later. ResponseError when the message could be
+        stored, but not as safely as the broker was asked to: the block does not run.
+        """
+        prepared = self.prepare(message, queue=queue, timeout_s=timeout_s)
+        if prepared.status is not SendStatus.SEND_OK:
+            self.end(prepared, TransactionState.ROLLBACK)
+            raise not_prepared(prepared)
+        try:
+            yield prepared
+        except Exception as exc:
+            self.end(prepared, TransactionState.ROLLBACK, error=exc)
+            raise
+        except BaseException:
+            self.end(prepared, TransactionState.UNKNOWN)
+            raise
+        self.end(prepared, TransactionState.COMMIT)
 
     def prepare(
         self, message: Message, *, queue: MessageQueue | None = None, timeout_s: float | None = None

@@ -24,7 +24,7 @@ from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_req
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.retry import TRIES_A_CALL
 from gantrymq.client.produce.sender import Sender
-from gantrymq.client.results import SendResult
+from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import GantryError, SendIncomplete
 from gantrymq.message.model import Message, MessageQueue
 from gantrymq.remoting.client import RemotingClient
@@ -118,6 +118,10 @@ class ManySends:
         position, message, outgoing, queue, started, address, answer = self._waiting.popleft()
         try:
             result = send_result(await answer, outgoing, queue.broker_name, address)
+            if result.status is not SendStatus.SEND_OK:
+                left_s = self._timeout_s - (time.monotonic() - started)
+                deadline = asyncio.get_running_loop().time() + left_s
+                result = await self._sender.stored_safely(result, outgoing, deadline, self._timeout_s)
         except GantryError as exc:
             # Refused and not stored, or without a usable answer and perhaps stored.
             await self._note_failure(FailedOnce(position, message, outgoing, queue, started, exc))

@@ -20,6 +20,7 @@ class ProducerKeywords(ClientKeywords, total=False):
 
     delivery_timeout_s: float
     retries: int | None
+    retry_unless_send_ok: bool
     linger_s: float
     batch_bytes: int
     buffer_bytes: int
@@ -40,6 +41,7 @@ class ProducerOptions(ClientOptions):
     group: str = DEFAULT_GROUP
     delivery_timeout_s: float = 30.0  # of a whole call: route, connections, tries, pauses (unless it says timeout_s)
     retries: int | None = None  # further tries after the first; None: as many as the time allows
+    retry_unless_send_ok: bool = False  # stored, but not flushed or replicated as asked: once at each other broker
     linger_s: float = 0.0  # send_soon: a batch that is not full waits so long; 0: only while others are on their way
     batch_bytes: int = 64 * 1024  # send_soon: a batch has at most so many
     buffer_bytes: int = 32 * 1024 * 1024  # send_soon: what waits or is on its way has at most so many

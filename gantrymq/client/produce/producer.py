@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Unpack
 
 from gantrymq.client.connection.background import Background
@@ -19,6 +19,7 @@ from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.batching import Batches
 from gantrymq.client.produce.many_sends import ManySends
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords, ProducerOptions
+from gantrymq.client.produce.ordered_sends import send_in_order
 from gantrymq.client.produce.request_reply import WaitingRequests, reply_to
 from gantrymq.client.produce.sender import QueueSelector, Sender, queue_by_hash
 from gantrymq.client.produce.trace import SendTracer, TraceDispatcher
@@ -36,6 +37,8 @@ class Producer(Client):
 
     group: the producer group. delivery_timeout_s: for a whole call that does not say timeout_s, from looking up the
     route to the last try. retries: further tries after the first; None: as many as the time allows.
+    retry_unless_send_ok: a message that was stored, but not flushed or replicated as the broker was asked to, goes to
+    the topic's other brokers as well, until one stores it as asked. linger_s, batch_bytes, buffer_bytes: see send_soon.
     compress_from_bytes: smaller bodies travel as they are. compress_type: "zlib", or "lz4" and "zstd", which need
     gantrymq[compression] and consumers that know them. compress_level: 1 (fast) to 9 (small). trace: tell `trace_topic`
     of every message sent. Also instance_name, credentials, tls and serialize_type. ProducerOptions has the defaults.
@@ -54,7 +57,7 @@ class Producer(Client):
         super().__init__(ClientSession(options, heartbeat=self._heartbeat))
         self.group = group
         self._options = options
-        self._sender = Sender(self._session, group, retries=options.retries)
+        self._sender = Sender(self._session, group, retries=options.retries, elsewhere=options.retry_unless_send_ok)
         self._requests = WaitingRequests()
         self._session.answer_requests({RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._requests.reply_pushed})
         self._traces = TraceDispatcher(self._session, group, topic=options.trace_topic) if options.trace else None
@@ -193,25 +196,69 @@ class Producer(Client):
         await self._session.remoting.invoke_oneway(address, request, timeout_s=self._options.delivery_timeout_s)
 
     async def send_many(
-        self, messages: Iterable[Message], *, in_flight: int = 256, timeout_s: float | None = None
+        self,
+        messages: Iterable[Message],
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        sharding_key: str | Callable[[Message], str] | None = None,
+        in_flight: int = 256,
+        timeout_s: float | None = None,
     ) -> list[SendResult]:
-        """Send messages one by one, many at a time, and return their results in order.
+        """Send messages, many at a time, and return their results in order.
 
-        At most `in_flight` wait for their answers at once; timeout_s is for each of them. Those that fail are tried
-        again as `send` would; when some still fail, SendIncomplete has their failures and the others' results, after
-        all others were sent.
+        Without a chosen queue they are sent one by one, `in_flight` of them at once. With `queue`, `selector` or
+        `sharding_key` (one for all, or a function that says each message's) the messages of a queue travel in batches
+        and keep their order. timeout_s is for each message. Those that fail are tried again as `send` would; when some
+        still fail, SendIncomplete has their failures and the others' results, after all others were sent.
         """
         if in_flight < 1:
             raise ConfigError(f"in_flight={in_flight}: it must be at least 1")
+        timeout_s = self._time(timeout_s)
+        on_stored = None if self._tracer is None else self._trace
+        choose = self._chooser(queue, selector, sharding_key, timeout_s)
+        if choose is not None:
+            return await send_in_order(
+                messages, choose, self._sender, self._options, timeout_s=timeout_s, on_stored=on_stored
+            )
         sends = ManySends(
             self._sender,
             self._session.remoting,
             self._options,
             in_flight=in_flight,
-            timeout_s=self._time(timeout_s),
-            on_stored=None if self._tracer is None else self._trace,
+            timeout_s=timeout_s,
+            on_stored=on_stored,
         )
         return await sends.send(messages)
+
+    def _chooser(
+        self,
+        queue: MessageQueue | None,
+        selector: QueueSelector | None,
+        sharding_key: str | Callable[[Message], str] | None,
+        timeout_s: float,
+    ) -> Callable[[Message], Awaitable[MessageQueue]] | None:
+        """What says the queue of a message, None when each may go to any."""
+        if sharding_key is not None:
+            _check_only_choice(queue, selector)
+        elif queue is not None and selector is not None:
+            raise ConfigError("the selector chooses the queue: give no queue with it")
+        elif queue is None and selector is None:
+            return None
+
+        async def choose(message: Message) -> MessageQueue:
+            if queue is not None:
+                chosen = queue
+            else:
+                select = selector
+                if sharding_key is not None:
+                    select = queue_by_hash(sharding_key(message) if callable(sharding_key) else sharding_key)
+                assert select is not None
+                chosen = select(await self._sender.queues(message.topic, timeout_s), message)
+            _check_queue(chosen, message.topic)
+            return chosen
+
+        return choose
 
     async def send_soon(
         self, message: Message, *, queue: MessageQueue | None = None, sharding_key: str | None = None

@@ -7,13 +7,14 @@ looking up the route, connecting, the tries, and the pauses between them. `retry
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Collection, Sequence
 
 from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_request, send_result
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.retry import TRIES_A_CALL, Retry
-from gantrymq.client.results import SendResult
+from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import ConnectError, GantryError, MessageRejected, WrongType
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.properties import string_hash_code
@@ -34,14 +35,18 @@ def queue_by_hash(key: str) -> QueueSelector:
 
 
 class Sender:
-    """Sends packed messages for a producer group. retries: further tries after the first, None: until time is up."""
+    """Sends packed messages for a producer group. retries: further tries after the first, None: until time is up.
+    elsewhere: try other brokers when one stored a message, but not as safely as it was asked to."""
 
-    def __init__(self, session: ClientSession, group: str, *, retries: int | None = None) -> None:
+    def __init__(
+        self, session: ClientSession, group: str, *, retries: int | None = None, elsewhere: bool = False
+    ) -> None:
         self.group = group
         self._session = session
         self._routes = session.routes
         self._remoting = session.remoting
         self._retries = retries
+        self._elsewhere = elsewhere
         self._next_queue = random.randrange(1 << 16)  # so that many producers do not all begin with queue 0
 
     # -- routes -------------------------------------------------------------------------------------------------------
@@ -103,7 +108,10 @@ class Sender:
                 chosen = self.pick(queues)
             # On return the broker has answered that it stored the message: with `_deliver_again` the only ways out
             # with a result.
-            return await self.send_to(chosen, outgoing, timeout_s / TRIES_A_CALL)
+            result = await self.send_to(chosen, outgoing, timeout_s / TRIES_A_CALL)
+            if result.status is SendStatus.SEND_OK:
+                return result
+            return await self.stored_safely(result, outgoing, deadline, timeout_s, queue)
         except GantryError as exc:
             failure = exc
         return await self.deliver_again(outgoing, chosen, failure, deadline, timeout_s, queue)
@@ -133,9 +141,39 @@ class Sender:
                 if queues is None:
                     queues = await self._look_up(outgoing.topic, deadline, timeout_s)
                 failed_at = queue or self.pick(queues, avoid=retry.failed_at)
-                return await self.send_to(failed_at, outgoing, min(deadline - loop.time(), timeout_s / TRIES_A_CALL))
+                result = await self.send_to(failed_at, outgoing, min(deadline - loop.time(), timeout_s / TRIES_A_CALL))
+                if result.status is SendStatus.SEND_OK:
+                    return result
+                return await self.stored_safely(result, outgoing, deadline, timeout_s, queue)
             except GantryError as exc:
                 failure = exc
+
+    async def stored_safely(
+        self,
+        result: SendResult,
+        outgoing: Outgoing,
+        deadline: float,
+        timeout_s: float,
+        queue: MessageQueue | None = None,
+    ) -> SendResult:
+        """The result of a broker that stored the message as asked, if there is one; else the given result.
+
+        Each other broker is tried once: what goes wrong there does no harm, because the message is stored.
+        """
+        if not self._elsewhere or queue is not None:
+            return result
+        tried = {result.queue.broker_name}
+        while self._brokers(outgoing.topic, None) - tried:
+            left_s = deadline - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                break
+            other = self.pick(self._known_queues(outgoing.topic) or (), avoid=tried)
+            tried.add(other.broker_name)
+            with contextlib.suppress(GantryError):
+                again = await self.send_to(other, outgoing, min(left_s, timeout_s / TRIES_A_CALL))
+                if again.status is SendStatus.SEND_OK:
+                    return again
+        return result
 
     def _brokers(self, topic: str, queue: MessageQueue | None) -> set[str]:
         """The brokers that could take the message."""

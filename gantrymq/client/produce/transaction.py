@@ -18,9 +18,10 @@ that never arrives (UNKNOWN, an exception, a crash), the broker asks a producer 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -32,7 +33,7 @@ from gantrymq.client.connection.send_codec import pack_aside
 from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.results import SendResult, SendStatus
-from gantrymq.errors import GantryError, MessageRejected, RecordError
+from gantrymq.errors import GantryError, MessageRejected, RecordError, ResponseError
 from gantrymq.message import properties as names
 from gantrymq.message import sysflag
 from gantrymq.message.ids import decode_offset_message_id
@@ -137,6 +138,30 @@ class TransactionProducer(Producer):
             return await self.end(prepared, TransactionState.ROLLBACK)
         state, error = await self._outcome(self._listener.execute, message, argument)
         return await self.end(prepared, state, error=error)
+
+    @contextlib.asynccontextmanager
+    async def transaction(
+        self, message: Message, *, queue: MessageQueue | None = None, timeout_s: float | None = None
+    ) -> AsyncGenerator[SendResult]:
+        """Prepare the message and commit it when the block ends: `async with producer.transaction(message): ...`.
+
+        An exception in the block rolls it back. What ends the block from outside (a cancellation, an exit) leaves open
+        how far the local transaction came: the broker asks `check` later. ResponseError when the message could be
+        stored, but not as safely as the broker was asked to: the block does not run.
+        """
+        prepared = await self.prepare(message, queue=queue, timeout_s=timeout_s)
+        if prepared.status is not SendStatus.SEND_OK:
+            await self.end(prepared, TransactionState.ROLLBACK)
+            raise not_prepared(prepared)
+        try:
+            yield prepared
+        except Exception as exc:
+            await self.end(prepared, TransactionState.ROLLBACK, error=exc)
+            raise
+        except BaseException:
+            await self.end(prepared, TransactionState.UNKNOWN)
+            raise
+        await self.end(prepared, TransactionState.COMMIT)
 
     async def prepare(
         self, message: Message, *, queue: MessageQueue | None = None, timeout_s: float | None = None
@@ -269,3 +294,9 @@ def checked_state(state: object) -> TransactionState:
     if not isinstance(state, TransactionState):
         raise TypeError(f"a transaction listener returns a TransactionState, not {state!r}")
     return state
+
+
+def not_prepared(prepared: SendResult) -> ResponseError:
+    """The error of a message that no transaction may be begun on."""
+    remark = "stored, but not flushed or replicated as asked; it was rolled back"
+    return ResponseError(prepared.status.value, remark, role="broker", name=prepared.status.name)

@@ -39,7 +39,7 @@ from gantrymq.remoting.command import JSON
 REQUIRED = inspect.Parameter.empty
 CLIENT = {"instance_name": None, "credentials": None, "tls": None, "serialize_type": JSON}
 PRODUCER = {
-    "delivery_timeout_s": 30.0, "retries": None, "linger_s": 0.0,
+    "delivery_timeout_s": 30.0, "retries": None, "retry_unless_send_ok": False, "linger_s": 0.0,
     "batch_bytes": 65536, "buffer_bytes": 33554432, "compress_from_bytes": 4096, "compress_level": 5,
     "compress_type": "zlib", "trace": False,
     "trace_topic": "RMQ_SYS_TRACE_TOPIC",

@@ -11,7 +11,15 @@ import pytest
 from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from gantrymq import Message, MessageQueue, Producer, SendStatus, SyncProducer
-from gantrymq.errors import ClientClosed, ConnectError, GantryError, MessageRejected, RequestTimeout
+from gantrymq.errors import (
+    ClientClosed,
+    ConfigError,
+    ConnectError,
+    GantryError,
+    MessageRejected,
+    RequestTimeout,
+    SendIncomplete,
+)
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.remoting.scripted import scripted_server, silence
@@ -109,3 +117,39 @@ def test_a_thread_that_sends_soon_sees_failures_in_its_futures() -> None:
         future = producer.send_soon(Message("T", b"x"))
         producer.flush()
         assert isinstance(future.exception(0), ConnectError | RequestTimeout)
+
+
+async def test_many_messages_keep_the_order_of_their_keys(peer: Peer, name: str) -> None:
+    messages = [Message(name, b"%d" % number, keys=str(number % 7)) for number in range(700)]
+    async with topic_at(peer, name), Producer(peer.namesrv_address, batch_bytes=4000) as producer:
+        results = await producer.send_many(messages, sharding_key=lambda message: str(message.keys))
+        for key in range(7):
+            own = results[key::7]
+            assert len({result.queue for result in own}) == 1
+            offsets = [result.queue_offset for result in own]
+            assert offsets == sorted(offsets)
+        (queue,) = {result.queue for result in await producer.send_many(messages, queue=results[0].queue)}
+        assert queue == results[0].queue
+        last = (await producer.queues(name))[-1]
+        results = await producer.send_many(messages[:3], selector=lambda queues, message: queues[-1])
+        assert {result.queue for result in results} == {last}
+        with pytest.raises(ConfigError):
+            await producer.send_many(messages, queue=queue, sharding_key="k")
+
+
+async def test_of_many_ordered_messages_those_not_sent_are_named(peer: Peer, name: str) -> None:
+    messages = [Message(name, b"good"), Message(name, b""), Message(f"{name}/", b"x"), Message(name, b"good")]
+    async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:
+        with pytest.raises(SendIncomplete) as caught:
+            await producer.send_many(messages, sharding_key="k")
+    assert sorted(caught.value.failures) == [1, 2]
+    assert [result is not None for result in caught.value.results] == [True, False, False, True]
+    assert caught.value.results[3].queue_offset == caught.value.results[0].queue_offset + 1
+
+
+def test_a_thread_sends_many_in_order(peer: Peer, name: str) -> None:
+    rpc.create_topic(peer.broker_address, name, 4)
+    with SyncProducer(peer.namesrv_address) as producer:
+        results = producer.send_many([Message(name, b"%d" % number) for number in range(100)], sharding_key="k")
+    assert [result.queue_offset for result in results] == list(range(100))
+    assert len({result.queue for result in results}) == 1

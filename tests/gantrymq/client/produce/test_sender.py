@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gantrymq import Message, MessageQueue, Producer
+from gantrymq import Message, MessageQueue, Producer, SendStatus
 from gantrymq.errors import (
     ConfigError,
     ConnectError,
@@ -31,10 +31,12 @@ from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server, si
 
 @dataclass
 class Broker:
-    """Stores what it is sent, or answers `code`; code -1 is silence, -2 hangs up. Heartbeats are always answered."""
+    """Stores what it is sent, or answers `code`; code -1 is silence, -2 hangs up. Heartbeats are always answered.
+    stored_as: what it answers when it stored a message."""
 
     name: str
     code: int = 0
+    stored_as: int = 0
     address: str = ""
     bodies: list[bytes] = field(default_factory=list)
     tries: int = 0
@@ -53,7 +55,7 @@ class Broker:
         elif self.code == 0:
             self.bodies.append(request.body)
             fields = {"msgId": "ID", "queueId": request.ext_fields["e"], "queueOffset": str(len(self.bodies) - 1)}
-            writer.write(request.reply(ext_fields=fields).encode())
+            writer.write(request.reply(self.stored_as, ext_fields=fields).encode())
 
 
 @dataclass
@@ -250,6 +252,27 @@ async def test_a_silent_cluster_fails_many_messages_together_and_not_one_after_t
             await producer.send_many([Message("T", b"x") for _ in range(50)])
         assert len(caught.value.failures) == 50
         assert time.monotonic() - started < time_limit(5), "one after the other they take ten seconds"
+
+
+@pytest.mark.parametrize("status", [SendStatus.FLUSH_DISK_TIMEOUT, SendStatus.SLAVE_NOT_AVAILABLE])
+async def test_what_is_not_stored_as_asked_may_go_to_the_other_broker_too(cluster: Cluster, status: SendStatus) -> None:
+    cluster.a.stored_as = status.value
+    messages = [Message("T", b"x") for _ in range(4)]
+    async with Producer(cluster.name_server, retry_unless_send_ok=True) as producer:
+        assert {(await producer.send(message)).status for message in messages} == {SendStatus.SEND_OK}
+        assert {result.status for result in await producer.send_many(messages)} == {SendStatus.SEND_OK}
+        assert len(cluster.b.bodies) == 8
+        assert cluster.a.bodies
+        there = MessageQueue("T", "a", 0)
+        assert (await producer.send(messages[0], queue=there)).status is status, "its queue was chosen"
+        cluster.b.stored_as = status.value
+        assert (await producer.send(messages[0])).status is status, "no broker stores it as asked"
+        cluster.b.code = 14
+        assert (await producer.send(messages[0])).status is status, "stored is stored"
+    cluster.b.tries = 0
+    async with Producer(cluster.name_server) as producer:
+        statuses = [(await producer.send(message)).status for message in messages]
+    assert status in statuses
 
 
 async def test_messages_of_many_tasks_go_to_the_queues_in_turn(cluster: Cluster) -> None:

@@ -16,13 +16,17 @@ from gantrymq import (
     Message,
     MessageExt,
     PushConsumer,
+    SendStatus,
     SyncTransactionProducer,
     TransactionProducer,
     TransactionState,
 )
-from gantrymq.errors import ConfigError, MessageRejected
-from gantrymq.remoting.command import ROCKETMQ
+from gantrymq.errors import ConfigError, MessageRejected, ResponseError
+from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from tests.gantrymq.client.peers import running_peer, topic_at
+from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
 
 COMMIT, ROLLBACK, UNKNOWN = TransactionState
 CHECKS = {"transactionCheckInterval": "500", "transactionTimeOut": "500"}
@@ -169,6 +173,54 @@ async def test_a_message_in_a_transaction_can_not_be_delayed(peer: Peer, name: s
     async with TransactionProducer(peer.namesrv_address, listener=Books(), group=f"{name}-p") as producer:
         with pytest.raises(MessageRejected, match="delayed"):
             await producer.send_in_transaction(Message(name, b"pay", delay_level=1), COMMIT)
+
+
+async def test_a_block_is_a_transaction(peer: Peer, name: str) -> None:
+    books = PlainBooks({b"stopped": COMMIT})
+
+    def send() -> None:
+        with SyncTransactionProducer(peer.namesrv_address, listener=books, group=f"{name}-p") as producer:
+            with producer.transaction(Message(name, b"from a thread")):
+                pass
+            with pytest.raises(ValueError, match="no money"), producer.transaction(Message(name, b"failed there")):
+                raise ValueError("no money")
+
+    async with topic_at(peer, name), Consumer(peer, name) as consumer:
+        async with TransactionProducer(peer.namesrv_address, listener=books, group=f"{name}-p") as producer:
+            async with producer.transaction(Message(name, b"done")) as prepared:
+                assert (prepared.status, prepared.queue.topic) == (SendStatus.SEND_OK, name)
+            with pytest.raises(ValueError, match="no money"):
+                async with producer.transaction(Message(name, b"failed")):
+                    raise ValueError("no money")
+            with pytest.raises(asyncio.CancelledError):
+                async with producer.transaction(Message(name, b"stopped")):
+                    raise asyncio.CancelledError
+            await asyncio.to_thread(send)
+            assert await consumer.bodies(3) == [b"done", b"from a thread", b"stopped"]
+        assert {message.body for message in books.asked} == {b"stopped"}
+
+
+async def test_no_transaction_is_begun_on_what_is_not_stored_as_asked() -> None:
+    def broker(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        if request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+            route = TopicRouteData([BrokerData("c", "b", {0: server.address})], [QueueData("b", 1, 1, 6)])
+            writer.write(request.reply(body=route.to_json()).encode())
+        elif request.code == RequestCode.SEND_MESSAGE_V2:
+            fields = {"msgId": "7F00000100002A9F0000000000000000", "queueId": "0", "queueOffset": "0"}
+            writer.write(request.reply(SendStatus.FLUSH_DISK_TIMEOUT.value, ext_fields=fields).encode())
+        else:
+            ends.append(request.ext_fields.get("commitOrRollback"))
+            writer.write(request.reply().encode())
+
+    ends: list[str | None] = []
+    async with (
+        scripted_server(broker) as server,
+        TransactionProducer(server.address, listener=Books(), group="g") as producer,
+    ):
+        with pytest.raises(ResponseError, match="FLUSH_DISK_TIMEOUT"):
+            async with producer.transaction(Message("T", b"x")):
+                pytest.fail("the block must not run")
+    assert str(ROLLBACK.value) in ends
 
 
 async def test_the_blocking_producer_executes_in_the_callers_thread(peer: Peer, name: str) -> None:
