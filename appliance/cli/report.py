@@ -4,11 +4,14 @@
   gantry report ingest --data DIR                     only bring the lake up to date
 
 The result is in DATA/reports/runs/RUN as traffic.json, traffic.csv and traffic.parquet. The command ends with the run.
-Exit codes: 0 succeeded, 1 failed, 124 took too long, 130 stopped.
+Exit codes: 0 succeeded, 3 done but incomplete, 1 failed, 124 took too long, 130 stopped.
 
-The lake is plain Parquet, so other tools read it too, without Spark:
+The lake is plain Parquet, so other tools read it too, without Spark. Which files count is in its manifest:
 
-  duckdb -c "SELECT topic, count(*) FROM 'DATA/reports/lake/*/data/*/*.parquet' GROUP BY topic"
+  duckdb -c "SET VARIABLE files = (SELECT list(regexp_replace(filename, '_log/[^/]*$', '') || file.path)
+               FROM (SELECT filename, unnest(add) AS file FROM read_json('DATA/reports/lake/*/_log/*.json',
+                 filename = true, columns = {'add': 'STRUCT(path VARCHAR)[]'})));
+             SELECT topic, count(*) FROM read_parquet(getvariable('files')) GROUP BY topic"
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ from appliance.process import formats
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.launcher import launch
-from appliance.reports.runs import DEFAULT_TIMEOUT_S, HOUR_MS, REPORTS, RunFolder, RunSpec, RunStatus, new_run_id
+from appliance.reports.runs import HOUR_MS, REPORTS, RunFolder, RunSpec, RunStatus, new_run_id
 from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.message.topics import check_topic
 
-EXIT_CODES = {"succeeded": 0, "failed": 1, "timeout": 124, "cancelled": 130}
+EXIT_CODES = {"succeeded": 0, "incomplete": 3, "failed": 1, "timeout": 124, "cancelled": 130}
 TOPICS_PRINTED = 20
 
 
@@ -43,16 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--run-id", metavar="NAME", help="name of the run's folder (default: a new one)")
     parser.add_argument(
-        "--timeout", type=float, metavar="S", default=DEFAULT_TIMEOUT_S, help="seconds until the run is killed"
+        "--timeout", type=float, metavar="S", help="seconds until the run is killed (default: report_timeout_s)"
     )
     parser.add_argument("--master", metavar="URL", help="Spark master (default: the setting spark_master)")
-    parser.add_argument("--driver-memory", metavar="SIZE", default="1g", help="heap of the run's JVM (default 1g)")
+    parser.add_argument("--driver-memory", metavar="SIZE", help="heap of the run's JVM (default: report_memory)")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a further Spark setting")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    config = ApplianceConfig.load({"data": arguments.data, "spark_master": arguments.master})
+    config = ApplianceConfig.load(
+        {
+            "data": arguments.data,
+            "spark_master": arguments.master,
+            "report_timeout_s": arguments.timeout,
+            "report_memory": arguments.driver_memory,
+        }
+    )
     state = install_state(config.data)
     if not state.is_ready:
         raise ReportError(
@@ -63,10 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
     spec = _spec(arguments, config)
     folder = RunFolder.in_data(config.data, arguments.run_id or new_run_id())
     status = launch(folder, spec)
-    if status.state != "succeeded":
+    if not status.has_result:
         print(f"gantry report: {status.error}\n  log: {folder.log_path}", file=sys.stderr)
     elif not arguments.quiet:
         print(summary(folder, spec, status))
+    if status.state == "incomplete":
+        print(f"gantry report: incomplete: {status.error}", file=sys.stderr)
     return EXIT_CODES[status.state]
 
 
@@ -76,7 +88,9 @@ def _spec(arguments: argparse.Namespace, config: ApplianceConfig) -> RunSpec:
     now_ms = int(time.time() * 1000)
     end_ms = arguments.end if arguments.end is not None else now_ms - now_ms % HOUR_MS + HOUR_MS
     begin_ms = arguments.begin if arguments.begin is not None else end_ms - int(arguments.days * 24 * HOUR_MS)
-    pairs = [setting.partition("=") for setting in arguments.conf]
+    settings = [*filter(None, map(str.strip, config.report_conf.split(","))), *arguments.conf]
+    if wrong := [setting for setting in settings if not setting.partition("=")[2]]:
+        raise ReportError(f"{wrong[0]!r} is no setting of Spark; write name=value, such as spark.executor.memory=2g")
     return RunSpec(
         report=arguments.report,
         data=str(config.data),
@@ -84,10 +98,10 @@ def _spec(arguments: argparse.Namespace, config: ApplianceConfig) -> RunSpec:
         end_ms=end_ms,
         topics=tuple(arguments.topic),
         master=config.spark_master,
-        driver_memory=arguments.driver_memory,
+        driver_memory=config.report_memory,
         java_home=config.java_home,
-        timeout_s=arguments.timeout,
-        conf={name: value for name, _, value in pairs},
+        timeout_s=config.report_timeout_s,
+        conf={name: value for name, _, value in (setting.partition("=") for setting in settings)},
     )
 
 
@@ -102,7 +116,6 @@ def summary(folder: RunFolder, spec: RunSpec, status: RunStatus) -> str:
             + ("" if total["kind"] == "normal" else f"  ({total['kind']})")
             for total in page["topics"][:TOPICS_PRINTED]
         ]
-        lines += [f"note: {note}" for note in page["notes"]]
         lines.append(f"result: {folder.result('csv')} (also .json, .parquet)")
     return "\n".join(lines)
 

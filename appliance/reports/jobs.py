@@ -52,17 +52,18 @@ def run(folder: RunFolder) -> None:
         ingested, failures = ingest_all(spark, spec, folder, until)
         seconds["ingest"] = _lap(began)
         rows = 0
+        missing = [*failures, *behind(ingested)]
         if spec.report == "traffic":
             began = time.monotonic()
             folder.write_progress("report", "Counting messages by topic and hour", sum(item.rows for item in ingested))
-            table, notes = traffic(spark, spec)
-            notes = [*failures, *behind(ingested), *notes]
-            write_results(folder, table, begin_ms=spec.begin_ms, end_ms=spec.end_ms, notes=notes)
+            table, gaps = traffic(spark, spec)
+            missing += gaps
+            write_results(folder, table, begin_ms=spec.begin_ms, end_ms=spec.end_ms, notes=missing)
             rows = table.num_rows
             seconds["report"] = _lap(began)
     finally:
         spark.stop()
-    outcome = {"rows": rows, "ingest": [asdict(item) for item in ingested], "seconds": seconds}
+    outcome = {"rows": rows, "ingest": [asdict(item) for item in ingested], "seconds": seconds, "missing": missing}
     write_json(folder.path / "outcome.json", outcome)
 
 

@@ -20,9 +20,10 @@ from typing import Any
 
 from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import Java, find_java
-from appliance.reports.runs import RunFolder, RunSpec, RunStatus
+from appliance.reports.runs import RunFolder, RunSpec, RunStatus, remove_work_of_the_dead
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
+EXECUTORS_PYTHON = "spark.pyspark.python"  # Spark's own setting, which it reads from the environment only
 GRACE_S = 3.0  # between SIGTERM and SIGKILL
 
 
@@ -32,6 +33,12 @@ class Cancelled(Exception):
 
 def launch(folder: RunFolder, spec: RunSpec) -> RunStatus:
     """Run the report, wait for its end, write and return its status. A failed run raises nothing."""
+    remove_work_of_the_dead(Path(spec.data))
+    with folder.held():
+        return _launch(folder, spec)
+
+
+def _launch(folder: RunFolder, spec: RunSpec) -> RunStatus:
     folder.write_spec(spec)
     folder.write_progress("starting", "Looking for Java")
     started_at = time.time()
@@ -47,6 +54,8 @@ def launch(folder: RunFolder, spec: RunSpec) -> RunStatus:
     finally:
         shutil.rmtree(folder.work_path, ignore_errors=True)
     outcome = _outcome(folder)
+    if state == "succeeded" and outcome.get("missing"):
+        state = "incomplete"
     return _ended(
         folder,
         RunStatus(
@@ -84,6 +93,8 @@ def environment(java: Java, work_folder: Path, *, local: bool, base: Mapping[str
 def _run_child(folder: RunFolder, spec: RunSpec, java: Java) -> tuple[str, int | None]:
     """State and exit code."""
     variables = environment(java, folder.work_path, local=spec.master.startswith("local"), base=os.environ)
+    if EXECUTORS_PYTHON in spec.conf:
+        variables["PYSPARK_PYTHON"] = spec.conf[EXECUTORS_PYTHON]
     with folder.log_path.open("ab") as log, _stop_signals_raise():
         child = subprocess.Popen(
             [sys.executable, "-m", "appliance.reports.jobs", str(folder.path)],
@@ -152,6 +163,8 @@ def _outcome(folder: RunFolder) -> dict[str, Any]:
 def _error(state: str, exit_code: int | None, spec: RunSpec, outcome: Mapping[str, Any]) -> str:
     if state == "succeeded":
         return ""
+    if state == "incomplete":
+        return "; ".join(outcome["missing"])
     if state == "timeout":
         return f"the run took longer than {spec.timeout_s:g} s and was killed; give it more time or a shorter range"
     if state == "cancelled":

@@ -7,18 +7,22 @@
                             page.json       the result as a page shows it, bounded in size
                             traffic.json, traffic.csv, traffic.parquet    the whole result
                             work/           temporary files of the run; removed when it ends
+                            lock            held by the launcher (flock) from before the others are written
 
 Every file is written atomically (to a temporary name, then renamed).
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import re
 import secrets
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -30,6 +34,8 @@ RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 RESULT_SUFFIXES = ("csv", "json", "parquet")
 HOUR_MS = 3_600_000
 DEFAULT_TIMEOUT_S = 900.0
+LOOKS, LOOK_AGAIN_S = 20, 0.05
+WITH_RESULT = ("succeeded", "incomplete")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +64,10 @@ class RunSpec:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunStatus:
-    """How a run ended. `state` is succeeded, failed, timeout or cancelled; times are seconds since 1970."""
+    """How a run ended. `state` is succeeded, incomplete, failed, timeout or cancelled; times are seconds since 1970.
+
+    An incomplete run has a result, and `error` says what is missing from it.
+    """
 
     state: str
     started_at: float
@@ -73,6 +82,10 @@ class RunStatus:
     @property
     def duration_s(self) -> float:
         return self.finished_at - self.started_at
+
+    @property
+    def has_result(self) -> bool:
+        return self.state in WITH_RESULT
 
 
 class RunFolder:
@@ -90,6 +103,32 @@ class RunFolder:
         if not RUN_ID.fullmatch(run_id):
             raise ReportError(f"{run_id!r} is not a run id")
         return cls(data / "reports" / "runs" / run_id)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """The launcher's: hold the run's lock while the block runs. Raises ReportError when there is such a run."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("a") as lock:
+            for look in range(1, LOOKS + 1):
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if look == LOOKS:
+                        raise ReportError(f"{self.run_id} is running already") from None
+                    time.sleep(LOOK_AGAIN_S)  # `is_running` holds it for a moment
+            yield
+
+    def is_running(self) -> bool:
+        """Whether its launcher lives."""
+        try:
+            with (self.path / "lock").open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
 
     def write_spec(self, spec: RunSpec) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
@@ -124,6 +163,21 @@ class RunFolder:
         if suffix not in RESULT_SUFFIXES:
             raise ReportError(f"there is no result as {suffix!r}; there are: {', '.join(RESULT_SUFFIXES)}")
         return self.path / f"traffic.{suffix}"
+
+
+def runs_in(data: Path) -> list[RunFolder]:
+    """All runs, oldest first."""
+    folder = data / "reports" / "runs"
+    if not folder.is_dir():
+        return []
+    return [RunFolder(path) for path in sorted(folder.iterdir()) if RUN_ID.fullmatch(path.name)]
+
+
+def remove_work_of_the_dead(data: Path) -> None:
+    """Delete the temporary files of runs whose launcher was killed; a living one deletes its own."""
+    for run in runs_in(data):
+        if run.work_path.exists() and not run.is_running():
+            shutil.rmtree(run.work_path, ignore_errors=True)
 
 
 def new_run_id() -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+TASK_MODULES = ("appliance/__init__.py", "gantrymq/__init__.py", "gantrymq/errors.py")  # beside this folder's
 
 
 def create_session(work_folder: Path, *, master: str, driver_memory: str, conf: Mapping[str, str]) -> SparkSession:
@@ -34,4 +37,18 @@ def create_session(work_folder: Path, *, master: str, driver_memory: str, conf: 
     builder = SparkSession.builder.master(master).appName("gantry report")
     for name, value in (settings | dict(conf)).items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if not master.startswith("local"):
+        session.sparkContext.addPyFile(str(pack_code(work_folder)))
+    return session
+
+
+def pack_code(folder: Path) -> Path:
+    """Write the modules that tasks import as one file for the executors, which need only numpy and pyarrow then."""
+    packed = folder / "gantry_tasks.zip"
+    root = Path(__file__).resolve().parents[2]
+    names = [*TASK_MODULES, *(path.relative_to(root).as_posix() for path in Path(__file__).parent.glob("*.py"))]
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.write(root / name, name)
+    return packed

@@ -98,6 +98,9 @@ class ApplianceConfig:
     install_reports: bool = option(True, "install the report stack (Spark) in the background when it is missing")
     spark_master: str = option("local[2]", "where reports run: local[N], or the URL of a Spark cluster")
     java_home: str = option("", "Java for reports; empty: JAVA_HOME, java on the path, or the report stack's own")
+    report_timeout_s: float = option(900.0, "seconds after which a report run is killed; what it has read is kept")
+    report_memory: str = option("1g", "heap of a report run's JVM, as Java writes it")
+    report_conf: str = option("", "further settings of Spark for report runs: name=value, separated by commas")
     stop_grace_s: float = option(20.0, "seconds for a process to stop before it is killed")
     web_hang_s: float = option(10.0, "seconds without a heartbeat before the web process is killed and started again")
     user: str = option("", "account to run as when started as root (a name or a number)")
@@ -110,6 +113,7 @@ class ApplianceConfig:
         _check_range("brokers", self.brokers, 1, BROKERS_MAX)
         _check_range("slaves", self.slaves, 0, SLAVES_MAX)
         _check_range("stop_grace_s", self.stop_grace_s, 0, 600)
+        _check_range("report_timeout_s", self.report_timeout_s, 1, 30 * 86400)
         _check_range("http_body_bytes_max", self.http_body_bytes_max, 64 << 10, 1 << 30)
         _check_range("http_hsts_s", self.http_hsts_s, 0, 10 * 365 * 86400)
         for name in ("http_connections_max", "http_connections_per_address_max"):

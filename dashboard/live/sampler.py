@@ -28,6 +28,7 @@ from dashboard.live.history import Minute, keep_minute
 from dashboard.live.problem_log import ProblemLog
 from dashboard.live.stored_count import StoredCount
 from dashboard.live.tail import TopicTail, topic_tail
+from dashboard.reports import alarm
 from dashboard.status import processes
 from dashboard.status.board import (
     DISK_MARKS,
@@ -107,7 +108,7 @@ class Sampler:
             stored=self._count.total(),
             stored_why=self._count.why,
             groups=self._groups.seen,
-            problems=tuple(database.problems(time.time())),
+            problems=(*database.problems(time.time()), *alarm.problems()),
         )
         point = self._board.put(snapshot)
         self._problem_log.note(judge(snapshot).problems, snapshot.at)

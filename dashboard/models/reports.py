@@ -18,11 +18,13 @@ class ReportRun(models.Model):
         QUEUED = "queued", "Waiting"
         RUNNING = "running", "Running"
         SUCCEEDED = "succeeded", "Done"
+        INCOMPLETE = "incomplete", "Done, incomplete"
         FAILED = "failed", "Failed"
         TIMEOUT = "timeout", "Took too long"
         CANCELLED = "cancelled", "Stopped"
 
     LIVE: ClassVar[tuple[str, ...]] = (State.QUEUED, State.RUNNING)
+    WITH_RESULT: ClassVar[tuple[str, ...]] = (State.SUCCEEDED, State.INCOMPLETE)
 
     run_id = models.CharField(max_length=32, unique=True)
     report = models.CharField(max_length=16, default="traffic")
@@ -31,17 +33,22 @@ class ReportRun(models.Model):
     end_ms = models.BigIntegerField()
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
-    )  # null: the schedule
+    )  # null: the schedule, or a command line
+    from_shell = models.BooleanField(default=False)  # `gantry report` was run by hand; this row follows its folder
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     rows = models.BigIntegerField(null=True)  # of the result
     ingested_rows = models.BigIntegerField(null=True)  # messages that this run added to the lake
-    error = models.TextField(blank=True)
+    error = models.TextField(blank=True)  # of an incomplete run: what is missing
 
     class Meta:
         ordering = ["-created_at", "-id"]
         indexes = [models.Index(fields=["state", "created_at"])]
+
+    @property
+    def has_result(self) -> bool:
+        return self.state in self.WITH_RESULT
 
     @property
     def is_live(self) -> bool:

@@ -4,7 +4,8 @@ its own.
 The tables are the queue, so nothing is lost by a restart. A plan's slot is claimed by one conditional UPDATE; a slot
 missed while the appliance was down runs once, not once for each. The run itself is `gantry report`, which times and
 kills what it starts; this process only waits for it and copies the outcome into the run's row. While the report stack
-is still being installed, asked runs wait.
+is still being installed, asked runs wait. Runs of a command line are noted too (shell_runs.py), and the Overview is
+told of the newest run that went wrong (alarm.py).
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from django.db.models import Q, QuerySet
 from appliance.process.parent_death import PARENT_VARIABLE
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
-from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id
+from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, remove_work_of_the_dead
 from dashboard.models.management import User
 from dashboard.models.reports import ReportPlan, ReportRun
+from dashboard.reports import alarm
+from dashboard.reports.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -39,7 +42,6 @@ DEFAULT_INTERVAL_MINUTES = 60
 DEFAULT_DAYS = 7
 RUNS_KEPT = 200
 STOP_GRACE_S = 10.0
-ERROR_CHARS_MAX = 2000
 
 
 class ReportSchedule:
@@ -48,19 +50,28 @@ class ReportSchedule:
     def __init__(self, *, data: Path | None = None, command: Sequence[str] | None = None) -> None:
         self._data = data if data is not None else settings.APPLIANCE.data
         self._command = list(command) if command is not None else [sys.executable, "-m", "appliance"]
+        self._shell_runs = ShellRuns(self._data)
 
     async def run(self) -> None:
         """Serve until cancelled; a run in progress is stopped then and noted as such."""
         await ensure_plan()
         await self.close_orphans()
+        await asyncio.to_thread(remove_work_of_the_dead, self._data)
         while True:
             try:
+                await self.look()
                 did_something = await self.step()
             except DatabaseError:  # a busy database must not take the appliance down; the queue is still there
                 logger.exception("report schedule can't use the database", extra={"event": "report_schedule_failed"})
                 did_something = False
             if not did_something:
                 await asyncio.sleep(POLL_S)
+
+    async def look(self) -> None:
+        """Take note of runs that were started from a command line, and of how the newest run ended."""
+        if await self._shell_runs.look():
+            await self.forget_old_runs()
+        await alarm.look()
 
     async def step(self, now: datetime | None = None) -> bool:
         """Enqueue what is due, do the oldest waiting run. Returns whether there was one."""
@@ -79,7 +90,7 @@ class ReportSchedule:
 
     async def close_orphans(self) -> None:
         """Runs that a former process left as running: take their status when they have one, else call them stopped."""
-        async for run in ReportRun.objects.filter(state=ReportRun.State.RUNNING):
+        async for run in ReportRun.objects.filter(state=ReportRun.State.RUNNING, from_shell=False):
             status = RunFolder.in_data(self._data, run.run_id).status()
             if status is not None:
                 await _close(run, status)
@@ -200,11 +211,7 @@ def _waiting() -> QuerySet[ReportRun]:
 
 
 async def _close(run: ReportRun, status: RunStatus) -> None:
-    run.state = status.state
-    run.rows = status.rows
-    run.ingested_rows = status.ingested_rows
-    run.error = status.error[:ERROR_CHARS_MAX]
-    run.finished_at = datetime.fromtimestamp(status.finished_at, UTC)
+    close(run, status)
     await run.asave()
     logger.info("report run ended", extra={"event": "report_ended", "run": run.run_id, "state": run.state})
 

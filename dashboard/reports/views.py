@@ -77,7 +77,7 @@ async def index(request: HttpRequest) -> HttpResponse:
     plan = await ensure_plan()
     context = await _runs_context(request)
     context |= {"plan": plan, "data_folder": settings.APPLIANCE.data}
-    latest = await ReportRun.objects.filter(state=ReportRun.State.SUCCEEDED, report="traffic").afirst()
+    latest = await ReportRun.objects.filter(state__in=ReportRun.WITH_RESULT, report="traffic").afirst()
     page = _folder(latest.run_id).page() if latest is not None else None
     if latest is not None and page is not None:
         now_ms = time.time() * 1000
@@ -112,7 +112,7 @@ async def runs(request: HttpRequest) -> HttpResponse:
 async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
     run = await _find(run_id)
     folder = _folder(run.run_id)
-    page = folder.page() if run.state == ReportRun.State.SUCCEEDED else None
+    page = folder.page() if run.has_result else None
     status = folder.status()
     context = {
         "run": run,
@@ -239,7 +239,7 @@ def _row(run: ReportRun) -> dict[str, Any]:
     """A run as the list shows it; a running one with how far it is."""
     row: dict[str, Any] = {
         "run": run,
-        "by": run.requested_by.username if run.requested_by is not None else "schedule",
+        "by": _asked_by(run),
         "range": f"{_minute(run.begin_ms)[:10]} to {_minute(run.end_ms - 1)[:10]}",
         "progress": None,
         "elapsed_s": run.duration_s,
@@ -248,6 +248,12 @@ def _row(run: ReportRun) -> dict[str, Any]:
         row["progress"] = _folder(run.run_id).progress()
         row["elapsed_s"] = (datetime.now(UTC) - run.started_at).total_seconds() if run.started_at else None
     return row
+
+
+def _asked_by(run: ReportRun) -> str:
+    if run.from_shell:
+        return "command line"
+    return run.requested_by.username if run.requested_by is not None else "schedule"
 
 
 async def _find(run_id: str) -> ReportRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -245,6 +246,7 @@ def test_damage_between_valid_files_stops_the_run_and_names_the_place(spark: Spa
 def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     import duckdb
 
+    from appliance.cli import report as report_command
     from appliance.reports.jobs import traffic
     from appliance.reports.runs import RunSpec
 
@@ -273,6 +275,11 @@ def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Pa
     every = [record for records in logs.values() for record in records]
     assert sum(row[2] for row in found) == sum(begin <= record.stored_at < end for record in every)
     assert notes == []
+
+    sql = report_command.__doc__.split('duckdb -c "')[1].rpartition('"')[0]
+    (tmp_path / Path(paths[0]).with_name("unlisted.parquet")).write_bytes(Path(paths[0]).read_bytes())
+    by_topic = duckdb.sql(sql.replace("DATA", str(tmp_path))).fetchall()
+    assert dict(by_topic) == Counter(record.topic for record in every)
 
     only, _ = traffic(
         spark, RunSpec(report="traffic", data=str(tmp_path), begin_ms=begin, end_ms=end, topics=("mail",))

@@ -1,0 +1,45 @@
+"""What the Overview has to say of reports: the newest run failed, or its numbers are incomplete."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+
+from dashboard.models.reports import ReportRun
+from dashboard.status.problems import Level, Problem
+
+_newest: list[ReportRun] = []  # of those that ended; the schedule tells, and the Overview asks each second
+
+
+async def look() -> None:
+    """Find the newest run that ended by itself; one that was stopped on purpose says nothing."""
+    ended = ReportRun.objects.exclude(state__in=(*ReportRun.LIVE, ReportRun.State.CANCELLED))
+    _newest[:] = [run async for run in ended[:1]]
+
+
+def problems() -> list[Problem]:
+    """At most one, of the newest run."""
+    return [problem for run in _newest if (problem := problem_of(run)) is not None]
+
+
+def problem_of(run: ReportRun) -> Problem | None:
+    """None when the run is fine."""
+    link = reverse("reports:detail", args=[run.run_id])
+    if run.state == ReportRun.State.INCOMPLETE:
+        return Problem(
+            Level.WARN,
+            "The last report is incomplete",
+            run.error,
+            "What a broker deleted before a run read it can't be counted any more: let reports run more often, or keep "
+            "messages longer. What is not counted yet, the next run counts.",
+            link=link,
+        )
+    if run.state in (ReportRun.State.FAILED, ReportRun.State.TIMEOUT):
+        return Problem(
+            Level.WARN,
+            "The last report failed",
+            run.error,
+            "The run's page has the end of its log. Messages that brokers delete before a run reads them are in no "
+            "report.",
+            link=link,
+        )
+    return None
