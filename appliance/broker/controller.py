@@ -364,7 +364,7 @@ class BrokerController:
                 transactions, store, self.topics, self.offsets, self.producers, self.stats, config, self.store_config
             ),
             outer_api=outer_api,
-            topic_sharing=TopicSharing(config, lambda: outer_api.addresses),
+            topic_sharing=TopicSharing(config, lambda: outer_api.addresses, self.topics.configs.__contains__),
             follower=self._follower(master, outer_api, f"{host}:{port}") if config.is_slave else None,
         )
         self._wire(self._opened)

@@ -124,8 +124,8 @@ def _not_shared(name: str, services: Services) -> Problem | None:
     return Problem(
         Level.WARN,
         f"{name} could not create {units.count(services.topics_not_shared)} topics on the other brokers",
-        "made here by a first message, since the broker's start",
-        "Create them on the other brokers by hand (Topics), or look in this broker's log for the reason.",
+        "made here by a first message, and still missing elsewhere",
+        "Each minute it tries again. This broker's log names topic and reason (topic_not_shared).",
     )
 
 

@@ -74,12 +74,13 @@ async def update_topic(parts: Parts, connection: ServerConnection, request: Remo
         int_field(fields, "topicSysFlag", 0),
         attributes=read_attributes(fields.get("attributes", "")),
     )
-    if fields.get(CREATED_ON_SEND) == "true":
+    is_by_send = fields.get(CREATED_ON_SEND) == "true"
+    if is_by_send:
         if parts.topics.get(config.topic_name) is not None:
             return request.reply()  # two brokers created it at once: each keeps its own
         if not parts.config.auto_create_topic_enable:
             raise BrokerError(ResponseCode.NO_PERMISSION, "autoCreateTopicEnable is false here")
-    await _put_topics(parts, connection, [config])
+    await _put_topics(parts, connection, [config], is_by_send=is_by_send)
     return request.reply()
 
 
@@ -93,9 +94,12 @@ async def update_topic_list(parts: Parts, connection: ServerConnection, request:
     return request.reply()
 
 
-async def _put_topics(parts: Parts, connection: ServerConnection, configs: list[TopicConfig]) -> None:
+async def _put_topics(
+    parts: Parts, connection: ServerConnection, configs: list[TopicConfig], *, is_by_send: bool = False
+) -> None:
+    """is_by_send: another broker has created it for a client, as this one would: also the trace topic."""
     for config in configs:
-        _check_config(parts.topics, config)
+        _check_config(parts.topics, config, is_by_send=is_by_send)
         before = parts.topics.get(config.topic_name)
         attributes = before.attributes if before is not None else None
         config.attributes = merged_attributes(attributes, config.attributes, is_new=before is None)
@@ -112,9 +116,9 @@ async def _put_topics(parts: Parts, connection: ServerConnection, configs: list[
         await parts.outer_api.register_all(topic=config)
 
 
-def _check_config(topics: TopicConfigManager, config: TopicConfig) -> None:
-    """Raise BrokerError for what can't be a topic of an operator's."""
-    _check_name(topics, config.topic_name)
+def _check_config(topics: TopicConfigManager, config: TopicConfig, *, is_by_send: bool) -> None:
+    """Raise BrokerError for what can't be a topic of an operator's, or of a send."""
+    _check_name(topics, config.topic_name, is_by_send=is_by_send)
     if config.topic_filter_type not in FILTER_TYPES:
         raise FieldError(f"topicFilterType = [{config.topic_filter_type}] value invalid")
     for name, count in (("readQueueNums", config.read_queue_nums), ("writeQueueNums", config.write_queue_nums)):
@@ -126,12 +130,12 @@ def _check_config(topics: TopicConfigManager, config: TopicConfig) -> None:
         raise FieldError(f"perm={config.perm}: use 2 (write), 4 (read) or 6 (both)")
 
 
-def _check_name(topics: TopicConfigManager, topic: str) -> None:
+def _check_name(topics: TopicConfigManager, topic: str, *, is_by_send: bool = False) -> None:
     try:
         names.check_topic(topic)
     except MessageRejected as exc:
         raise FieldError(str(exc)) from exc
-    if topics.is_system_topic(topic):
+    if not names.may_clients_send_to(topic) if is_by_send else topics.is_system_topic(topic):
         raise FieldError(f"The topic[{topic}] is conflict with system topic.")
 
 

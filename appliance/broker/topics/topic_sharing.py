@@ -4,11 +4,14 @@ RocketMQ creates it on the broker that the send happened to reach, so that the o
 creates it there by hand. Here the creating broker asks a name server who else is in its cluster and lacks the topic,
 and tells each with an ordinary 17 (UPDATE_AND_CREATE_TOPIC) that says where the topic comes from: a GantryMQ broker
 that has it leaves it alone, one that creates no topics refuses. Nothing is passed on by those who are told.
+
+What could not be shared is looked at again each minute, so that the number of such topics is true now.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,10 +19,12 @@ from collections.abc import Callable, Sequence
 from appliance.broker.access.access_control import own_credentials
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, GantryError, ResponseError
+from gantrymq.message.topics import is_system_topic
 from gantrymq.remoting.bodies import ClusterInfo, TopicConfig, TopicRouteData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +32,7 @@ CREATED_ON_SEND = "createdOnSend"  # our own ext field in 17: "true" when no ope
 WAITING_MAX = 1000  # topics; more at a time are created where they are sent to, as in RocketMQ
 GATHER_S = 0.05
 RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0)
+LOOK_AGAIN_S = 60.0
 TIMEOUT_S = 3.0
 HOPELESS = frozenset(
     {
@@ -41,10 +47,13 @@ HOPELESS = frozenset(
 class TopicSharing:
     """`created` is for who creates topics on sends; run() tells the others. One topic at a time."""
 
-    def __init__(self, config: BrokerConfig, name_servers: Callable[[], Sequence[str]]) -> None:
-        """name_servers: their addresses now, in the order in which they are asked."""
+    def __init__(
+        self, config: BrokerConfig, name_servers: Callable[[], Sequence[str]], has_topic: Callable[[str], bool]
+    ) -> None:
+        """name_servers: their addresses now, in the order in which they are asked. has_topic: not deleted meanwhile."""
         self._config = config
         self._name_servers = name_servers
+        self._has_topic = has_topic
         self._waiting: deque[TopicConfig] = deque()
         self._wake = asyncio.Event()
         self._client = RemotingClient(
@@ -52,15 +61,20 @@ class TopicSharing:
             credentials=own_credentials(config),
             connect_timeout_s=config.connect_timeout_ms / 1000,
         )
+        self._failed: dict[str, TopicConfig] = {}
         self.shared = 0  # topics created on other brokers since the start
-        self.failed = 0
+
+    @property
+    def failed(self) -> int:
+        """Topics that some other broker of the cluster lacks, at the last look."""
+        return len(self._failed)
 
     def created(self, topic: TopicConfig) -> None:
         """A send has created this topic. Costs next to nothing."""
         if not self._config.share_created_topics_enable:
             return
         if len(self._waiting) >= WAITING_MAX:
-            self.failed += 1
+            self._note_failed(topic)
             return
         self._waiting.append(topic)
         self._wake.set()
@@ -69,13 +83,32 @@ class TopicSharing:
         """Tell the others until cancelled."""
         try:
             while True:
-                await self._wake.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with timeout(LOOK_AGAIN_S if self._failed else None):
+                        await self._wake.wait()
+                if not self._wake.is_set():
+                    await self._look_again()
+                    continue
                 self._wake.clear()
                 await asyncio.sleep(GATHER_S)
                 while self._waiting:
                     await self._share(self._waiting.popleft())
         finally:
             await self._client.close()
+
+    async def _look_again(self) -> None:
+        """Try what could not be shared once more: brokers come back, operators create topics, topics are deleted."""
+        for name, topic in list(self._failed.items()):
+            if self._has_topic(name):
+                try:
+                    await self._tell_others(topic)
+                except (GantryError, BodyError):
+                    continue
+            del self._failed[name]
+
+    def _note_failed(self, topic: TopicConfig) -> None:
+        if len(self._failed) < WAITING_MAX:
+            self._failed[topic.topic_name] = topic
 
     async def _share(self, topic: TopicConfig) -> None:
         """Have the others create one topic; who does not answer is asked again, a few times."""
@@ -85,11 +118,13 @@ class TopicSharing:
                 return
             except (GantryError, BodyError) as exc:
                 why = exc
+                if isinstance(exc, ResponseError) and is_system_topic(topic.topic_name):
+                    return  # Apache's brokers let no request create those: each makes its own when it is sent to
                 if delay_s is None or (isinstance(exc, ResponseError) and exc.code in HOPELESS):
                     break
             if len(self._waiting) < WAITING_MAX // 2:
                 await asyncio.sleep(delay_s)
-        self.failed += 1
+        self._note_failed(topic)
         logger.warning(
             "topic not created on all brokers of the cluster",
             extra={"event": "topic_not_shared", "topic": topic.topic_name, "why": str(why)},

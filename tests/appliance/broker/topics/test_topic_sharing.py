@@ -14,6 +14,7 @@ from appliance.broker.controller import BrokerController
 from appliance.broker.topics import topic_sharing
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig, NamesrvConfig
+from gantrymq.message.topics import TRACE_TOPIC
 from gantrymq.remoting.bodies import TopicConfig
 from store.base.config import MessageStoreConfig
 from tests.harness import SMALL_STORE
@@ -54,6 +55,28 @@ async def test_all_brokers_of_the_cluster_get_the_topic_and_nobody_else(tmp_path
         await until(lambda: first.opened.topic_sharing.shared == 1)
         assert stranger.topics.get("orders") is None
         assert second.opened.topic_sharing.shared == 0, "who is told does not pass it on"
+
+
+async def test_the_trace_topic_is_shared_as_any_that_a_client_may_send_to(tmp_path: Path) -> None:
+    async with cluster(tmp_path, {}, {}) as (first, second):
+        create(first, TRACE_TOPIC)
+        await until(lambda: second.topics.get(TRACE_TOPIC) is not None)
+        await until(lambda: first.opened.topic_sharing.shared == 1)
+        assert first.opened.topic_sharing.failed == 0
+
+
+async def test_what_could_not_be_shared_is_no_trouble_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_sharing, "LOOK_AGAIN_S", 0.05)
+    async with cluster(tmp_path, {}, {"auto_create_topic_enable": False}) as (first, refuser):
+        sharing = first.opened.topic_sharing
+        create(first, "by-hand")
+        create(first, "deleted")
+        await until(lambda: sharing.failed == 2)
+        refuser.topics.update(TopicConfig("by-hand", 2, 2))
+        await until(lambda: sharing.failed == 1)
+        first.topics.delete("deleted")
+        await until(lambda: sharing.failed == 0)
+        assert refuser.topics.get("deleted") is None
 
 
 async def test_a_topic_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
