@@ -87,7 +87,9 @@ ROOMS = {
     ),
     "appliance.fast_path": Room(("gantrymq.errors", "appliance.errors", "appliance.fast_path")),
     "appliance.certificates": Room(("gantrymq.errors",), ("cryptography",)),
-    "appliance.supervisor": Room(("gantrymq.errors", "gantrymq.timeouts", "appliance.supervisor", *SHARED)),
+    "appliance.supervisor": Room(
+        ("gantrymq.errors", "gantrymq.remoting", "gantrymq.timeouts", "appliance.supervisor", *SHARED)
+    ),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
     "appliance.bench.store.report": Room(("gantrymq", "appliance.bench", *SHARED)),

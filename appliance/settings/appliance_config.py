@@ -103,6 +103,9 @@ class ApplianceConfig:
     report_conf: str = option("", "further settings of Spark for report runs: name=value, separated by commas")
     stop_grace_s: float = option(20.0, "seconds for a process to stop before it is killed")
     web_hang_s: float = option(10.0, "seconds without a heartbeat before the web process is killed and started again")
+    worker_hang_s: float = option(
+        10.0, "seconds without any answer before a broker or name server is killed and started again; 0: never"
+    )
     user: str = option("", "account to run as when started as root (a name or a number)")
     allow_root: bool = option(False, "run as root, where there is no other account")
     log_level: str = option("INFO", "DEBUG, INFO, WARNING or ERROR")
@@ -119,6 +122,8 @@ class ApplianceConfig:
         for name in ("http_connections_max", "http_connections_per_address_max"):
             _check_range(name, getattr(self, name), 16, 1 << 20)
         _check_range("web_hang_s", self.web_hang_s, 1, 3600)
+        if self.worker_hang_s:
+            _check_range("worker_hang_s", self.worker_hang_s, 1, 3600)
         if self.log_level.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
             raise ConfigError(f"log_level={self.log_level}: use DEBUG, INFO, WARNING or ERROR")
         if self.fast_path not in ("auto", "on", "off", "sanitize"):  # the last one is for tests

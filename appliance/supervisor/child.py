@@ -121,6 +121,11 @@ class Child:
         assert self._handle is not None
         return await asyncio.shield(self._handle.exited)
 
+    def kill(self) -> None:
+        """End it at once, with all that it started in its session."""
+        if self._handle is not None:
+            self._link.signal(self._handle, signal.SIGKILL, is_for_session=True)
+
     async def stop(self, grace_s: float) -> int | None:
         """Send SIGTERM, and SIGKILL after `grace_s` seconds."""
         if self._handle is None:
@@ -130,8 +135,7 @@ class Child:
             async with timeout(grace_s):
                 await self.wait()
         except TimeoutError:
-            # the whole session: processes that it started must not survive it
-            self._link.signal(self._handle, signal.SIGKILL, is_for_session=True)
+            self.kill()
             await self.wait()
         return self.exit_code
 

@@ -4,6 +4,7 @@ Processes belong to stages: every process of a stage must serve before the next 
 stopped first. One `Keeper` manages one process for as long as the supervisor runs: it starts the process, waits until
 it serves, and starts it again when it ends, after 0.2 s at first and up to 30 s later. A process that does not serve
 when the appliance starts points to an error in the set-up: then `StartFailed` is raised instead of endless restarts.
+One that runs and answers nothing is killed (`hang_watch.py`), and so started again.
 
 The processes are the guardian's children (`guardian.py`), so they outlive the supervisor. A supervisor that replaces an
 earlier one adopts the running processes, starts the missing ones at once, and does not wait for stages.
@@ -23,8 +24,10 @@ from typing import Any
 from appliance.supervisor.backoff import Backoff
 from appliance.supervisor.child import Child, ChildNotReady, ChildSpec, ending
 from appliance.supervisor.guardian_link import GuardianLink
+from appliance.supervisor.hang_watch import HangWatch
 from appliance.supervisor.log_file import tail
 from gantrymq.errors import GantryError
+from gantrymq.remoting.tls import TlsConfig
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +47,14 @@ class ProcessStatus:
     exit_code: int | None  # of the last run that ended
     address: str
     adopted_at: float | None = None  # when this supervisor adopted a process that it did not start
+
+
+@dataclass(frozen=True, slots=True)
+class HangLimit:
+    """How long a service may be silent before it is killed, 0: for ever; tls: how it is asked."""
+
+    seconds: float = 0.0
+    tls: TlsConfig | None = None
 
 
 class StartFailed(GantryError):
@@ -66,6 +77,7 @@ class Keeper:
         stage: int,
         log_path: Path,
         stop_grace_s: float,
+        hang: HangLimit,
         on_change: Callable[[], None],
     ) -> None:
         self.spec = spec
@@ -74,6 +86,7 @@ class Keeper:
         self._stage = stage
         self._log_path = log_path
         self._stop_grace_s = stop_grace_s
+        self._hang = hang
         self._on_change = on_change
         self._backoff = Backoff()
         self._child: Child | None = None
@@ -147,7 +160,7 @@ class Keeper:
                 self._become("running")
                 logger.info("process serves", extra={"event": "process_serves", "child": self.spec.name})
                 self.serving.set()
-            self._exit_code = await child.wait()
+            self._exit_code = await self._until_end(child)
         except (ChildNotReady, OSError) as exc:
             facts = {"event": "process_not_ready", "child": self.spec.name, "reason": str(exc)}
             logger.warning("process does not start", extra=facts)
@@ -156,6 +169,30 @@ class Keeper:
         self.serving.clear()
         self._log_end()
         return time.monotonic() - served_from if served_from is not None else 0.0
+
+    async def _until_end(self, child: Child) -> int | None:
+        """Wait for the end of the process; one that answers nothing any more is killed."""
+        listen = child.facts.get("listen")
+        if not self.spec.is_service or not listen or not self._hang.seconds:
+            return await child.wait()
+        killing = asyncio.create_task(self._kill_when_hung(child, listen), name=f"hang watch of {self.spec.name}")
+        try:
+            return await child.wait()
+        finally:
+            killing.cancel()
+            await asyncio.gather(killing, return_exceptions=True)
+
+    async def _kill_when_hung(self, child: Child, listen: str) -> None:
+        assert child.pid is not None
+        watch = HangWatch(listen, child.pid, limit_s=self._hang.seconds, tls=self._hang.tls)
+        try:
+            await watch.until_hung()
+        except Exception:  # a bug in watching must not end what is watched
+            logger.exception("not watched any more", extra={"event": "hang_watch_failed", "child": self.spec.name})
+            return
+        facts = {"event": "process_hangs", "child": self.spec.name, "pid": child.pid, "silent_s": self._hang.seconds}
+        logger.error("process answers nothing: killed, to be started again", extra=facts)
+        child.kill()
 
     def _give_up_at_start(self, reason: str) -> None:
         if self.spec.is_service and not self._has_served and self._attempts >= START_ATTEMPTS:
@@ -205,11 +242,13 @@ class Supervisor:
         *,
         logs_folder: Path,
         stop_grace_s: float = 20.0,
+        hang: HangLimit | None = None,
     ) -> None:
         self.changed = asyncio.Event()  # set at every change of a state; the waiting task clears it
         self._link = link
         self._logs_folder = logs_folder
         self._stop_grace_s = stop_grace_s
+        self._hang = hang or HangLimit()
         self._stages = [[self._keeper(spec, index) for spec in stage] for index, stage in enumerate(stages)]
         self._tasks: dict[Keeper, asyncio.Task[None]] = {}
         self._all_serve = asyncio.Event()
@@ -251,6 +290,7 @@ class Supervisor:
             stage=stage,
             log_path=self._logs_folder / f"{spec.name}.log",
             stop_grace_s=self._stop_grace_s,
+            hang=self._hang,
             on_change=self.changed.set,
         )
 

@@ -90,8 +90,8 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Problem]:
                 Level.WARN if is_short or broker.is_slave else Level.BAD,
                 f"{title}{since}",
                 f"{broker.address}: {broker.why}",
-                f"{what_goes_on(broker, snapshot)} When its process ends it is restarted; when it hangs, its log says "
-                "why.",
+                f"{what_goes_on(broker, snapshot)} When its process ends, or answers nothing for a while "
+                "(worker_hang_s), it is started again; its log says why.",
                 name=title,
             )
         ]
@@ -211,7 +211,8 @@ def process_problems(process: ProcessFacts) -> list[Problem]:
                 Level.BAD,
                 f"Process {process.name} is stopped by a signal",
                 f"pid {process.pid} is suspended (SIGSTOP, or a debugger)",
-                f"It serves no request until it goes on: kill -CONT {process.pid}.",
+                f"It serves no request until it goes on: kill -CONT {process.pid}. Where worker_hang_s is set (10 s), "
+                "it is killed and started again after that time.",
             )
         ]
     if process.state in ("running", "done", "stopped"):

@@ -33,7 +33,7 @@ from appliance.process.version import VERSION
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.guardian_link import GuardianLink
-from appliance.supervisor.supervisor import StartFailed, Supervisor
+from appliance.supervisor.supervisor import HangLimit, StartFailed, Supervisor
 from appliance.supervisor.worker_specs import gantry_command, gantry_environment, worker_stages
 from dashboard.http.log_paths import PathsOnlyFormatter
 
@@ -67,7 +67,11 @@ class Appliance:
         self._config = config
         self._link = link
         self._supervisor = Supervisor(
-            worker_stages(config), link, logs_folder=config.logs_folder, stop_grace_s=config.stop_grace_s
+            worker_stages(config),
+            link,
+            logs_folder=config.logs_folder,
+            stop_grace_s=config.stop_grace_s,
+            hang=HangLimit(config.worker_hang_s, config.client_tls),
         )
         self._has_offered = False  # a link for the first visit; another one would void it
         self._exit_code = 1  # until the end was reached in good order

@@ -32,7 +32,7 @@ PATIENCE_S = 90.0  # for what must come
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("settings") / "gantry.toml"
-    path.write_text(f"web_hang_s = {HANG_S}\n")
+    path.write_text(f"web_hang_s = {HANG_S}\nworker_hang_s = {HANG_S}\n")
     return path
 
 
