@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from channels.layers import get_channel_layer
@@ -147,9 +147,14 @@ class Sampler:
         return BrokerState(broker.key, broker.address, facts, broker_id=broker.broker_id)
 
     def _expected(self) -> frozenset[str]:
-        """The brokers whose messages belong to a whole sum: who is listed, who just left, who is to run here."""
-        self._ever_seen |= self._states.keys()
-        return frozenset(self._states.keys() | (processes.names_of("broker") & self._ever_seen))
+        """The masters whose messages belong to a whole sum: who is listed, who just left, who is to run here."""
+        masters = masters_of(self._states.values())
+        self._ever_seen |= masters
+        return frozenset(masters | (processes.names_of("broker") & self._ever_seen))
+
+
+def masters_of(states: Iterable[BrokerState]) -> frozenset[str]:
+    return frozenset(state.name for state in states if not state.is_slave)
 
 
 async def publish(snapshot: Snapshot, point: Point) -> None:

@@ -33,7 +33,7 @@ class _Count(NamedTuple):
 
 
 class StoredCount:
-    """`run` counts, `total` is the sum. `expected`: the names of the brokers that a whole sum has."""
+    """`run` counts, `total` is the sum. `expected`: the names of the masters that a whole sum has."""
 
     def __init__(self, gateway: Gateway, expected: Callable[[], frozenset[str]]) -> None:
         self.why: str | None = "counted from the next seconds on"

@@ -14,7 +14,7 @@ from dashboard.cluster.errors import BrokerUnreachable
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.live.history import Minute, keep_minute
-from dashboard.live.sampler import Sampler, read_facts
+from dashboard.live.sampler import Sampler, masters_of, read_facts
 from dashboard.models.management import MetricSample
 from dashboard.status.board import Board, BrokerFacts, BrokerState, DiskMarks, Lane, Snapshot
 from dashboard.status.checks import Level, judge
@@ -203,6 +203,10 @@ async def test_a_minute_is_kept_as_one_row_and_old_rows_go(gateway: Gateway, tra
     assert len(rows) == 2, "the two whole minutes; the row of January is past its time"
     assert rows[0].in_rate == pytest.approx(29.0) and rows[0].in_rate_max == 58.0
     assert rows[0].disk_ratio == 0.5 and rows[1].at - rows[0].at == timedelta(minutes=1)
+
+
+def test_slaves_have_no_part_in_the_sum_of_what_is_stored() -> None:
+    assert masters_of([BrokerState("a", "x:1", None), BrokerState("a:1", "x:2", None, broker_id=1)]) == {"a"}
 
 
 async def test_it_runs_until_cancelled_and_counts_what_is_stored(gateway: Gateway, transactional_db: None) -> None:
