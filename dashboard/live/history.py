@@ -14,6 +14,33 @@ FORGET_EACH_MINUTES = 60
 
 
 @dataclass(slots=True)
+class SlaveMinute:
+    """How far the slaves of all masters were in one minute; None: not known."""
+
+    slaves: int | None = None
+    in_sync: int | None = None
+    behind_bytes: int | None = None
+    behind_messages: int | None = None
+    behind_s: float | None = None
+    rates: list[float] = field(default_factory=list)
+
+    def add(self, snapshot: Snapshot) -> None:
+        services = [broker.facts.services for broker in snapshot.masters if broker.is_answering and broker.facts]
+        if not any(one.role for one in services):
+            return
+        slaves = [slave for one in services for slave in one.slaves]
+        in_sync = sum(slave.in_sync for slave in slaves)
+        self.slaves = max(self.slaves or 0, len(slaves))
+        self.in_sync = in_sync if self.in_sync is None else min(self.in_sync, in_sync)
+        self.rates.append(sum(slave.bytes_per_second for slave in slaves))
+        for slave in slaves:
+            self.behind_bytes = max(self.behind_bytes or 0, slave.behind_bytes)
+            self.behind_s = max(self.behind_s or 0.0, slave.behind_seconds)
+            if slave.behind_messages >= 0:
+                self.behind_messages = max(self.behind_messages or 0, slave.behind_messages)
+
+
+@dataclass(slots=True)
 class Minute:
     """The seconds of one minute, until the next minute begins."""
 
@@ -23,6 +50,7 @@ class Minute:
     stored: int | None = None
     disk: float | None = None
     answering: int = 0
+    replication: SlaveMinute = field(default_factory=SlaveMinute)
 
     def add(self, snapshot: Snapshot, point: Point) -> MetricSample | None:
         """Take one second; returns the finished minute when this second belongs to the next."""
@@ -31,6 +59,7 @@ class Minute:
         if self.start is not None and minute != self.start:
             finished = self._sample()
             self.ins, self.outs, self.answering, self.disk, self.stored = [], [], 0, None, None
+            self.replication = SlaveMinute()
         self.start = minute
         if point.in_rate is not None:
             self.ins.append(point.in_rate)
@@ -42,6 +71,7 @@ class Minute:
         self.answering = max(self.answering, len(answering))
         ratios = [b.facts.disk_ratio for b in answering if b.facts is not None and b.facts.disk_ratio is not None]
         self.disk = max(ratios, default=self.disk)
+        self.replication.add(snapshot)
         return finished
 
     def _sample(self) -> MetricSample:
@@ -55,6 +85,12 @@ class Minute:
             stored_messages=self.stored,
             disk_ratio=self.disk,
             brokers_answering=self.answering,
+            slaves=self.replication.slaves,
+            slaves_in_sync=self.replication.in_sync,
+            slave_behind_bytes=self.replication.behind_bytes,
+            slave_behind_messages=self.replication.behind_messages,
+            slave_behind_s=self.replication.behind_s,
+            slave_bytes_rate=_mean(self.replication.rates),
         )
 
 

@@ -127,6 +127,14 @@ class MetricSample(models.Model):
     stored_messages = models.BigIntegerField(null=True)  # at the end of the minute
     disk_ratio = models.FloatField(null=True)  # 0…1, the fullest broker
     brokers_answering = models.PositiveIntegerField(default=0)
+    slaves = models.PositiveIntegerField(
+        null=True
+    )  # connected, the most at one moment; null: no broker tells of slaves
+    slaves_in_sync = models.PositiveIntegerField(null=True)  # the fewest at one moment
+    slave_behind_bytes = models.BigIntegerField(null=True)  # the most of any slave
+    slave_behind_messages = models.BigIntegerField(null=True)
+    slave_behind_s = models.FloatField(null=True)
+    slave_bytes_rate = models.FloatField(null=True)  # bytes a second to all slaves, mean
 
     class Meta:
         ordering = ["at"]

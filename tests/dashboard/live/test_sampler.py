@@ -20,8 +20,10 @@ from dashboard.status.board import Board, BrokerFacts, BrokerState, DiskMarks, L
 from dashboard.status.checks import Level, judge
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.processes import ProcessFacts
+from dashboard.status.services import Services
 from dashboard.templatetags.gantry import bar
 from gantrymq.message.model import Message
+from gantrymq.remoting.bodies import SlaveDifference
 from tests.waiting import until
 
 BROKER = BrokerRef("broker-a", "127.0.0.1:1", "C")
@@ -203,6 +205,22 @@ async def test_a_minute_is_kept_as_one_row_and_old_rows_go(gateway: Gateway, tra
     assert len(rows) == 2, "the two whole minutes; the row of January is past its time"
     assert rows[0].in_rate == pytest.approx(29.0) and rows[0].in_rate_max == 58.0
     assert rows[0].disk_ratio == 0.5 and rows[1].at - rows[0].at == timedelta(minutes=1)
+    assert rows[0].slaves is None, "no broker told of slaves"
+
+
+def test_a_minute_keeps_how_far_the_slaves_were_at_worst() -> None:
+    minute, hour = Minute(), 1_795_248_000.0
+    board = Board()
+    for second, (behind, in_sync, messages) in enumerate(((10, True, 1), (900, False, 9), (0, True, -1))):
+        slave = SlaveDifference("10.1.0.7:1", behind, behind / 10, in_sync, 300 * second, messages)
+        services = Services(role="ASYNC_MASTER", slaves=(slave,))
+        state = BrokerState("broker-a", "a", facts(at=hour + second, services=services))
+        shot = snapshot(state, at=hour + second)
+        minute.add(shot, board.put(shot))
+    shot = snapshot(at=hour + 60)
+    row = minute.add(shot, board.put(shot))
+    assert row is not None and (row.slaves, row.slaves_in_sync, row.slave_bytes_rate) == (1, 0, 300.0)
+    assert (row.slave_behind_bytes, row.slave_behind_messages, row.slave_behind_s) == (900, 9, 90.0)
 
 
 def test_slaves_have_no_part_in_the_sum_of_what_is_stored() -> None:
