@@ -62,6 +62,7 @@ from appliance.broker.replication.holding import Holding
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.old_masters import OldMasters
 from appliance.broker.replication.put_waits import PutWaits
+from appliance.broker.replication.slave_guard import SlaveGuard
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.broker.replication.slaves import SlaveService
 from appliance.broker.replication.state_frames import StateSink, StateSource
@@ -196,10 +197,11 @@ class BrokerController:
         config = self.config
         self.lanes = Lanes(lane_limits(config))
         state = StateSource(self.topics, self.groups, self.offsets, self.schedule, self.timer)
-        self.slaves = SlaveService(self.store, config, self.standing, state=state, on_fenced=self._fenced)
+        self.tls = server_tls(config)
+        guard = SlaveGuard(config, self.tls, self.accounts)
+        self.slaves = SlaveService(self.store, config, self.standing, state=state, guard=guard, on_fenced=self._fenced)
         self.holding = Holding(self.store, self.slaves, self.turns)
         self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
-        self.tls = server_tls(config)
         self.server = self._listener(config.listen_port or port)
         self.vip_server = self._listener(config.listen_port - VIP_PORT_DISTANCE)
 
@@ -384,6 +386,7 @@ class BrokerController:
             ask_again=outer_api.refresh,
             figures=synchronize.figures,
             epoch=synchronize.epoch,
+            tls=synchronize.ha_tls,
             standing=self.standing,
             own_address=own_address,
             on_cut=lambda end: self.turns.ask(Cut(end)),

@@ -40,13 +40,21 @@ REFUSALS_MAX = 64  # answers to one plain connection
 
 
 class TlsListener(PlainListener):
-    """One port. `make_protocol` is called for each connection that is served."""
+    """One port. `make_protocol` is called for each connection that is served. is_enforcing: None is as `tls` says."""
 
     def __init__(
-        self, make_protocol: Callable[[], asyncio.Protocol], tls: ServerTls, *, host: str, port: int, backlog: int
+        self,
+        make_protocol: Callable[[], asyncio.Protocol],
+        tls: ServerTls,
+        *,
+        host: str,
+        port: int,
+        backlog: int,
+        is_enforcing: bool | None = None,
     ) -> None:
         super().__init__(make_protocol, host=host, port=port, backlog=backlog)
         self._tls = tls
+        self._is_enforcing = tls.is_enforcing if is_enforcing is None else is_enforcing
         self._log_limit = LogLimit()
 
     def _arrive(self, sock: socket.socket, peer: str) -> None:
@@ -84,7 +92,7 @@ class TlsListener(PlainListener):
                 ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
                 ssl_shutdown_timeout=SHUTDOWN_SECONDS_MAX,
             )
-        elif self._tls.is_enforcing:
+        elif self._is_enforcing:
             self._warn("plain connection refused", "plain_connection_refused", peer)
             transport, refusal = await loop.connect_accepted_socket(PlainRefusal, sock)
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
+from appliance.settings.tls import DISABLED, ENFORCING, PERMISSIVE
 from gantrymq.errors import ConfigError
 from store.base.config import setting
 
@@ -34,6 +35,17 @@ class ReplicationSettings:
         "",
         rocketmq="haSlaveAddresses",
         doc="addresses and networks (10.1.0.0/16), with ',', from which slaves may come; empty: any (not RocketMQ's)",
+    )
+    ha_tls_mode: str = setting(
+        "",
+        rocketmq="haTlsMode",
+        doc="TLS of the port for slaves: disabled, permissive, or enforcing, which RocketMQ's slaves can't do; empty: "
+        "as tls.server.mode. On a slave enforcing refuses a master without (not RocketMQ's)",
+    )
+    ha_accounts: bool = setting(
+        False,
+        rocketmq="haAccounts",
+        doc="slaves sign with an administrator's account, which RocketMQ's can't do (not RocketMQ's)",
     )
     slave_timeout_ms: int = setting(
         3000, rocketmq="slaveTimeout", doc="longest wait of a send for a slave, with SYNC_MASTER, ms"
@@ -86,6 +98,8 @@ class ReplicationSettings:
             raise ConfigError(f"brokerId={self.broker_id}: a master's is 0; use brokerRole=SLAVE for a slave")
         if self.is_sync_master and not self.slaves_enable:
             raise ConfigError("brokerRole=SYNC_MASTER waits for slaves: set slavesEnable=true as well")
+        if self.ha_tls_mode not in ("", DISABLED, PERMISSIVE, ENFORCING):
+            raise ConfigError(f"haTlsMode={self.ha_tls_mode}: use {DISABLED}, {PERMISSIVE} or {ENFORCING}")
         _networks(self.ha_slave_addresses)
         if self.ha_master_address and not _is_address(self.ha_master_address):
             raise ConfigError(f"haMasterAddress={self.ha_master_address}: use host:port")

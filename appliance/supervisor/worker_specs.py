@@ -93,6 +93,8 @@ def _replication(config: ApplianceConfig, broker: BrokerProcess) -> dict[str, st
         "brokerIP2": local,
         "haSlaveAddresses": ",".join(sorted({str(address[0]) for *_, address in found})),
     }
+    if config.accounts:
+        lines["haAccounts"] = "true"
     first = config.brokers_folder / broker.broker_name / "broker.properties"
     if broker.starts_as_slave and first.exists():  # a copy has files of the original's size
         settings = read_properties(first.read_text(encoding="utf-8"))

@@ -23,17 +23,21 @@ import asyncio
 import contextlib
 import enum
 import logging
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 
+from appliance.broker.access.access_control import own_credentials
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.ha_frames import EPOCH_OFFSET, OFFSET, STATE, FrameError, FrameReader
-from appliance.broker.replication.handshake import Hello, read_hello
+from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.joint import Joint, LogDiverged, MasterIsOver, where_to_cut
 from appliance.broker.replication.master_address import MasterAddress
+from appliance.broker.replication.slave_guard import greet
 from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
+from appliance.settings.tls import ENFORCING
 from gantrymq.errors import ConnectError
 from gantrymq.remoting.client import split_address
 from gantrymq.timeouts import timeout
@@ -99,6 +103,7 @@ class HaClient:
         ask_again: Callable[[], None],
         figures: Callable[[], Awaitable[tuple[int, int]]],
         epoch: Callable[[], Awaitable[int | None]],
+        tls: Callable[[], ssl.SSLContext | None],
         standing: StandingFile,
         own_address: str,
         on_cut: Callable[[int], None],
@@ -112,6 +117,8 @@ class HaClient:
         self._ask_again = ask_again
         self._figures = figures
         self._epoch = epoch
+        self._tls = tls
+        self._credentials = own_credentials(config)
         self._standing = standing
         self._own_address = own_address
         self._on_cut = on_cut
@@ -163,9 +170,12 @@ class HaClient:
         """Copy until the connection ends, by one of the errors that `run` names."""
         host, port = split_address(address)
         is_greeted = await self._knows_epochs()
+        tls = self._tls() if is_greeted else None
+        if tls is None and self._config.ha_tls_mode == ENFORCING:
+            raise MasterLost("haTlsMode=enforcing, and master and slave don't both have TLS")
         try:
             async with timeout(CONNECT_TIMEOUT_S):
-                reader, writer = await asyncio.open_connection(host, port, limit=READ_BYTES)
+                reader, writer = await asyncio.open_connection(host, port, limit=READ_BYTES, ssl=tls)
         except TimeoutError:
             raise MasterLost(f"no connection to {address} within {CONNECT_TIMEOUT_S:g} s") from None
         try:
@@ -200,11 +210,10 @@ class HaClient:
         greeting = Hello(
             broker_name=config.broker_name, role="SLAVE", address=self._own_address, epochs=own, begin=begin, end=end
         )
-        writer.write(greeting.to_bytes())
         silence_s = config.ha_housekeeping_ms / 1000
         try:
             async with timeout(silence_s):
-                theirs = await read_hello(reader)
+                theirs = await greet(reader, writer, greeting, self._credentials)
         except TimeoutError:
             raise MasterLost(f"silent for {silence_s:g} s, where a greeting was to come") from None
         except asyncio.IncompleteReadError:

@@ -26,7 +26,10 @@ HELLO_BYTES_MAX = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """What a broker says first. address: for requests. refusal: why the other is not served; "" when it is."""
+    """What a broker says first. address: for requests. refusal: why the other is not served; "" when it is.
+
+    challenge: a master's that asks for an account first (slave_guard.py).
+    """
 
     broker_name: str
     role: str
@@ -35,6 +38,7 @@ class Hello:
     begin: int = -1  # of the log
     end: int = 0
     refusal: str = ""
+    challenge: str = ""
 
     def to_bytes(self) -> bytes:
         body = orjson.dumps(
@@ -45,6 +49,7 @@ class Hello:
                 "begin": self.begin,
                 "end": self.end,
                 "refusal": self.refusal,
+                "challenge": self.challenge,
                 **self.epochs.to_dict(),
             }
         )
@@ -62,6 +67,7 @@ class Hello:
                 begin=int(document["begin"]),
                 end=int(document["end"]),
                 refusal=str(document["refusal"]),
+                challenge=str(document.get("challenge", "")),
                 epochs=Epochs.from_dict(document),
             )
         except (LookupError, TypeError, ValueError, AttributeError) as exc:

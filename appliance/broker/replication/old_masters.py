@@ -8,7 +8,7 @@ import logging
 
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.ha_frames import FrameError
-from appliance.broker.replication.handshake import read_hello
+from appliance.broker.replication.slave_guard import greet
 from appliance.broker.replication.slaves import SlaveService
 from appliance.process.json_file import StateFileError
 from gantrymq.remoting.client import split_address
@@ -42,10 +42,10 @@ class OldMasters:
         host, port = split_address(address)
         try:
             async with timeout(ANSWER_TIMEOUT_S):
-                reader, writer = await asyncio.open_connection(host, port)
+                guard = self._slaves.guard
+                reader, writer = await asyncio.open_connection(host, port, ssl=guard.outgoing_tls())
                 try:
-                    writer.write(self._slaves.hello().to_bytes())
-                    await read_hello(reader)
+                    await greet(reader, writer, self._slaves.hello(), guard.credentials)
                 finally:
                     writer.close()
                     with contextlib.suppress(OSError):

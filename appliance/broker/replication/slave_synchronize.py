@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -21,6 +22,7 @@ from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
+from appliance.settings.tls import DISABLED
 from gantrymq.errors import GantryError, ResponseError
 from gantrymq.remoting.bodies import (
     ConsumerOffsetTable,
@@ -32,6 +34,7 @@ from gantrymq.remoting.bodies import (
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.tls import ClientTls
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -68,6 +71,8 @@ class SlaveSynchronize:
             credentials=own_credentials(config),
             connect_timeout_s=config.connect_timeout_ms / 1000,
         )
+        self._tls = ClientTls(config.outgoing_tls) if config.outgoing_tls is not None else None
+        self._ha_has_tls = False  # the master's port for slaves, as it said when it was last asked
         self._asked = asyncio.Event()
         self._failed: dict[str, str] = {}  # what could not be had in the last round, and why
         self.complete_at = 0.0  # monotonic: when the last round ended in which all was had
@@ -88,6 +93,7 @@ class SlaveSynchronize:
             return None if self._config.namesrv_addresses else 0
         try:
             table = KVTable.from_json(await self._ask(self._master.broker, RequestCode.GET_BROKER_RUNTIME_INFO)).table
+            self._ha_has_tls = table.get("haTlsMode", DISABLED) != DISABLED
             return int(table.get("epoch", "0"))
         except ResponseError:  # no account that may ask for it: the log is copied all the same
             return 0
@@ -105,6 +111,10 @@ class SlaveSynchronize:
         except GantryError:
             return False
         return True
+
+    def ha_tls(self) -> ssl.SSLContext | None:
+        """TLS for the log, when the master has said that it can and this slave has any. Raises ConfigError."""
+        return self._tls.context() if self._tls is not None and self._ha_has_tls else None
 
     def ask_soon(self) -> None:
         """Have the next round now: the master has told of other tables than these."""

@@ -23,7 +23,9 @@ from appliance.broker.replication.group_transfer import GroupTransfer
 from appliance.broker.replication.ha_frames import EPOCH_HEAD, EPOCH_OFFSET, HEAD, OFFSET, STATE, FrameError
 from appliance.broker.replication.handshake import MAGIC, Hello, read_hello
 from appliance.broker.replication.slave_figures import LogEnds, TransferRate
+from appliance.broker.replication.slave_guard import SlaveGuard, new_challenge, read_proof
 from appliance.broker.replication.state_frames import INTERVAL_S, StateSource
+from appliance.remoting.plain_listener import PlainListener
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.timeouts import timeout
@@ -79,15 +81,17 @@ class SlaveService:
         standing: StandingFile,
         *,
         state: StateSource,
+        guard: SlaveGuard,
         on_fenced: Callable[[Hello], None] = lambda hello: None,
     ) -> None:
         self._store = store
         self._config = config
         self._standing = standing
         self._state = state
+        self.guard = guard
         self._on_fenced = on_fenced
         self.broker_address = ""  # as slaves are told, once it is known
-        self._server: asyncio.Server | None = None
+        self._listener: PlainListener | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
         self._ends = LogEnds()
@@ -130,8 +134,11 @@ class SlaveService:
 
     async def open(self, port: int) -> None:
         """Bind. port 0: a free one. Raises OSError."""
-        self._server = await asyncio.start_server(self._connected, self._config.bind_address, port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listener = self.guard.listener(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._connected), port
+        )
+        self.port = await self._listener.open()
+        self._listener.accept()
 
     async def run(self) -> None:
         """Watch how far the slaves are, and log it each minute, until cancelled."""
@@ -148,13 +155,13 @@ class SlaveService:
 
     async def close(self) -> None:
         self._transfer.close()
-        if self._server is None:
+        if self._listener is None:
             return
-        self._server.close()
+        listener, self._listener = self._listener, None
+        await listener.close()
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
-        self._server = None
 
     # -- figures ------------------------------------------------------------------------------------------------------
 
@@ -228,7 +235,7 @@ class SlaveService:
 
     def _note_gone(self, slave: Slave, host: str, why: str) -> None:
         was_slave = slave.acknowledged >= 0
-        if was_slave and self._server is not None and self._server.is_serving():
+        if was_slave and self._listener is not None:
             self.gone.pop(host, None)
             self.gone[host] = time.monotonic()
             if len(self.gone) > GONE_HOSTS_MAX:
@@ -243,9 +250,12 @@ class SlaveService:
         """Return the first place that the slave names, after a greeting of GantryMQ's. SlaveLost; FrameError."""
         first = await self._place(slave, reader)
         if first != MAGIC:
+            if self.guard.needs_account:
+                raise SlaveLost("it can't sign, as a slave of RocketMQ's, and haAccounts=true asks for an account")
             return first
         theirs = await self._in_time(read_hello(reader, after_magic=True))
-        refusal = self._refusal_of(theirs)
+        refusal = await self._wrong_account(reader, writer) if self.guard.needs_account else ""
+        refusal = refusal or self._refusal_of(theirs)
         writer.write(self.hello(refusal).to_bytes())
         await writer.drain()
         if refusal:
@@ -253,7 +263,14 @@ class SlaveService:
         slave.epoch, slave.broker = self._standing.standing.epochs.current, theirs.address
         return await self._place(slave, reader)
 
-    def hello(self, refusal: str = "") -> Hello:
+    async def _wrong_account(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
+        """Ask for an account; return why it is none to serve, "" when it is one. SlaveLost; FrameError."""
+        challenge = new_challenge()
+        writer.write(self.hello(challenge=challenge).to_bytes())
+        await writer.drain()
+        return self.guard.refusal(challenge, await self._in_time(read_proof(reader)))
+
+    def hello(self, refusal: str = "", challenge: str = "") -> Hello:
         """What this master says first to a peer of GantryMQ."""
         return Hello(
             broker_name=self._config.broker_name,
@@ -263,6 +280,7 @@ class SlaveService:
             begin=self._store.min_physical_offset,
             end=self._store.max_physical_offset,
             refusal=refusal,
+            challenge=challenge,
         )
 
     def _refusal_of(self, theirs: Hello) -> str:

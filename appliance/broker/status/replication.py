@@ -45,6 +45,8 @@ def master_metrics(slaves: SlaveService) -> dict[str, str]:
     )
     gone = slaves.gone_for()
     return {
+        "haTlsMode": slaves.guard.tls_mode,
+        "haAccounts": str(slaves.guard.needs_account).lower(),
         "slavesConnected": str(len(connected)),
         "slaveBehindBytes": "none" if behind is None else str(behind),  # of the one that has most
         "slavesInSync": str(sum(map(slaves.is_in_sync, connected))),

@@ -108,7 +108,7 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(adminBrokerThreadPoolQueueCapacity|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|fastPathEnable|haSlaveAddresses"
+        ours=r"^(adminBrokerThreadPoolQueueCapacity|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|fastPathEnable|haAccounts|haSlaveAddresses|haTlsMode"
         r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax|protectBrokerInterval"
         r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable"
         r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",
