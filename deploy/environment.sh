@@ -52,17 +52,17 @@ make_venv() {
     fi
 }
 
-# Installs a lock file unless the very same one was installed before.
-install_lock() {
+# Installs a lock file unless the very same one was installed before; more arguments are options of pip.
+install_lock() { # name [option ...]
     local name=$1 lock=$root/deploy/locks/$1.lock installed=$venv/installed-$1.lock started=$SECONDS
     if cmp -s "$lock" "$installed"; then return; fi
     say "Installing what deploy/locks/$name.lock lists ($(grep -c '^[a-zA-Z0-9]' "$lock") packages)"
     if have_uv; then
         uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$lock" || return
     else
-        local cache=()
-        if [ "$name" = reports ]; then cache=(--no-cache-dir); fi # Spark alone would leave a gigabyte in pip's cache
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check ${cache[@]+"${cache[@]}"} --require-hashes -r "$lock" || return
+        local options=("${@:2}")
+        if [ "$name" = reports ]; then options+=(--no-cache-dir); fi # Spark alone would leave a gigabyte in pip's cache
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check ${options[@]+"${options[@]}"} --require-hashes -r "$lock" || return
     fi
     cp "$lock" "$installed"
     say "Installed in $((SECONDS - started)) s"

@@ -34,7 +34,7 @@ async def send(name_server: str, tls: TlsConfig | None) -> None:
 
 
 async def test_its_test_certificate_is_trusted_by_nobody_unless_told_so(tmp_path: Path) -> None:
-    with make_apache_peer(tmp_path / "apache") as peer:
+    with make_apache_peer(tmp_path / "apache", java_properties={"tls.server.mode": "permissive"}) as peer:
         await send(peer.namesrv_address, TlsConfig(verify=False))
         await send(peer.namesrv_address, None)  # permissive is its default
         with pytest.raises(GantryError, match="certificate"):

@@ -33,7 +33,7 @@ ALONE = (
     "faults/test_burst.py",
     "faults/test_hostile.py",
     "faults/test_memory.py",
-    "bench",
+    "bench/test_stalls.py",
 )
 
 # They read the same code: in one process each file is parsed once.

@@ -1,8 +1,8 @@
 """How a parallel run (`pytest -n 4`) shares the tests out.
 
 A worker takes a file at a time, so that what a module's tests share is made once. The order is that of the collection,
-which puts the long kinds first (`kinds.py`). One worker leaves those that run Java to the others: clients in Java have
-time limits of their own, and wait much, so there is a core for something else beside them.
+which puts the long kinds first (`kinds.py`). Half of the workers leave those that run Java to the others: clients in
+Java have time limits of their own, and wait much, so there is a core for something else beside them.
 
 Modules that judge what the machine can do come last, one after another in the one worker that is left, when no other
 test runs.
@@ -58,11 +58,12 @@ class FilesThenAlone(LoadFileScheduling):  # type: ignore[misc]  # xdist's class
             node.shutdown()  # it ends when its tests are done; the last one stays
 
     def _is_java_enough(self, node: WorkerController) -> bool:
-        """Whether all other workers have modules that run Java."""
+        """Whether as many other workers have modules that run Java as may: half of all, the odd one too."""
         others = [work for other, work in self.assigned_work.items() if other is not node]
-        return bool(others) and all(
+        busy = sum(
             any(_runs_java(scope) and not all(tests.values()) for scope, tests in work.items()) for work in others
         )
+        return busy >= (len(others) + 2) // 2
 
     def _is_only_alone_left(self) -> bool:
         return next(iter(self.workqueue), None) == ALONE

@@ -87,7 +87,7 @@ def scheduler_of(workers: list[Worker], tests: list[str]) -> FilesThenAlone:
     return scheduler
 
 
-def test_one_worker_leaves_java_to_the_others() -> None:
+def test_half_of_the_workers_leave_java_to_the_others() -> None:
     java = [f"tests/interop/test_{module}.py::{test}" for module in "abcdef" for test in "uvwx"]
     other = [f"tests/test_{module}.py::{test}" for module in "gh" for test in "uvwx"]
     workers = [Worker(), Worker(), Worker()]
@@ -103,8 +103,16 @@ def test_one_worker_leaves_java_to_the_others() -> None:
     assert min(workers[2].sent) < len(java), "nothing else is left"
 
 
+def test_of_four_workers_two_run_java() -> None:
+    java = [f"tests/interop/test_{module}.py::{test}" for module in "abcd" for test in "uvwx"]
+    other = [f"tests/test_{module}.py::{test}" for module in "ghij" for test in "uvwx"]
+    workers = [Worker(), Worker(), Worker(), Worker()]
+    scheduler_of(workers, [*java, *other])
+    assert [min(worker.sent) < len(java) for worker in workers] == [True, True, False, False]
+
+
 def test_what_runs_alone_waits_until_the_other_workers_have_ended() -> None:
-    tests = ["tests/a.py::x", "tests/b.py::x", "tests/c.py::x", "tests/bench/a.py::x", f"tests/{ALONE[0]}::x"]
+    tests = ["tests/a.py::x", "tests/b.py::x", "tests/c.py::x", f"tests/{ALONE[1]}::x", f"tests/{ALONE[0]}::x"]
     alone = [3, 4]
     workers = [Worker(), Worker()]
     scheduler = scheduler_of(workers, tests)
