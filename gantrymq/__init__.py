@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from gantrymq.client.consume.options import FlowLimits
     from gantrymq.client.consume.pull_consumer import PullConsumer
     from gantrymq.client.consume.push_consumer import PushConsumer
+    from gantrymq.client.consume.rebalance import (
+        allocate_averagely,
+        allocate_by_circle,
+        allocate_by_config,
+        allocate_by_consistent_hash,
+        allocate_by_machine_room,
+        allocate_machine_room_nearby,
+    )
     from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
     from gantrymq.client.produce.producer import Producer
     from gantrymq.client.produce.request_reply import reply_to
@@ -68,6 +76,12 @@ __all__ = [
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
+    "allocate_averagely",
+    "allocate_by_circle",
+    "allocate_by_config",
+    "allocate_by_consistent_hash",
+    "allocate_by_machine_room",
+    "allocate_machine_room_nearby",
     "errors",
     "reply_to",
 ]
@@ -100,6 +114,12 @@ _HOMES = {
     "TransactionResult": "gantrymq.client.produce.transaction",
     "TransactionState": "gantrymq.client.produce.transaction",
     "TlsConfig": "gantrymq.remoting.tls",
+    "allocate_averagely": "gantrymq.client.consume.rebalance",
+    "allocate_by_circle": "gantrymq.client.consume.rebalance",
+    "allocate_by_config": "gantrymq.client.consume.rebalance",
+    "allocate_by_consistent_hash": "gantrymq.client.consume.rebalance",
+    "allocate_by_machine_room": "gantrymq.client.consume.rebalance",
+    "allocate_machine_room_nearby": "gantrymq.client.consume.rebalance",
     "reply_to": "gantrymq.client.produce.request_reply",
 }
 

@@ -11,6 +11,8 @@ connection/             what every client stands on
     routes              topic to queues, broker to addresses
     broker_calls        one broker request a method
     send_codec          the send request and its answer, as values
+    callbacks           functions of the application that are told
+    stop_signals        SIGTERM and SIGINT
     compression         what is compressed, how, and where
     received_messages   the messages inside an answer
 

@@ -74,10 +74,10 @@ class BlockingLife:
         with self._changing:
             if not self._is_open:
                 return
-            self._is_open = False
             try:
-                shared_loop.run(end(self._client))
+                shared_loop.run(end(self._client))  # still open: what it tells the application may call it
             finally:
+                self._is_open = False
                 shared_loop.release(self._client)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

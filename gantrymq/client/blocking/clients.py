@@ -6,6 +6,7 @@ functions; they run in the consumer's own threads and may use blocking clients.
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Unpack
@@ -13,6 +14,7 @@ from typing import Unpack
 from gantrymq.client.blocking.base import BlockingClient
 from gantrymq.client.blocking.shared_loop import shared_loop
 from gantrymq.client.blocking.soon import SoonSends
+from gantrymq.client.connection.stop_signals import StopSignals
 from gantrymq.client.consume.listener_calls import Listener
 from gantrymq.client.consume.options import PullConsumerKeywords, PushConsumerKeywords
 from gantrymq.client.consume.pull_consumer import POLL_S, PullConsumer
@@ -22,6 +24,10 @@ from gantrymq.client.produce.producer import Producer
 from gantrymq.client.produce.sender import QueueSelector
 from gantrymq.client.results import SendResult
 from gantrymq.message.model import Message, MessageExt, MessageQueue
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 async def _on_loop(act: Callable[[], None]) -> None:
@@ -173,6 +179,18 @@ class SyncPushConsumer(BlockingClient):
             self._run(_on_loop(lambda: self._client.unsubscribe(topic)))
         else:
             self._client.unsubscribe(topic)
+
+    def run(self) -> int:
+        """Consume until SIGTERM or SIGINT, then close; in the main thread: `sys.exit(consumer.run())`.
+
+        Listener calls in progress may end (close_wait_s), and what was handled is committed. Returns the exit code: 0,
+        or 1 when some call did not end in time; its messages come again. A second signal ends the process at once.
+        """
+        with self:
+            stopped = asyncio.Event()
+            with StopSignals(lambda: shared_loop.call_soon(stopped.set)):
+                self._run(_until(stopped))
+        return self._client.exit_code
 
     def reply(self, request: MessageExt, body: bytes, *, timeout_s: float = REPLY_TIMEOUT_S) -> SendResult:
         """Answer a request (see Producer.request) that the listener was given."""

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from gantrymq.client.connection.background import Background
+from gantrymq.client.connection.callbacks import tell
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.offset_store import OffsetStore
 from gantrymq.client.consume.options import ConsumerOptions
@@ -110,11 +111,19 @@ class Assignment:
         self._leaving: dict[MessageQueue, ProcessQueue] = {}  # ordered: their last listener call lasts
         self._pulls: dict[MessageQueue, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
+        self._rounds = asyncio.Lock()
+        self._told = asyncio.Event()  # that of its new queues the application knows
+        self._told.set()
         self._again_s = SOON_S
         self._is_closed = False
 
     async def rebalance(self, topics: Iterable[str]) -> None:
-        """Take and release queues until those held are this client's share of each topic."""
+        """Take and release queues until those held are this client's share of each topic. One round at a time: the
+        application is told of changes before they happen, so no other round may come between."""
+        async with self._rounds:
+            await self._rebalance(topics)
+
+    async def _rebalance(self, topics: Iterable[str]) -> None:
         wanted = list(topics)
         is_complete = True
         for topic in wanted:
@@ -166,12 +175,14 @@ class Assignment:
         if not lost:
             return
         async with self._changing:
-            for queue in [queue for queue in lost if queue in self.held]:
+            taken = [queue for queue in lost if queue in self.held]
+            for queue in taken:
                 self._let_go(queue).drop()
                 self._offsets.forget(queue)
             for queue in lost & self._leaving.keys():
                 self._leaving[queue].drop()
             await self._locks.unlock(lost)
+        await tell(self._options.on_revoked, sorted(taken), "on_revoked")
         self.rebalance_wanted.set()
 
     async def persist(self) -> None:
@@ -192,6 +203,7 @@ class Assignment:
 
     async def leave(self) -> None:
         """Write how far the queues have come, and give back the locks. Nothing is consumed any more."""
+        await tell(self._options.on_revoked, sorted(self.held), "on_revoked")
         for queue, process_queue in self._leaving.items():
             self._note_offset(queue, process_queue)
         await self._offsets.persist(list(self._leaving))
@@ -202,13 +214,24 @@ class Assignment:
     async def _hold(self, topic: str, share: Iterable[MessageQueue]) -> bool:
         """Release queues of the topic that are not in the share, take new ones; return whether all could be taken."""
         wanted = set(share)
+        going = sorted(queue for queue in self.held if queue.topic == topic and queue not in wanted)
+        await tell(self._options.on_revoked, going, "on_revoked")
         async with self._changing:
             released = [queue for queue in self.held if queue.topic == topic and queue not in wanted]
             taken = sorted(wanted - self.held.keys())
             if released:
                 await self._release(released)
             may_take = taken if self._locks is None else await self._lock(self._locks, taken)
-            outcomes = await asyncio.gather(*map(self._take, may_take), return_exceptions=True)
+            self._told.clear()
+            try:
+                outcomes = await asyncio.gather(*map(self._take, may_take), return_exceptions=True)
+            except BaseException:
+                self._told.set()
+                raise
+        try:
+            await tell(self._options.on_assigned, [queue for queue in may_take if queue in self.held], "on_assigned")
+        finally:
+            self._told.set()
         for queue, outcome in zip(may_take, outcomes, strict=True):
             if isinstance(outcome, GantryError):
                 logger.warning(
@@ -250,8 +273,12 @@ class Assignment:
     def _pull_from(self, queue: MessageQueue, offset: int, *, after: ProcessQueue | None = None) -> None:
         process_queue = self.held[queue] = ProcessQueue(queue, offset, after=after)
         self._pulls[queue] = self._background.start(
-            self._keep_pulling(process_queue), f"pull {queue.topic}/{queue.broker_name}/{queue.queue_id}"
+            self._pull(process_queue), f"pull {queue.topic}/{queue.broker_name}/{queue.queue_id}"
         )
+
+    async def _pull(self, process_queue: ProcessQueue) -> None:
+        await self._told.wait()
+        await self._keep_pulling(process_queue)
 
     def _let_go(self, queue: MessageQueue) -> ProcessQueue:
         self._pulls.pop(queue).cancel()

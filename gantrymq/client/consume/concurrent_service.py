@@ -37,9 +37,10 @@ class ConcurrentConsumeService:
         self._calls.start()
         self._workers.start()
 
-    async def stop(self, wait_s: float) -> None:
-        await self._workers.stop(wait_s)
+    async def stop(self, wait_s: float) -> bool:
+        has_ended = await self._workers.stop(wait_s)
         self._calls.close()
+        return has_ended
 
     def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         """Have the messages consumed, in portions of the batch size."""

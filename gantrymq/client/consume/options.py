@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gantrymq.client.connection.callbacks import QueuesCallback
 from gantrymq.client.connection.option_checks import check_above_zero, check_at_least, check_types
 from gantrymq.client.connection.options import ClientKeywords, ClientOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
@@ -49,6 +50,8 @@ class ConsumerKeywords(ClientKeywords, total=False):
     limits: FlowLimits | None
     strategy: AllocateStrategy
     offsets_folder: Path | None
+    on_assigned: QueuesCallback | None
+    on_revoked: QueuesCallback | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +71,8 @@ class ConsumerOptions(ClientOptions):
     limits: FlowLimits | None = None  # None: those of FlowLimits()
     strategy: AllocateStrategy = allocate_averagely  # how members of the group share the queues
     offsets_folder: Path | None = None  # of a BROADCASTING consumer; None: where the Java client keeps its own
+    on_assigned: QueuesCallback | None = None  # told of queues this member begins to read, before their first message
+    on_revoked: QueuesCallback | None = None  # of queues it gives up, before their offsets are written, and at the end
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,6 +83,9 @@ class ConsumerOptions(ClientOptions):
         check_at_least(self, 0, "consume_from_ms")
         if not callable(self.strategy):
             raise WrongType(f"strategy={self.strategy!r:.60}: a function like allocate_averagely is wanted")
+        for name in ("on_assigned", "on_revoked"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise WrongType(f"{name}={getattr(self, name)!r:.60}: a function that takes a list of queues is wanted")
         if self.model is MessageModel.BROADCASTING and self.instance_name is None:
             # the offset file bears the client id, so that must be the same after a restart
             object.__setattr__(self, "instance_name", "DEFAULT")

@@ -46,8 +46,10 @@ class PullConsumer(Client):
     """Polls messages for a group. batch_size: at most so many a poll, all of one queue. auto_commit: see above. model:
     whether the members of the group share the messages. `consume_from` (with `consume_from_ms` for TIMESTAMP): where
     the group begins in queues it never consumed. pull_batch, limits: how much is pulled at once, and held. strategy:
-    how the members share the queues. offsets_folder: where a BROADCASTING consumer keeps its offsets. Also
-    instance_name, credentials, tls and serialize_type. PullConsumerOptions has the defaults.
+    how the members share the queues. on_assigned, on_revoked: told of queues this member begins to read (before their
+    first message: `seek` where you want), and gives up (`commit` while they are yours). offsets_folder: where a
+    BROADCASTING consumer keeps its offsets. Also instance_name, credentials, tls and serialize_type.
+    PullConsumerOptions has the defaults.
 
     Subscribe or assign before or after `start`. `close` writes the offsets (with auto_commit: of what is finished) and
     leaves the group.

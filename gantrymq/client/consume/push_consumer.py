@@ -24,6 +24,7 @@ from gantrymq.client.connection.lifecycle import Client
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.routes import REFRESH_S
 from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.connection.stop_signals import StopSignals
 from gantrymq.client.consume.assignment import REBALANCE_S, SOON_S, Assignment, GroupShare
 from gantrymq.client.consume.concurrent_service import ConcurrentConsumeService
 from gantrymq.client.consume.failed_messages import INNER_PRODUCER_GROUP, FailedMessages, restore_topic
@@ -71,7 +72,7 @@ class PushConsumer(Client):
     calls at once. pull_batch, limits: how much is pulled at once, and held. consume_from: where a new group begins
     (`consume_from_ms` with TIMESTAMP). strategy: how the members share the queues. overdue_s: a listener call that
     takes longer is given up, and its messages come again. offsets_folder: for broadcasting. close_wait_s: for listener
-    calls in progress at the end.
+    calls in progress at the end. on_assigned, on_revoked: told of queues this member begins to read, and gives up.
 
     ordered: the messages of a queue one after the other, by one member of the group at a time (broker locks); a failed
     one is tried again after `suspend_s`. max_reconsume_times: until it is a dead letter; None: 16, ordered: never.
@@ -96,6 +97,7 @@ class PushConsumer(Client):
         self.group = group
         self._options = options
         self._started_at_ms = 0
+        self._exit_code = 0
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._background = Background()
         self._heartbeat_wanted = asyncio.Event()
@@ -207,11 +209,29 @@ class PushConsumer(Client):
     async def _shut_down(self) -> None:
         self._assignment.close()
         await self._background.close()  # pull loops too
-        await self._consuming.stop(self._options.close_wait_s)
+        has_ended = await self._consuming.stop(self._options.close_wait_s)
+        self._exit_code = 0 if has_ended else 1
         await self._assignment.leave()  # the offsets last: calls in progress may still have moved them
         if self._traces is not None:
             await self._traces.flush()
         await self._session.close(producer_group=INNER_PRODUCER_GROUP, consumer_group=self.group)
+
+    async def run(self) -> int:
+        """Consume until SIGTERM or SIGINT, then close; in the main thread: `sys.exit(asyncio.run(consumer.run()))`.
+
+        Listener calls in progress may end (close_wait_s), and what was handled is committed. Returns the exit code: 0,
+        or 1 when some call did not end in time; its messages come again. A second signal ends the process at once.
+        """
+        stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+        async with self:
+            with StopSignals(lambda: loop.call_soon_threadsafe(stopped.set)):
+                await stopped.wait()
+        return self._exit_code
+
+    @property
+    def exit_code(self) -> int:
+        """What `run` returns, once the consumer is closed."""
+        return self._exit_code
 
     async def reply(self, request: MessageExt, body: bytes, *, timeout_s: float = REPLY_TIMEOUT_S) -> SendResult:
         """Answer a request (see Producer.request) that the listener was given."""

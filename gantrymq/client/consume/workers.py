@@ -25,8 +25,8 @@ class ConsumeService(Protocol):
     def start(self) -> None:
         """Begin to consume what is submitted."""
 
-    async def stop(self, wait_s: float) -> None:
-        """Begin no further call; wait for calls in progress, `wait_s` at most."""
+    async def stop(self, wait_s: float) -> bool:
+        """Begin no further call; wait for calls in progress, `wait_s` at most. Whether all have ended."""
 
     def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         """Have messages consumed that the process queue holds already."""
@@ -59,16 +59,18 @@ class Workers:
         if self.is_stopping and not self._busy:
             self._idle.set()
 
-    async def stop(self, wait_s: float) -> None:
-        """Begin nothing new; wait for work in progress, `wait_s` at most, then cancel it."""
+    async def stop(self, wait_s: float) -> bool:
+        """Begin nothing new; wait for work in progress, `wait_s` at most, then cancel it. Whether all has ended."""
         self.is_stopping = True
         own = 1 if self.background.owns_current_task() else 0  # a listener may close its own consumer
         if self._busy > own:
             await wait_for_event(self._idle, wait_s)
-        if self._busy > own:
+        has_ended = self._busy <= own
+        if not has_ended:
             logger.warning(
                 "listener still busy (calls=%s)",
                 self._busy,
                 extra={"event": "listener_still_busy", "calls": self._busy},
             )
         await self.background.close()
+        return has_ended

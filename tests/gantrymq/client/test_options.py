@@ -47,6 +47,7 @@ PRODUCER = {
 CONSUMER = {
     "group": REQUIRED, "model": MessageModel.CLUSTERING, "consume_from": ConsumeFrom.LAST_OFFSET,
     "consume_from_ms": None, "pull_batch": 32, "limits": None, "strategy": allocate_averagely, "offsets_folder": None,
+    "on_assigned": None, "on_revoked": None,
 } | CLIENT  # fmt: skip
 PUSH = CONSUMER | {
     "listener": REQUIRED, "concurrency": 20, "batch_size": 1, "ordered": False, "suspend_s": 1.0,
@@ -158,6 +159,7 @@ def test_a_message_is_a_dead_letter_after_so_many_times(ordered: bool, times: in
         (PushConsumer, {"group": "g", "listener": print, "model": "CLUSTERING"}, WrongType),
         (PushConsumer, {"group": "g", "listener": print, "limits": 5}, WrongType),
         (PullConsumer, {"group": "g", "strategy": "averagely"}, WrongType),
+        (PullConsumer, {"group": "g", "on_assigned": []}, WrongType),
         (PullConsumer, {"group": "g", "auto_commit": "no"}, WrongType),
         (PullConsumer, {"group": "g", "batch_size": 1.5}, WrongType),
         (FlowLimits, {"messages_per_queue": 0}, ConfigError),

@@ -249,3 +249,62 @@ def test_threads_poll_as_well(peer: Peer, name: str) -> None:
         assert got == [b"%d" % number for number in range(5)]
     with pytest.raises(ClientClosed):
         consumer.poll()
+
+
+async def test_the_application_is_told_of_queues_before_their_first_message_and_before_they_go(
+    peer: Peer, name: str
+) -> None:
+    told: list[tuple[str, int]] = []
+
+    async def assigned(queues: list[MessageQueue]) -> None:
+        told.append(("assigned", len(queues)))
+        for queue in queues:
+            await one.seek(queue, 3)
+
+    async def revoked(queues: list[MessageQueue]) -> None:
+        told.append(("revoked", len(queues)))
+        await one.commit(dict.fromkeys(queues, 5))
+
+    async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:
+        for queue in await producer.queues(name):
+            await producer.send_many([Message(name, b"%d" % number) for number in range(10)], queue=queue)
+        one = consumer_of(peer, name, auto_commit=False, on_assigned=assigned, on_revoked=revoked)
+        async with one:
+            await one.subscribe(name)
+            found = await poll_until(one, 4)
+            assert min(message.queue_offset for message in found) == 3
+            assert told == [("assigned", 4)]
+            async with consumer_of(peer, name) as two:
+                await two.subscribe(name)
+                await until(lambda: len(two.assigned_queues) == len(one.assigned_queues) == 2)
+                assert told == [("assigned", 4), ("revoked", 2)]
+                assert [await two.committed(queue) for queue in two.assigned_queues] == [5, 5]
+            held = len(one.assigned_queues)
+        assert told[-1] == ("revoked", held)
+
+
+def test_blocking_consumers_may_be_used_in_what_they_tell(peer: Peer, name: str) -> None:
+    seen: list[int] = []
+
+    def assigned(queues: list[MessageQueue]) -> None:
+        for queue in queues:
+            consumer.seek(queue, 7)
+        raise ValueError("the queues are ours all the same")
+
+    def revoked(queues: list[MessageQueue]) -> None:
+        consumer.commit(dict.fromkeys(queues, 8))
+        seen.extend(consumer.committed(queue) or 0 for queue in queues)
+
+    rpc.create_topic(peer.broker_address, name, 1)
+    with SyncProducer(peer.namesrv_address) as producer:
+        producer.send_many([Message(name, b"%d" % number) for number in range(10)])
+    consumer = SyncPullConsumer(
+        peer.namesrv_address, group=name, auto_commit=False, on_assigned=assigned, on_revoked=revoked
+    )
+    with consumer:
+        consumer.subscribe(name)
+        messages: list[MessageExt] = []
+        while not messages:
+            messages = consumer.poll(1.0)
+        assert messages[0].queue_offset == 7
+    assert seen == [8]

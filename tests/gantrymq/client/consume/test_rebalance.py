@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely, allocate_by_circle, share_of
+from gantrymq.client.consume.rebalance import (
+    AllocateStrategy,
+    allocate_averagely,
+    allocate_by_circle,
+    allocate_by_config,
+    allocate_by_consistent_hash,
+    allocate_by_machine_room,
+    allocate_machine_room_nearby,
+    share_of,
+)
 from gantrymq.message.model import MessageQueue
 
 
@@ -58,3 +67,65 @@ def test_a_client_the_broker_does_not_list_gets_nothing() -> None:
 def test_the_order_in_which_things_are_told_does_not_matter() -> None:
     told = [*reversed(queues(4, ("b", "a")))]
     assert share_of("x", told, ["y", "x", "y"]) == share_of("x", sorted(told), ["x", "y"])
+
+
+ROOMS = [MessageQueue("T", f"{room}@b", number) for room in ("r1", "r2", "r3") for number in range(4)]
+EVERYTHING = sorted([*ROOMS, MessageQueue("T", "plain", 0)])
+
+
+def room_of_queue(queue: MessageQueue) -> str:
+    return queue.broker_name.split("@")[0]
+
+
+def room_of_client(client_id: str) -> str:
+    return client_id.split("@")[0]
+
+
+JAVAS_SHARES = {  # what the official client 4.9.8 gives the members r1@c1, r1@c2 and r2@c3
+    "consistent hash": (
+        allocate_by_consistent_hash,
+        "plain/0 r1@b/2 r1@b/3 r2@b/0 r2@b/3 r3@b/1 r3@b/2",
+        "r2@b/1",
+        "r1@b/0 r1@b/1 r2@b/2 r3@b/0 r3@b/3",
+    ),
+    "machine room": (
+        allocate_by_machine_room(["r1", "r3"]),
+        "r1@b/0 r1@b/1 r3@b/2",
+        "r1@b/2 r1@b/3 r3@b/3",
+        "r3@b/0 r3@b/1",
+    ),
+    "nearby": (
+        allocate_machine_room_nearby(room_of_queue, room_of_client),
+        "r1@b/0 r1@b/1 plain/0 r3@b/0 r3@b/1",
+        "r1@b/2 r1@b/3 r3@b/2",
+        "r2@b/0 r2@b/1 r2@b/2 r2@b/3 r3@b/3",
+    ),
+    "nearby, by circle": (
+        allocate_machine_room_nearby(room_of_queue, room_of_client, allocate_by_circle),
+        "r1@b/0 r1@b/2 plain/0 r3@b/0 r3@b/3",
+        "r1@b/1 r1@b/3 r3@b/1",
+        "r2@b/0 r2@b/1 r2@b/2 r2@b/3 r3@b/2",
+    ),
+    "config": (allocate_by_config(EVERYTHING[2:4]), *["r1@b/1 r1@b/2"] * 3),
+}
+
+
+@pytest.mark.parametrize(("strategy", "one", "two", "three"), JAVAS_SHARES.values(), ids=JAVAS_SHARES)
+def test_the_other_strategies_share_as_java_does(strategy: AllocateStrategy, one: str, two: str, three: str) -> None:
+    members = ["r1@c1", "r1@c2", "r2@c3"]
+    shares = [share_of(member, EVERYTHING, members, strategy) for member in members]
+    assert [[f"{queue.broker_name}/{queue.queue_id}" for queue in share] for share in shares] == [
+        text.split() for text in (one, two, three)
+    ]
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        allocate_by_consistent_hash,
+        allocate_by_machine_room(["r1"]),
+        allocate_machine_room_nearby(room_of_queue, room_of_client),
+    ],
+)
+def test_who_is_no_member_gets_nothing(strategy: AllocateStrategy) -> None:
+    assert share_of("stranger", EVERYTHING, ["r1@c1"], strategy) == []

@@ -1,0 +1,44 @@
+"""Telling the application: functions it gave, called aside, with a limit, and without harm when they fail."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from gantrymq.client.connection.compression import in_thread
+from gantrymq.message.model import MessageQueue
+from gantrymq.timeouts import timeout
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+QueuesCallback = Callable[[list[MessageQueue]], Awaitable[None] | None]
+
+CALLBACK_WAIT_S = 30.0  # then the client goes on without it
+
+
+async def tell(callback: QueuesCallback | None, queues: list[MessageQueue], what: str) -> None:
+    """Call an async function on the loop, a plain one in a thread, so that it may use blocking clients; wait for it.
+
+    What it raises is logged. `what` names it in the log.
+    """
+    if callback is None or not queues:
+        return
+    outcome: Any
+    try:
+        async with timeout(CALLBACK_WAIT_S):
+            if inspect.iscoroutinefunction(callback):
+                outcome = callback(queues)
+            else:
+                outcome = await in_thread(functools.partial(callback, queues))
+            if inspect.isawaitable(outcome):
+                await outcome
+    except Exception:  # the application's: the queues change all the same
+        logger.exception(
+            "callback failed (callback=%s, queues=%s)",
+            what,
+            len(queues),
+            extra={"event": "callback_failed", "callback": what, "queues": len(queues)},
+        )

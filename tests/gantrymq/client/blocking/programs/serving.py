@@ -1,0 +1,28 @@
+"""Consumes until a signal comes; a word for each message, then for the end. Arguments: address, topic, "sync" or
+"async", seconds that a call takes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+
+from gantrymq import ConsumeFrom, MessageExt, PushConsumer, SyncPushConsumer
+
+
+def listener(messages: list[MessageExt]) -> None:
+    for message in messages:
+        print("begun", message.body.decode(), flush=True)
+        time.sleep(float(seconds))  # a call in progress, for the signal to come into
+        print("handled", message.body.decode(), flush=True)
+
+
+address, topic, kind, seconds = sys.argv[1:]
+make = SyncPushConsumer if kind == "sync" else PushConsumer
+consumer = make(
+    address, group=topic, listener=listener, concurrency=1, consume_from=ConsumeFrom.FIRST_OFFSET, close_wait_s=20
+)
+consumer.subscribe(topic)
+code = consumer.run() if isinstance(consumer, SyncPushConsumer) else asyncio.run(consumer.run())
+print("closed", code, flush=True)
+sys.exit(code)

@@ -1,0 +1,66 @@
+"""A process that is asked to end: what is being handled may end and is committed, the rest comes again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from appliance.bench import rpc
+from appliance.bench.peer import Peer
+from gantrymq import AdminClient, Message, MessageQueue, PushConsumer, SyncProducer
+from gantrymq.errors import ConfigError
+from tests.gantrymq.client.blocking.programs import ENVIRONMENT, FOLDER, LIMIT_S
+from tests.gantrymq.client.ports import closed_port
+
+
+@pytest.mark.parametrize(("kind", "number"), [("sync", signal.SIGTERM), ("async", signal.SIGINT)])
+@pytest.mark.parametrize("peer", ["gantry"], indirect=True)
+async def test_a_signal_lets_the_call_in_progress_end(peer: Peer, kind: str, number: signal.Signals) -> None:
+    topic = f"serving-{kind}"
+    rpc.create_topic(peer.broker_address, topic, 1)
+    with SyncProducer(peer.namesrv_address) as producer:
+        producer.send_many([Message(topic, b"%d" % each) for each in range(5)])
+    command = [sys.executable, str(FOLDER / "serving.py"), peer.namesrv_address, topic, kind, "0.3"]
+    program = subprocess.Popen(  # noqa: ASYNC220 - nothing else has to go on here
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    try:
+        assert program.stdout is not None
+        assert await asyncio.to_thread(program.stdout.readline) == "begun 0\n"
+        program.send_signal(number)
+        rest, errors = await asyncio.to_thread(program.communicate, timeout=LIMIT_S)
+    finally:
+        program.kill()
+        program.wait()
+    assert (program.returncode, errors) == (0, "")
+    lines = rest.splitlines()
+    handled = sum(line.startswith("handled") for line in lines)
+    assert lines[0] == "handled 0"
+    assert lines[-1] == "closed 0"
+    async with AdminClient(peer.namesrv_address) as admin:
+        stats = await admin.offsets.stats_at(peer.broker_address, topic, topic)
+        assert stats.offset_table[MessageQueue(topic, peer.broker_name, 0)].consumer_offset == handled
+
+
+def test_only_the_main_thread_may_wait_for_signals() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        consumer = PushConsumer(closed_port(), group="g", listener=print)
+        consumer.subscribe("T")
+        try:
+            asyncio.run(consumer.run())
+        except ConfigError as exc:
+            failures.append(exc)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert "main thread" in str(failures[0])
+    assert signal.getsignal(signal.SIGTERM) is before
