@@ -8,7 +8,19 @@ from dashboard import api
 from dashboard.api import document
 from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
-from dashboard.views import brokers, first_run, groups, health, messages, overview, preferences, session, tokens, topics
+from dashboard.views import (
+    brokers,
+    first_run,
+    groups,
+    health,
+    messages,
+    overview,
+    password,
+    preferences,
+    session,
+    tokens,
+    topics,
+)
 from dashboard.web import static_files
 
 TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"
@@ -39,6 +51,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("first-run", first_run.first_run, name="first-run"),
     path("login", session.login, name="login"),
     path("logout", session.logout, name="logout"),
+    path("password", password.password, name="password"),
     path("tokens", tokens.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", tokens.revoke, name="token-revoke"),
     path("preferences/theme", preferences.theme, name="theme"),

@@ -21,13 +21,13 @@ from django.contrib.auth import alogout, get_user
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from dashboard.accounts.tokens import find_token
-from dashboard.http.error_pages import error_card
+from dashboard.http.error_pages import error_card, not_found
 from dashboard.models.management import ApiToken, Role, User
 from gantrymq.log_limit import LogLimit
 
@@ -143,7 +143,12 @@ class AccessMiddleware:
             request.get_host()
         except DisallowedHost:  # before anything is looked up
             return unknown_host(request)
-        return await self.get_response(request)
+        response: HttpResponseBase = await self.get_response(request)
+        is_unknown_address = response.status_code == 404 and not hasattr(request, "principal")
+        if is_unknown_address and not _is_api(request) and not request.path.startswith(settings.STATIC_URL):
+            request.principal = await self._principal(request, takes_token=False)  # type: ignore[attr-defined]
+            return not_found(request, Http404())  # once more, with the frame of who is logged in
+        return response
 
     async def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any

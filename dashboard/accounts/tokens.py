@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
+from collections.abc import Callable
 from datetime import timedelta
 
 from django.utils import timezone
@@ -14,6 +16,7 @@ from django.utils import timezone
 from dashboard.models.management import ApiToken, User
 
 TOKEN_START = "gmq_"
+SHOWN_ONCE_S, SHOWN_ONCE_MAX = 60.0, 100
 TOKEN_LIFE_DAYS = (7, 30, 90, 365)  # what the page offers; every token ends
 LAST_USED_STEP = timedelta(minutes=1)  # not a write to the database at every call
 
@@ -54,3 +57,30 @@ async def revoke_token(user: User, token_id: int) -> bool:
     """End one of the account's tokens; False when it has no such living token."""
     changed = await ApiToken.objects.filter(pk=token_id, user=user, revoked_at=None).aupdate(revoked_at=timezone.now())
     return changed == 1
+
+
+class ShownOnce:
+    """Secrets on their way from the form that made them to the page that shows them: in memory, each for one look.
+
+    So that loading that page again makes no other token.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._kept: dict[tuple[int, str], tuple[str, float]] = {}
+
+    def put(self, user: User, secret: str) -> str:
+        """Keep it for a moment; returns the key for `take`."""
+        while len(self._kept) >= SHOWN_ONCE_MAX:
+            del self._kept[next(iter(self._kept))]
+        key = secrets.token_urlsafe(12)
+        self._kept[user.pk, key] = (secret, self._clock() + SHOWN_ONCE_S)
+        return key
+
+    def take(self, user: User, key: str) -> str | None:
+        """The secret, to its owner, the first time only."""
+        secret, until = self._kept.pop((user.pk, key), (None, 0.0))
+        return secret if self._clock() < until else None
+
+
+shown_once = ShownOnce()

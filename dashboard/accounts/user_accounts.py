@@ -111,6 +111,14 @@ def reset_password(user: User, password: str, *, revoke_tokens: bool = False) ->
     return ended, revoked
 
 
+def change_password(user: User, password_hash: str) -> int:
+    """A password that its owner chose, hashed: all sessions end. Returns how many."""
+    user.password = password_hash
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        return end_sessions(open_sessions(user))
+
+
 def open_sessions(user: User | None = None) -> list[OpenSession]:
     """The sessions that hold, newest first; of one account if asked."""
     names = dict(User.objects.values_list("pk", "username"))

@@ -147,7 +147,9 @@ class ResetIn(Schema):
 
     topic: str
     to: str = Field(description="end, begin, time or offset", examples=["time"])
-    at: str | None = Field(None, description="for time: 2026-11-21T07:30:00Z; UTC unless a zone is given")
+    at: str | None = Field(
+        None, description="for time: 2026-11-21T07:30:00Z, UTC unless a zone is given; or how long ago, 2h"
+    )
     offset: int | None = Field(None, description="for offset: in every queue")
     dry_run: bool = Field(False, description="say what would happen and change nothing")
 

@@ -8,6 +8,7 @@ GatewayError
 ├─ GroupNotFound          no broker knows the consumer group
 ├─ TopicExists            it can't be created twice
 ├─ NotAllowed             a system topic would be changed
+├─ NotWritable            the topic takes no messages
 └─ Refused                the broker refused; the text is its remark
 """
 
@@ -70,6 +71,13 @@ class NotAllowed(GatewayError):
 
     status = 409
     advice = "System topics belong to the brokers."
+
+
+class NotWritable(GatewayError):
+    """The topic takes no messages: its permission, or it has no queue to write to."""
+
+    status = 409
+    advice = "Its Settings say what may be done with it."
 
 
 class Refused(GatewayError):

@@ -7,7 +7,7 @@ import time
 
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
-from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicNotFound, explain
+from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, NotWritable, Refused, TopicNotFound, explain
 from dashboard.cluster.topics import TopicCalls
 from dashboard.cluster.values import BrokerRef, MessagePage, PartialFailure, QueueExtent, TopicDetail
 from gantrymq.client.admin.client import AdminClient
@@ -29,7 +29,7 @@ class MessageCalls:
     async def send(
         self, message: Message, *, broker_name: str | None = None, queue_id: int | None = None
     ) -> SendResult:
-        """Send one message, to a writable queue that is chosen here unless given. Raises NotAllowed, Refused."""
+        """Send one message, to a writable queue chosen here unless given. Raises NotAllowed, NotWritable, Refused."""
         if not may_clients_send_to(message.topic):
             raise NotAllowed(f"{message.topic} takes no messages from clients.")
         detail = await self._topics.get(message.topic)
@@ -39,7 +39,7 @@ class MessageCalls:
             if item.perm & PERM_WRITE and item.write_queues and broker_name in (None, item.broker_name)
         ]
         if not writable:
-            raise Refused(f"{message.topic} has no writable queue there.")
+            raise NotWritable(f"{message.topic} takes no messages there: it is read only, or has no queue to write to.")
         # The emptiest broker first, then a queue in turn: test messages spread as a producer's would.
         turn = detail.put_total
         target = writable[turn % len(writable)]

@@ -52,6 +52,35 @@ class FirstRunForm(BaseForm):
         return cleaned
 
 
+class PasswordForm(BaseForm):
+    """One's own password: the one of now, and another one twice."""
+
+    current = forms.CharField(label="Password now", max_length=1024, strip=False, widget=forms.PasswordInput(
+        attrs={"autocomplete": "current-password", "autofocus": True}))  # fmt: skip
+    password = forms.CharField(
+        label="New password", max_length=1024, strip=False, help_text="At least ten characters, and not a common one.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )  # fmt: skip
+    again = forms.CharField(label="New password again", max_length=1024, strip=False, widget=forms.PasswordInput(
+        attrs={"autocomplete": "new-password"}))  # fmt: skip
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user = user
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        password = cleaned.get("password")
+        if password:
+            try:
+                validate_password(password, self._user)
+            except forms.ValidationError as exc:
+                self.add_error("password", exc)
+        if password and cleaned.get("again") not in (None, password):
+            self.add_error("again", "The two passwords differ.")
+        return cleaned
+
+
 class TokenForm(BaseForm):
     """A new API token."""
 

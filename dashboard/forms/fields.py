@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,6 +35,22 @@ class MomentField(forms.CharField):
     def clean(self, value: Any) -> int | None:
         text = super().clean(value).strip()
         return None if not text else parse_moment(text)
+
+
+class PastMomentField(MomentField):
+    """When, in the past: also "2 h", which is that long ago. What is to come is refused, not taken for the end."""
+
+    def clean(self, value: Any) -> int | None:
+        text = forms.CharField.clean(self, value).strip()
+        if not text:
+            return None
+        now_ms = int(time.time() * 1000)
+        if _DURATION.fullmatch(text.lower()):
+            return max(1, now_ms - parse_duration(text))
+        at_ms = parse_moment(text)
+        if at_ms > now_ms:
+            raise forms.ValidationError("That is yet to come. To skip what waits, choose the end.")
+        return at_ms
 
 
 def parse_duration(text: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from dashboard.forms.base import BaseForm
-from dashboard.forms.fields import MomentField
+from dashboard.forms.fields import PastMomentField
 from gantrymq.client.admin.offsets import TO_END
 
 TO_BEGIN = 0
@@ -25,10 +25,10 @@ class ResetForm(BaseForm):
 
     topic = forms.ChoiceField(label="Topic")
     to = forms.ChoiceField(label="Go on at", choices=TO_CHOICES, initial="end")
-    at = MomentField(
+    at = PastMomentField(
         label="Time (UTC)", required=False,
-        help_text="For “a time”: what was stored from then on. Give a zone if it is not UTC.",
-        widget=forms.TextInput(attrs={"placeholder": "2026-11-21 07:30", "spellcheck": "false"}),
+        help_text="For “a time”: what was stored from then on. Give a zone if it is not UTC, or say how long ago: 2 h.",
+        widget=forms.TextInput(attrs={"placeholder": "2026-11-21 07:30, or 2 h", "spellcheck": "false"}),
     )  # fmt: skip
     offset = forms.IntegerField(
         label="Offset", required=False, min_value=0, max_value=OFFSET_MAX,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ PLOTLY_STYLES = (
 RUNS_SHOWN = 25
 TOPICS_ON_INDEX = 10  # the whole report lists more (the slice in index.html says so too)
 WAITING_MAX = 5  # a person who clicks on needs no more
+CHART_HOURS_MIN = 12  # the least that the chart spans
 CHUNK_BYTES = 1 << 18
 LOG_BYTES_SHOWN = 8192
 CONTENT_TYPES = {
@@ -101,6 +102,8 @@ async def index(request: HttpRequest) -> HttpResponse:
 @require_safe
 async def runs(request: HttpRequest) -> HttpResponse:
     """The list of runs as a fragment; the page asks for it again while something is going on."""
+    if not request.headers.get("HX-Request"):
+        return redirect("reports:index")
     context = await _runs_context(request)
     if request.GET.get("was") == "live" and not context["is_live"]:
         return _reload()
@@ -204,12 +207,22 @@ def chart_figure(chart: Mapping[str, Any], begin_ms: int, end_ms: int) -> dict[s
     ]
     layout = {
         "barmode": "stack",
-        "xaxis": {"type": "date", "range": [_minute(begin_ms), _minute(end_ms)], "title": {"text": "hour (UTC)"}},
+        "xaxis": {
+            "type": "date",
+            "range": _shown_range(chart["hours"], begin_ms, end_ms),
+            "title": {"text": "hour (UTC)"},
+        },
         "yaxis": {"title": {"text": "messages per hour"}, "rangemode": "tozero", "tickformat": "~s"},
         "hovermode": "x unified",
         "showlegend": True,
     }
     return {"data": bars, "layout": layout}
+
+
+def _shown_range(hours: Sequence[str], begin_ms: int, end_ms: int) -> list[str]:
+    """From the first hour with messages on: on a first day an hour of a week would be too thin to be seen."""
+    first_ms = int(datetime.fromisoformat(hours[0]).replace(tzinfo=UTC).timestamp() * 1000) if hours else begin_ms
+    return [_minute(max(begin_ms, min(first_ms, end_ms - CHART_HOURS_MIN * HOUR_MS))), _minute(end_ms)]
 
 
 def _render(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:

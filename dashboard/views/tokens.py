@@ -7,11 +7,13 @@ import logging
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.accounts.tokens import create_token, revoke_token
+from dashboard.accounts.tokens import create_token, revoke_token, shown_once
 from dashboard.forms.accounts import TokenForm
 from dashboard.models.management import ApiToken
 
@@ -24,7 +26,7 @@ TOKENS_MAX = 50  # living ones of one account
 @require_http_methods(["GET", "HEAD", "POST"])
 async def tokens(request: HttpRequest) -> HttpResponse:
     user = request.principal.user  # type: ignore[attr-defined]
-    secret, status = None, 200
+    status = 200
     form = TokenForm(request.POST if request.method == "POST" else None)
     if request.method == "POST":
         status = 422
@@ -33,20 +35,25 @@ async def tokens(request: HttpRequest) -> HttpResponse:
             form.add_error(None, f"{TOKENS_MAX} tokens are enough. Revoke one first.")
         if form.is_valid():
             wanted = form.cleaned_data
-            _, secret = await create_token(user, wanted["name"], wanted["scope"], wanted["life_days"])
+            _, made = await create_token(user, wanted["name"], wanted["scope"], wanted["life_days"])
             logger.info(
                 "token created", extra={"event": "token_created", "username": str(user), "scope": wanted["scope"]}
             )
-            form, status = TokenForm(), 200
+            return redirect(f"{reverse('tokens')}?{urlencode({'made': shown_once.put(user, made)})}")
+    secret = shown_once.take(user, request.GET["made"]) if request.method == "GET" and "made" in request.GET else None
     rows = [token async for token in ApiToken.objects.filter(user=user, revoked_at=None)[:200]]
     context = {"form": form, "tokens": rows, "secret": secret, "now": timezone.now(), "host": request.get_host()}
     return render(request, "tokens/tokens.html", context, status=status)
 
 
 @requires(Permission.ACCOUNT)
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 async def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    """What would stop working; then the button."""
     user = request.principal.user  # type: ignore[attr-defined]
+    if request.method != "POST":
+        token = await ApiToken.objects.filter(user=user, pk=token_id, revoked_at=None).afirst()
+        return redirect("tokens") if token is None else render(request, "tokens/revoke.html", {"token": token})
     if await revoke_token(user, token_id):
         logger.info("token revoked", extra={"event": "token_revoked", "username": str(user)})
         notes.success(request, "Token revoked. Calls with it are refused from now on.")

@@ -22,7 +22,7 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
 from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue, enqueue_due, ensure_plan
-from dashboard.reports.views import WAITING_MAX
+from dashboard.reports.views import WAITING_MAX, chart_figure
 from tests.appliance.reports.stores import Record, write_log
 from tests.conftest import missing
 from tests.dashboard.conftest import Client
@@ -69,6 +69,27 @@ async def test_nothing_is_started_by_get_or_without_login(data: Path, log_in: Cl
     for address in ("/reports/", "/reports/runs", f"/reports/runs/{new_run_id()}"):
         assert (await AsyncClient().get(address)).status_code in (302, 401)
     assert await ReportRun.objects.acount() == 0
+
+
+async def test_the_list_of_runs_is_no_page_of_its_own(data: Path, log_in: Client) -> None:
+    client = await log_in("reader")
+    response = await client.get("/reports/runs")
+    assert (response.status_code, response.headers["Location"]) == (302, "/reports/")
+    assert (await client.get("/reports/runs", headers={"hx-request": "true"})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("hours", "shown"),
+    [
+        (["2026-11-21 09:00"], ["2026-11-20 22:00", "2026-11-21 10:00"]),
+        (["2026-11-18 05:00", "2026-11-21 09:00"], ["2026-11-18 05:00", "2026-11-21 10:00"]),
+        (["2026-11-01 05:00"], ["2026-11-14 10:00", "2026-11-21 10:00"]),
+    ],
+)
+def test_the_chart_of_a_first_day_is_wide_enough_to_be_seen(hours: list[str], shown: list[str]) -> None:
+    end_ms = int(datetime(2026, 11, 21, 10, tzinfo=UTC).timestamp() * 1000)
+    figure = chart_figure({"hours": hours, "series": []}, end_ms - 7 * 24 * HOUR_MS, end_ms)
+    assert figure["layout"]["xaxis"]["range"] == shown
 
 
 async def test_run_now_puts_a_run_in_the_queue(data: Path, log_in: Client) -> None:

@@ -44,6 +44,7 @@ PAGES = {
     "download": READERS,
     "broker-config": ADMINS,
     "logout": READERS,
+    "password": READERS,
     "tokens": READERS,
     "token-revoke": READERS,
     "api-openapi": READERS,

@@ -83,7 +83,8 @@ def sessions(visitor: Visitor) -> None:
 def rest(visitor: Visitor) -> str:
     """A token, and calls with it: good ones, and every way to go wrong."""
     page = visitor.submit("/tokens", {"name": "CI", "scope": "config", "life_days": "7"})
-    [secret] = set(re.findall(r"gmq_[\w-]{40,}", page.text))
+    shown = visitor.get(page.headers["Location"]).text
+    [secret] = set(re.findall(r"gmq_[\w-]{40,}", shown))
     program = Visitor(visitor.base, visitor.tls)
     for method, path, bearer, status in (
         ("GET", "/api/v1/topics", secret, 200),

@@ -108,6 +108,9 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     find("[name=body]").send_keys("by hand")
     page.click(".send-form .primary")
     page.wait("where it is stored", lambda: "Stored in" in find(".sent").text)
+    page.wait("it held while the other is open", lambda: find("[data-arrived]").text.startswith("1 new"))
+    assert find("tr.opened").is_displayed()
+    page.click("[data-show-held]")
     page.wait("two rows", lambda: len(browser.find_elements(By.CSS_SELECTOR, "tr.row")) == 2)
     page.wait("the newest row", lambda: "by hand" in find("tr.row").text)
 

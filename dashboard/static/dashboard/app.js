@@ -238,6 +238,18 @@
     holder.innerHTML = (frame.rows ?? []).join("");   // rows are made and escaped by the server's template
     const only = list.dataset.onlyQueue;
     const fresh = [...holder.content.children].filter((row) => !known.has(row.dataset.place) && (!only || row.dataset.queue === only));
+    const note = $("[data-arrived]", list);
+    if (fresh.length && $(".opened", body)) {        // who reads a message keeps it: the others wait
+      list.held = (list.held ?? 0) + (frame.all ? 0 : fresh.length + (frame.more ?? 0));
+      note.hidden = !list.held;
+      if (list.held) {
+        const button = Object.assign(document.createElement("button"), { type: "button", className: "ghost small", textContent: "Close and show" });
+        button.dataset.showHeld = "";
+        note.replaceChildren(`${short(list.held)} new, held while a message is open. `, button);
+      }
+      return;
+    }
+    list.held = 0;
     if (fresh.length) {
       if (body.childElementCount) for (const row of fresh) row.classList.add("is-new");
       body.prepend(...fresh);
@@ -248,7 +260,6 @@
         row.remove();
       }
     }
-    const note = $("[data-arrived]", list);
     list.skipped = frame.all ? 0 : (list.skipped ?? 0) + (frame.more ?? 0);
     note.hidden = !list.skipped;
     if (list.skipped) note.textContent = `Too many to show each: ${list.skipped.toLocaleString("en").replaceAll(",", "\u202f")} more arrived between these.`;
@@ -262,6 +273,26 @@
     toggleMessage(opener);
   });
 
+  // What was held comes as a whole: leave and join again, or ask again where no socket is.
+  function showHeld(list) {
+    if (!list?.held) return;
+    list.held = 0;
+    $("[data-arrived]", list).hidden = true;
+    if (live.isOpen) live.socket.send(JSON.stringify({ unsubscribe: channels(), subscribe: channels() }));
+    else { const element = list.closest("[data-refresh]"); if (element) refresh(element); }
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-show-held]");
+    if (!button) return;
+    const list = button.closest("[data-live-rows]");
+    for (const opened of $$(".opened", list)) {
+      const opener = $("[data-open]", opened.previousElementSibling);
+      if (opener) toggleMessage(opener); else opened.remove();
+    }
+    showHeld(list);
+  });
+
   async function toggleMessage(opener) {
     const row = opener.closest("tr");
     const next = row.nextElementSibling;
@@ -270,6 +301,8 @@
       next.remove();
       opener.setAttribute("aria-expanded", "false");
       address.searchParams.delete("open"); address.searchParams.delete("as");
+      const list = row.closest("[data-live-rows]");
+      if (list && !$(".opened", list)) showHeld(list);
     } else {
       const answer = await fetch(opener.href, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
       const text = await answer.text();

@@ -239,6 +239,7 @@ async def test_a_running_group_is_told_and_does_not_take_an_offset(
         ("to=time", "Say which time"),
         ("to=time&at=yesterday", "Write it like"),
         ("to=time&at=0001-01-01", "before 1970"),
+        ("to=time&at=2099-01-01", "yet to come"),
         ("to=offset", "Say which offset"),
         ("to=offset&offset=-1", "greater than or equal to 0"),
         ("to=sideways", "Select a valid choice"),
@@ -254,6 +255,15 @@ async def test_where_to_is_checked(
     response = await (await log_in(Role.OPERATOR)).get(f"/group/g-odd/reset?{given}")
     assert response.status_code == 422 and words in response.content.decode()
     assert "<script>" not in response.content.decode()
+
+
+async def test_how_long_ago_is_a_time_too(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("reset-ago", queues=1, messages=[Message("reset-ago", b"x")] * 3)
+    await placed(gateway, cluster, "g-ago", topic, {0: 3})
+    page = (await (await log_in(Role.OPERATOR)).get(f"/group/g-ago/reset?topic={topic}&to=time&at=2h")).content.decode()
+    assert cells(page)[1:5] == ["3", "0", "0", "3"]
 
 
 async def test_names_that_clients_made_up_are_text(

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from dashboard.cluster.gateway import Gateway
 from gantrymq.message.model import Message
+from gantrymq.remoting.bodies import PERM_READ
 from tests.dashboard.conftest import Client
 from tests.harness import ServingCluster
 
@@ -52,3 +53,13 @@ async def test_a_key_is_looked_for_in_the_queue_that_was_chosen(
     page = (await client.get(f"/topic/by-queue?key=k&queue={name}.1")).content.decode()
     assert page.count('class="row"') == 1 and "of 1" in page
     assert (await client.get("/topic/by-queue?key=k")).content.decode().count('class="row"') == 2
+
+
+async def test_a_read_only_topic_takes_no_message_and_that_is_no_fault_of_the_broker(
+    log_in: Client, gateway: Gateway, make_topic: Topic
+) -> None:
+    await make_topic("read-only", queues=1)
+    await gateway.topics.change("read-only", perm=PERM_READ)
+    fields = {"body": "x", "delay_level": "0"}
+    answer = await (await log_in("operator")).post("/topic/read-only/send", fields, headers={"hx-request": "true"})
+    assert answer.status_code == 409 and "read only" in answer.content.decode()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 
 import pytest
+from django.test import AsyncClient
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
@@ -34,7 +35,10 @@ async def test_a_slash_more_or_less_finds_the_page_all_the_same(log_in: Client, 
 
 @pytest.mark.parametrize("address", ["/nowhere/", "/nowhere"])
 async def test_an_address_that_is_none_stays_not_found(log_in: Client, address: str) -> None:
-    assert (await (await log_in()).get(address)).status_code == 404
+    response = await (await log_in()).get(address)
+    assert response.status_code == 404
+    assert 'aria-label="Main"' in response.content.decode(), "who is logged in keeps the navigation"
+    assert 'aria-label="Main"' not in (await AsyncClient().get(address)).content.decode()
 
 
 # ---- overview
@@ -286,10 +290,15 @@ async def test_an_empty_topic_teaches_with_the_real_address(log_in: Client, make
 async def test_a_token_is_shown_once_and_kept_as_a_hash(log_in: Client, gateway: Gateway) -> None:
     client = await log_in("operator")
     answer = await client.post("/tokens", {"name": "CI", "scope": "read", "life_days": "30"})
-    [secret] = set(re.findall(r"gmq_[\w-]{43}", answer.content.decode()))
+    assert answer.status_code == 302, "a reload of what follows makes no other token"
+    stranger = await page_of(await log_in("admin"), answer.headers["Location"])
+    [secret] = set(re.findall(r"gmq_[\w-]{43}", await page_of(client, answer.headers["Location"])))
+    assert secret not in await page_of(client, answer.headers["Location"]) and secret not in stranger
     token = await ApiToken.objects.aget()
     assert secret not in (token.token_hash, token.prefix) and secret.startswith(token.prefix)
     assert secret not in await page_of(client, "/tokens")
+    assert (await client.get("/api/v1/topics", headers={"authorization": f"Bearer {secret}"})).status_code == 200
+    assert "it was last used" in await page_of(client, f"/tokens/{token.pk}/revoke")
     assert (await client.get("/api/v1/topics", headers={"authorization": f"Bearer {secret}"})).status_code == 200
     assert (await client.post(f"/tokens/{token.pk}/revoke")).status_code == 302
     assert (await client.get("/api/v1/topics", headers={"authorization": f"Bearer {secret}"})).status_code == 401
