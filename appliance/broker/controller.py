@@ -35,6 +35,7 @@ from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
 from appliance.broker.epochs.settling import check_role, settle_epochs
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.epochs.turns import Cut, Demotion, Turns
+from appliance.broker.epochs.young_topics import bring_back
 from appliance.broker.fast_path import Parts as FastPathParts
 from appliance.broker.fast_path import fast_path_of
 from appliance.broker.fast_pulls import FastPulls
@@ -136,6 +137,7 @@ class BrokerController:
         self.copy_mark = CopyMark.of(store_config.root)
         self.standing = StandingFile(store_config.root)
         self.turns = Turns()
+        self.is_new_master = False  # it was a slave until now
         self.store_times = StoreTimes(self.store)
         self.stats = BrokerStatsManager(config.cluster_name, totals=self._totals)
         self.accounts = account_book(config, store_config)  # None: no access control
@@ -264,6 +266,8 @@ class BrokerController:
         if not self.config.is_slave and self.standing.standing.epochs.current > 1:
             # Name servers take a master's topics with a new version only, and know this one from another address.
             self.topics.data_version.bump(int(time.time() * 1000))
+            if self.is_new_master:
+                bring_back(self.store, self.topics, self.config)
         await self.topic_retention.apply()
         port = await self._listen(stack)
         opened = self.open_at(port, ended)
@@ -438,7 +442,7 @@ class BrokerController:
             self.timer,
             opened.topic_sharing,
             self.slaves,
-            OldMasters(self.slaves, self.standing),
+            OldMasters(self.slaves, self.standing, opened.outer_api.refresh),
         ]
 
     async def _leave(self) -> None:

@@ -113,6 +113,7 @@ class BrokerLife:
             raise StartError(f"the broker's new role can't be put on record: {exc}") from exc
         config = dataclasses.replace(closed.config, **self._settings_say)
         self.controller = self._controller(config, closed.store_config, port=closed.port)
+        self.controller.is_new_master = isinstance(turn, Promotion)
         del closed
         gc.unfreeze()
         gc.collect()

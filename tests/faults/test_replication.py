@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import threading
@@ -11,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient, Message, SyncProducer
+from gantrymq import Message, SyncProducer
 from gantrymq.errors import GantryError
+from tests.faults.kit.replicas import FILES, TOPIC, is_same, log_of, runtime_info
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
-
-TOPIC = "Copied"
-FILES = {"mappedFileSizeCommitLog": str(1 << 20), "haSendHeartbeatInterval": "200", "haHousekeepingInterval": "1000"}
 
 
 @pytest.fixture
@@ -67,27 +64,6 @@ class Load:
     def __exit__(self, *_exc: object) -> None:
         self._stop.set()
         self._thread.join()
-
-
-def runtime_info(peer: LocalCluster) -> dict[str, str]:
-    async def ask() -> dict[str, str]:
-        async with AdminClient(peer.namesrv_address, timeout_s=5) as admin:
-            return await admin.brokers.runtime_info(peer.broker_address)
-
-    try:
-        return asyncio.run(ask())
-    except GantryError:  # stopped, or not up yet
-        return {}
-
-
-def is_same(master: LocalCluster, slave: LocalCluster) -> bool:
-    end = runtime_info(master).get("commitLogMaxOffset")
-    return end is not None and runtime_info(slave).get("commitLogMaxOffset") == end
-
-
-def log_of(peer: LocalCluster) -> bytes:
-    files = sorted((peer.store / "commitlog").iterdir())
-    return b"".join(path.read_bytes() for path in files).rstrip(b"\0")
 
 
 def test_killed_and_frozen_sides_end_with_the_same_log(master: LocalCluster, slave: LocalCluster) -> None:

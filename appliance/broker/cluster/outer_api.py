@@ -30,6 +30,7 @@ from gantrymq.errors import BodyError, ClientClosed, ConnectError, GantryError, 
 from gantrymq.remoting.bodies import (
     PERM_READ,
     PERM_WRITE,
+    ClusterInfo,
     DataVersion,
     KVTable,
     TopicConfig,
@@ -280,12 +281,26 @@ class BrokerOuterApi:
             link.is_registered = False
             request = RemotingCommand.request(RequestCode.UNREGISTER_BROKER, dict(self._identity))
             try:
+                if await self._has_successor(link):
+                    return
                 await self._client.invoke(link.address, request, timeout_s=LEAVE_TIMEOUT_S)
-            except (ConnectError, RequestTimeout, ClientClosed) as exc:
+            except (ConnectError, RequestTimeout, ClientClosed, BodyError) as exc:
                 logger.warning(
                     "name server not told of our leaving",
                     extra={"event": "unregister_failed", "address": link.address, "why": str(exc)},
                 )
+
+    async def _has_successor(self, link: NamesrvLink) -> bool:
+        """Whether another broker has this one's id there by now: RocketMQ's name servers would unregister that one."""
+        if not (self._config.is_slave or self._config.slaves_enable):
+            return False
+        request = RemotingCommand.request(RequestCode.GET_BROKER_CLUSTER_INFO)
+        answer = await self._client.invoke(link.address, request, timeout_s=LEAVE_TIMEOUT_S)
+        if answer.code != ResponseCode.SUCCESS:
+            return False
+        data = ClusterInfo.from_json(answer.body).broker_addr_table.get(self._config.broker_name)
+        known = data.broker_addrs.get(self._config.broker_id) if data is not None else None
+        return known is not None and known != self._identity["brokerAddr"]
 
     def _watch(self, link: NamesrvLink, connection: ClientConnection) -> None:
         """Notice the end of the connection: the name server forgets this broker with it."""

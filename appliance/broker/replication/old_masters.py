@@ -1,10 +1,15 @@
-"""A promoted master tells the master of before that its epoch is over, for as long as that may come back unknowing."""
+"""A promoted master tells the master of before that its epoch is over, for as long as that may come back unknowing.
+
+At the name servers the last registration counts, of either broker: while the other may still register, and for a minute
+after it was told, this broker registers again every second.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.ha_frames import FrameError
@@ -16,18 +21,34 @@ from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
-RETRY_S_MIN, RETRY_S_MAX = 0.5, 10.0
+RETRY_S_MIN, RETRY_S_MAX = 0.5, 2.0
+REGISTER_S, REGISTRATIONS = 1.0, 60
 ANSWER_TIMEOUT_S = 5.0
 
 
 class OldMasters:
-    """A service: it ends its work once each of them has answered."""
+    """A service: it ends its work once each of them has answered. register: has the name servers told again."""
 
-    def __init__(self, slaves: SlaveService, standing: StandingFile) -> None:
+    def __init__(self, slaves: SlaveService, standing: StandingFile, register: Callable[[], None]) -> None:
+        self._register = register
         self._slaves = slaves
         self._standing = standing
 
     async def run(self) -> None:
+        if self._standing.standing.epochs.current > 1:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._tell_all(), name="old masters")
+                tasks.create_task(self._register_again(), name="registrations of a new master")
+        await asyncio.Event().wait()
+
+    async def _register_again(self) -> None:
+        left = REGISTRATIONS
+        while left:
+            await asyncio.sleep(REGISTER_S)
+            self._register()
+            left = REGISTRATIONS if self._standing.standing.untold else left - 1
+
+    async def _tell_all(self) -> None:
         retry_s = RETRY_S_MIN
         while self._standing.standing.untold:
             for address in self._standing.standing.untold:
@@ -35,24 +56,23 @@ class OldMasters:
                     await self._note_told(address)
             await asyncio.sleep(retry_s)
             retry_s = min(retry_s * 2, RETRY_S_MAX)
-        await asyncio.Event().wait()
 
     async def _tell(self, address: str) -> bool:
-        """Greet it with this epoch; say if it has answered."""
+        """Greet it with this epoch; say if its answer shows that it has heard."""
         host, port = split_address(address)
         try:
             async with timeout(ANSWER_TIMEOUT_S):
                 guard = self._slaves.guard
                 reader, writer = await asyncio.open_connection(host, port, ssl=guard.outgoing_tls())
                 try:
-                    await greet(reader, writer, self._slaves.hello(), guard.credentials)
+                    theirs = await greet(reader, writer, self._slaves.hello(), guard.credentials)
                 finally:
                     writer.close()
                     with contextlib.suppress(OSError):
                         await writer.wait_closed()
         except (TimeoutError, OSError, EOFError, FrameError):
             return False
-        return True
+        return theirs.epochs.highest >= self._standing.standing.epochs.highest
 
     async def _note_told(self, address: str) -> None:
         logger.info("master of before knows its epoch is over", extra={"event": "old_master_told", "address": address})

@@ -90,6 +90,7 @@ class SlaveService:
         self._state = state
         self.guard = guard
         self._on_fenced = on_fenced
+        self._heard = 0  # the highest epoch that ended this one
         self.broker_address = ""  # as slaves are told, once it is known
         self._listener: PlainListener | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -276,7 +277,7 @@ class SlaveService:
             broker_name=self._config.broker_name,
             role=self._config.broker_role,
             address=self.broker_address,
-            epochs=self._standing.standing.epochs,
+            epochs=self._standing.standing.epochs.heard(self._heard),
             begin=self._store.min_physical_offset,
             end=self._store.max_physical_offset,
             refusal=refusal,
@@ -290,6 +291,7 @@ class SlaveService:
             return f"this is {self._config.broker_name}, not {theirs.broker_name}"
         if theirs.epochs.highest > own.highest:
             if own.shares(theirs.epochs):
+                self._heard = theirs.epochs.highest
                 self._on_fenced(theirs)
             return f"the master of epoch {own.current} hears of epoch {theirs.epochs.highest}: it is over"
         return "" if theirs.role == "SLAVE" else f"epoch {own.current} has a master already, which is this broker"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
+from appliance.broker.replication.state_frames import INTERVAL_S
 from gantrymq.message import properties as names
 from store.inspect.dump import Selection, dump_records
 from store.inspect.folder import StoreFolder
 from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC, follower_of, log_of
+from tests.appliance.broker.transaction.parties import COMMIT, ProducerPeer, bodies
 from tests.appliance.cli.running_gantry import Ran, run_gantry
+from tests.appliance.peer import connected
 from tests.waiting import until
 
 
@@ -107,6 +111,7 @@ async def test_promote_says_what_is_missing_and_changes_nothing(
             await same_logs(one, two)
         lacking = follower_of(two.controller).ha_client
         lacking.master_end += 1000  # as if it had heard of more than it got
+        two.controller.topics.delete(TOPIC)  # as if its settings had not come before the master went
         refused = await admin("promote", "broker-a", "--yes")
         assert refused.code == 2 and "lacks 1,000 bytes" in refused.err
         assert is_slave(two)
@@ -116,4 +121,31 @@ async def test_promote_says_what_is_missing_and_changes_nothing(
         assert done.code == 0, done.err
         assert is_master(two)
         assert two.controller.standing.standing.role is not None
+        assert two.controller.topics.get(TOPIC) is not None
         await send(two, 1)
+
+
+async def test_transactions_and_timed_messages_go_on_at_the_new_master(tmp_path: Path) -> None:
+    async with group(tmp_path) as brokers, brokers.broker("two", broker_id=1) as two:
+        async with brokers.broker("one") as one:
+            await send(one, 1)
+            await same_logs(one, two)
+            async with connected(one.port) as peer:
+                producer = ProducerPeer(peer)
+                ended, open_ = await producer.prepare(b"ended before"), await producer.prepare(b"ended after")
+                assert (await producer.end(ended, COMMIT)).code == 0
+                await producer.send(b"due before", TIMER_DELAY_MS="20")
+                await producer.send(b"due after", TIMER_DELAY_MS="4000")
+            master = one.controller
+            await until(lambda: b"due before" in bodies(master) and master.timer.on_record[1] > 0)
+            reached, sink = time.monotonic(), follower_of(two.controller).sink
+            await until(lambda: sink.taken_at > reached + INTERVAL_S)  # taken after what was reached
+            await same_logs(one, two)
+        assert (await promote(two)).code == 0
+        await until(lambda: is_master(two))
+        async with connected(two.port) as peer:
+            assert (await ProducerPeer(peer).end(open_, COMMIT)).code == 0
+            assert (await ProducerPeer(peer).end(ended, COMMIT)).code == 0, "which stores nothing again"
+        await until(lambda: b"due after" in bodies(two.controller))
+        await until(lambda: two.controller.timer.pending == 0)
+        assert sorted(bodies(two.controller)) == [b"due after", b"due before", b"ended after", b"ended before"]

@@ -1,0 +1,33 @@
+"""Masters and slaves as processes: small files, quick heartbeats, and what they say of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gantrymq import AdminClient
+from gantrymq.errors import GantryError
+from tests.harness import LocalCluster
+
+TOPIC = "Copied"
+FILES = {"mappedFileSizeCommitLog": str(1 << 20), "haSendHeartbeatInterval": "200", "haHousekeepingInterval": "1000"}
+
+
+def runtime_info(peer: LocalCluster) -> dict[str, str]:
+    async def ask() -> dict[str, str]:
+        async with AdminClient(peer.namesrv_address, timeout_s=5) as admin:
+            return await admin.brokers.runtime_info(peer.broker_address)
+
+    try:
+        return asyncio.run(ask())
+    except GantryError:  # stopped, or not up yet
+        return {}
+
+
+def is_same(master: LocalCluster, slave: LocalCluster) -> bool:
+    end = runtime_info(master).get("commitLogMaxOffset")
+    return end is not None and runtime_info(slave).get("commitLogMaxOffset") == end
+
+
+def log_of(peer: LocalCluster) -> bytes:
+    files = sorted((peer.store / "commitlog").iterdir())
+    return b"".join(path.read_bytes() for path in files).rstrip(b"\0")

@@ -1,0 +1,127 @@
+"""The master is killed under load, its slave promoted, the old one started again: over and over, with roles that swap.
+
+pytest tests/faults/replication --rounds 100
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gantrymq import AdminClient, Message, SyncProducer
+from gantrymq.client.admin.succession import Changed
+from gantrymq.client.results import SendStatus
+from gantrymq.errors import GantryError
+from tests.faults.kit.replicas import FILES, TOPIC, is_same, log_of, runtime_info
+from tests.harness import LocalCluster
+from tests.waiting import wait_until
+
+ROUNDS = 1  # usual; each kills once and moves the master twice as it comes
+SYNC = FILES | {"slavesEnable": "true", "brokerRole": "SYNC_MASTER", "slaveTimeout": "2000"}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[list[LocalCluster]]:
+    with LocalCluster(tmp_path / "one", broker_properties=SYNC) as one:
+        two = LocalCluster(tmp_path / "two", broker_properties=FILES)
+        two.join_as_slave(one)
+        two.start_broker()
+        wait_until(lambda: runtime_info(two).get("slaveState") == "copying")
+        yield [one, two]
+        two.stop()
+
+
+class Load:
+    """Sends without end; what a slave has according to its answer is remembered."""
+
+    def __init__(self, namesrv_address: str) -> None:
+        self._namesrv_address = namesrv_address
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._number = 0
+        self.acknowledged: list[bytes] = []
+
+    def _run(self) -> None:
+        with SyncProducer(self._namesrv_address) as producer:
+            while not self._stop.is_set():
+                self._number += 1
+                body = b"<%d:%s>" % (self._number, os.urandom(500).hex().encode())
+                try:
+                    result = producer.send(Message(TOPIC, body))
+                except GantryError:  # the master is away
+                    self._stop.wait(0.05)
+                    continue
+                if result.status is SendStatus.SEND_OK:
+                    self.acknowledged.append(body)
+
+    def more(self, count: int = 30) -> None:
+        enough = len(self.acknowledged) + count
+        wait_until(lambda: len(self.acknowledged) >= enough)
+
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def promote(peer: LocalCluster) -> Changed:
+    async def ask() -> Changed:
+        async with AdminClient(peer.namesrv_address, timeout_s=5) as admin:
+            promotion = await admin.succession.promotion(peer.broker_name, peer.broker_address, accepted_loss=1 << 20)
+            return await admin.succession.promote(promotion)
+
+    return asyncio.run(ask())
+
+
+def switch_over(peer: LocalCluster) -> Changed:
+    async def ask() -> Changed:
+        async with AdminClient(peer.namesrv_address, timeout_s=10) as admin:
+            master, promotion = await admin.succession.switch(peer.broker_name)
+            return await admin.succession.switch_over(master, promotion)
+
+    return asyncio.run(ask())
+
+
+def check_holds(peer: LocalCluster, acknowledged: list[bytes]) -> None:
+    log = log_of(peer)
+    lost = [body[:12] for body in acknowledged if body not in log]
+    assert not lost, f"{len(lost)} of {len(acknowledged)} acknowledged messages: {lost[:5]}"
+
+
+@pytest.mark.slow
+def test_no_message_that_the_slave_acknowledged_is_lost(
+    pair: list[LocalCluster], request: pytest.FixtureRequest
+) -> None:
+    rounds = request.config.getoption("--rounds", default=None) or ROUNDS
+    master, slave = pair
+    with Load(master.namesrv_address) as load:
+        for _ in range(rounds):
+            load.more()
+            master.kill_broker()
+            acknowledged = list(load.acknowledged)
+            changed = promote(slave)
+            assert runtime_info(slave)["epoch"] == str(changed.epoch)
+            check_holds(slave, acknowledged)
+            master.start_broker()
+            wait_until(lambda old=master: runtime_info(old).get("slaveState") == "copying")  # type: ignore[misc]
+            load.more()
+            master, slave = slave, master
+        os.kill(master.broker.pid, signal.SIGSTOP)
+        promote(slave)
+        os.kill(master.broker.pid, signal.SIGCONT)  # it wakes as a master
+        wait_until(lambda: runtime_info(master).get("slaveState") == "copying")
+        load.more()
+        switch_over(slave)
+        load.more()
+    wait_until(lambda: is_same(master, slave))
+    assert log_of(slave) == log_of(master)
+    check_holds(slave, load.acknowledged)
