@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0004_login_sources'),
+        ('dashboard', '0005_report_runs_of_shells'),
     ]
 
     operations = [
