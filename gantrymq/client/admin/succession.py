@@ -19,8 +19,9 @@ from gantrymq.remoting.codes import RequestCode
 
 TURN_TIMEOUT_S = 120.0  # for a broker to open in its new role: a large store may take its time
 LOOK_S = 0.1
-HOLD_S = 30.0  # a master takes messages again by itself after so long
-CATCH_UP_S = 10.0
+HOLD_S = 60.0  # a master takes messages again by itself after so long
+CATCH_UP_S = 20.0  # bounds for what hangs: a slave in sync needs a fraction of a second
+MASTER_CHECK_S = 10.0  # a slave asks its master first, which may not answer
 BEHIND_BYTES_MAX = 16 << 20  # more is caught up with before messages are held back, not meanwhile
 
 
@@ -204,7 +205,8 @@ class SuccessionAdmin:
 
     async def _ask_promotion(self, slave: Member, end: int, further: dict[str, str]) -> None:
         fields = {"epoch": str(slave.epoch), "end": str(end), **further}
-        await self._calls.call(slave.address, RequestCode.PROMOTE_SLAVE, fields)
+        timeout_s = self._calls.timeout_s + MASTER_CHECK_S
+        await self._calls.call(slave.address, RequestCode.PROMOTE_SLAVE, fields, timeout_s=timeout_s)
 
     async def _is_master(self, broker_name: str, address: str, epoch: int) -> None:
         async def is_it() -> bool:

@@ -75,7 +75,7 @@ class Load:
 
 def promote(peer: LocalCluster) -> Changed:
     async def ask() -> Changed:
-        async with AdminClient(peer.namesrv_address, timeout_s=5) as admin:
+        async with AdminClient(peer.namesrv_address, timeout_s=10) as admin:
             promotion = await admin.succession.promotion(peer.broker_name, peer.broker_address, accepted_loss=1 << 20)
             return await admin.succession.promote(promotion)
 

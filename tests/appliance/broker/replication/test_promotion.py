@@ -70,7 +70,9 @@ async def test_a_planned_switch_over_goes_there_and_back_with_all_that_waits(
     async with group(tmp_path) as brokers, brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
 
         async def admin(*words: str) -> Ran:
-            return await asyncio.to_thread(run_gantry, capsys, "admin", "-n", brokers.namesrv_address, *words)
+            return await asyncio.to_thread(
+                run_gantry, capsys, "admin", "--timeout", "60", "-n", brokers.namesrv_address, *words
+            )
 
         await send(one, 10)
         one.controller.offsets.commit("Readers", TOPIC, 0, 7)
@@ -102,7 +104,9 @@ async def test_promote_says_what_is_missing_and_changes_nothing(
     async with group(tmp_path) as brokers, brokers.broker("two", broker_id=1) as two:
 
         async def admin(*words: str) -> Ran:
-            return await asyncio.to_thread(run_gantry, capsys, "admin", "-n", brokers.namesrv_address, *words)
+            return await asyncio.to_thread(
+                run_gantry, capsys, "admin", "--timeout", "60", "-n", brokers.namesrv_address, *words
+            )
 
         never = await admin("promote", "broker-a", "--yes")
         assert never.code == 2 and "knows no epochs" in never.err and "what it lacks is not known" in never.err
