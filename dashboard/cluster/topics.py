@@ -26,6 +26,7 @@ from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, 
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig, TopicStatsTable
 
 METRICS_MAX_AGE_S = 4.0
+LISTING_SHARED_S = 1.0  # tabs that ask again share a listing that is so young
 
 Tables = tuple[
     list[tuple[BrokerRef, dict[str, TopicConfig]]], list[PartialFailure]
@@ -38,12 +39,25 @@ class TopicCalls:
     def __init__(self, calls: ClusterCalls) -> None:
         self._calls = calls
         self._metrics: dict[str, Reading[TopicMetrics]] = {}
+        self._listing: tuple[asyncio.AbstractEventLoop, float, asyncio.Task[TopicListing]] | None = None
         self._tables: dict[str, tuple[float, dict[str, TopicConfig]]] = {}  # last known topics of each broker
 
     # ---- reading
 
-    async def list(self) -> TopicListing:
-        """All topics of all brokers, by name; metrics only where they are known already (see `with_metrics`)."""
+    async def list(self, *, max_age_s: float = 0.0) -> TopicListing:
+        """All topics of all brokers, by name; metrics only where they are known already (see `with_metrics`).
+
+        Who takes one of up to `max_age_s` shares it with all others who do, so that many tabs cost what one does.
+        """
+        if not max_age_s:
+            return await self._list()
+        loop, now = asyncio.get_running_loop(), self._calls.clock()
+        shared = self._listing
+        if shared is None or shared[0] is not loop or now - shared[1] >= max_age_s:
+            shared = self._listing = (loop, now, loop.create_task(self._list(), name="topic listing"))
+        return await asyncio.shield(shared[2])
+
+    async def _list(self) -> TopicListing:
         cluster = await self._calls.cluster()
         tables, failures = await self._topic_tables(cluster)
         if cluster.why:
@@ -133,7 +147,12 @@ class TopicCalls:
             order=order,
             attributes={key: str(value) for key, value in kept.items() if value} or None,
         )
-        await self._calls.tell_brokers(targets, lambda admin, broker: admin.topics.create_at(broker.address, config))
+        try:
+            await self._calls.tell_brokers(
+                targets, lambda admin, broker: admin.topics.create_at(broker.address, config)
+            )
+        finally:
+            self._listing = None
 
     async def change(self, name: str, *, read_queues: int | None = None, write_queues: int | None = None,
                            perm: int | None = None, order: bool | None = None, retention_ms: int | None = None,
@@ -157,9 +176,12 @@ class TopicCalls:
             )
 
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
-        await self._calls.tell_brokers(
-            targets, lambda admin, broker: admin.topics.create_at(broker.address, config_for(broker))
-        )
+        try:
+            await self._calls.tell_brokers(
+                targets, lambda admin, broker: admin.topics.create_at(broker.address, config_for(broker))
+            )
+        finally:
+            self._listing = None
 
     async def delete(self, name: str) -> None:
         """Delete on every broker, then from the name server. Raises TopicNotFound, NotAllowed."""
@@ -168,7 +190,10 @@ class TopicCalls:
             raise NotAllowed(f"{name} is a topic of the cluster itself.")
         cluster = await self._calls.cluster()
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
-        await self._calls.tell_brokers(targets, lambda admin, broker: admin.topics.delete_at(broker.address, name))
+        try:
+            await self._calls.tell_brokers(targets, lambda admin, broker: admin.topics.delete_at(broker.address, name))
+        finally:
+            self._listing = None
         self._metrics.pop(name, None)
         try:
             await self._calls.call(lambda admin: admin.name_servers.delete_topic(name))

@@ -37,7 +37,9 @@ logger = logging.getLogger(__name__)
 
 FRAME_PERIOD_S = 0.25
 RECHECK_S = 4.0
-SOCKETS_OF_ONE_ACCOUNT_MAX = 24
+SOCKETS_OF_ONE_ACCOUNT_MAX = 200  # tabs; what is read for one is read for all
+SESSION_SHARED_S = 1.0  # tabs of one session share a look at it
+SESSIONS_SEEN_MAX = 1000
 SUBSCRIPTIONS_MAX = 16
 TEXT_CHARS_MAX = 4096
 TEXTS_IN_TEN_SECONDS_MAX = 40
@@ -47,6 +49,7 @@ CLOSE_NO_SESSION, CLOSE_TOO_MUCH, CLOSE_NOT_KNOWN = 4401, 4429, 1011
 
 _log_limit = LogLimit()
 _open_sockets: Counter[int] = Counter()
+_sessions_seen: dict[str | None, tuple[float, Principal | None]] = {}  # when (monotonic), and whose it was
 
 
 class LiveSocket(AsyncWebsocketConsumer):
@@ -198,15 +201,23 @@ class LiveSocket(AsyncWebsocketConsumer):
     async def _why_close(self, owner: Principal) -> int | None:
         """The code to close with when the session is over or may something else now; None when all is as it was."""
         try:
-            now = await self._account()
+            now = await self._account(SESSION_SHARED_S)
         except DatabaseError:  # whether the session still holds is not known: the page connects again
             logger.exception("session not looked up", extra={"event": "socket_session_not_looked_up"})
             return CLOSE_NOT_KNOWN
         is_same = now is not None and now.user.pk == owner.user.pk and now.permissions == owner.permissions
         return None if is_same else CLOSE_NO_SESSION
 
-    async def _account(self) -> Principal | None:
-        return await database_sync_to_async(account_of_session)(self.scope["session"].session_key)
+    async def _account(self, max_age_s: float = 0.0) -> Principal | None:
+        key = self.scope["session"].session_key
+        at, known = _sessions_seen.get(key, (0.0, None))
+        if time.monotonic() - at < max_age_s:
+            return known
+        found = await database_sync_to_async(account_of_session)(key)
+        if len(_sessions_seen) >= SESSIONS_SEEN_MAX:
+            _sessions_seen.clear()
+        _sessions_seen[key] = (time.monotonic(), found)
+        return found
 
 
 def may_subscribe(owner: Principal, channel: str) -> bool:

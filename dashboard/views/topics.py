@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dashboard.accounts.access import Permission, requires
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicExists
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.values import TopicDetail, TopicSummary
+from dashboard.cluster.topics import LISTING_SHARED_S
+from dashboard.cluster.values import TopicDetail, TopicListing, TopicSummary
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.fields import duration_text
 from dashboard.forms.topics import PERMS, TopicForm, TopicSettingsForm
@@ -29,7 +31,12 @@ logger = logging.getLogger(__name__)
 
 PAGE_ROWS = 100
 SORTS = ("name", "stored", "rate", "written", "queues")
+FRAGMENTS_MAX = 32
 METRICS_FOR_SORT_MAX = 400  # sorting by a metric reads the metrics of all topics: not for thousands at once
+
+
+# The list as it was drawn last, by address: tabs that share a listing see the same.
+_fragments: dict[str, tuple[TopicListing, asyncio.Task[bytes]]] = {}
 
 
 @requires(Permission.TOPICS_READ)
@@ -176,10 +183,31 @@ async def _topic_page(request: HttpRequest, name: str, tab: str) -> HttpResponse
 
 async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
     """The list as the address says: q, sort, down, show, page."""
+    is_part = request.headers.get("HX-Target") == "topic-list"
     try:
-        listing = await gateway().topics.list()
+        listing = await gateway().topics.list(max_age_s=LISTING_SHARED_S if is_part else 0.0)
+        if is_part:
+            return HttpResponse(await _shared_fragment(request, listing))
+        return render(request, "topics/topics.html", await _list_context(request, listing) | {"form": form})
     except GatewayError as exc:
         return gateway_error(request, exc)
+
+
+async def _shared_fragment(request: HttpRequest, listing: TopicListing) -> bytes:
+    """The list alone, drawn once for all who ask with this address for this listing."""
+
+    async def draw() -> bytes:
+        return render(request, "topics/_list.html", await _list_context(request, listing)).content
+
+    address = request.get_full_path()
+    if any(known is not listing for known, _ in _fragments.values()) or len(_fragments) >= FRAGMENTS_MAX:
+        _fragments.clear()  # no listing is kept longer than it is shared
+    if address not in _fragments:
+        _fragments[address] = listing, asyncio.get_running_loop().create_task(draw(), name="topic list")
+    return await asyncio.shield(_fragments[address][1])
+
+
+async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str, Any]:
     wanted = request.GET.get("q", "").strip()
     shown_kinds = {"normal", *(kind for kind in request.GET.getlist("show") if kind in ("system", "retry"))}
     if "retry" in shown_kinds:
@@ -189,15 +217,12 @@ async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
     sort = request.GET.get("sort", "name")
     sort = sort if sort in SORTS else "name"
     down = request.GET.get("down") == "1"
-    try:
-        if sort in ("stored", "rate", "written") and len(found) <= METRICS_FOR_SORT_MAX:
-            found = await gateway().topics.with_metrics(found)
-        found = sorted(found, key=lambda row: _sort_key(row, sort), reverse=down)
-        page = page_of(request, found, PAGE_ROWS)
-        rows = await gateway().topics.with_metrics(page.rows)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
-    context = {
+    if sort in ("stored", "rate", "written") and len(found) <= METRICS_FOR_SORT_MAX:
+        found = await gateway().topics.with_metrics(found)
+    found = sorted(found, key=lambda row: _sort_key(row, sort), reverse=down)
+    page = page_of(request, found, PAGE_ROWS)
+    rows = await gateway().topics.with_metrics(page.rows)
+    return {
         "rows": rows,
         "metrics": topic_list_metrics(rows, time.time()),
         "total": len(normal),
@@ -210,11 +235,8 @@ async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
         "show": shown_kinds,
         "page": page.number,
         "pages": page.pages,
-        "form": form,
         "namesrv_address": django_settings.APPLIANCE.namesrv_address,
     }
-    is_part = request.headers.get("HX-Target") == "topic-list"
-    return render(request, "topics/_list.html" if is_part else "topics/topics.html", context)
 
 
 def _columns(sort: str, down: bool) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from django.test import AsyncClient
@@ -282,6 +283,30 @@ async def test_an_empty_topic_teaches_with_the_real_address(log_in: Client, make
     await make_topic("empty-topic")
     page = await page_of(await log_in("reader"), "/topic/empty-topic")
     assert "No message yet" in page and 'Message("empty-topic"' in page
+
+
+async def test_tabs_that_ask_again_share_one_look_at_the_list(
+    log_in: Client, gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_topic("shared-look", queues=1)
+    clients = [await log_in("reader"), await log_in("operator")]
+    monkeypatch.setattr(gateway.calls, "clock", lambda: 5000.0)
+    looks, ask = [], gateway.calls.ask_brokers
+
+    async def counted(*args: Any, **options: Any) -> Any:
+        looks.append(args)
+        return await ask(*args, **options)
+
+    monkeypatch.setattr(gateway.calls, "ask_brokers", counted)
+    part = {"headers": {"hx-request": "true", "hx-target": "topic-list"}}
+    pages = {await page_of(client, "/topics?q=shared-look", **part) for client in clients * 4}
+    assert len(pages) == 1 and "shared-look" in pages.pop()
+    assert len(looks) == 2, "the topics once, and the figures of the one that is shown"
+    await make_topic("shared-look-2", queues=1)
+    assert "shared-look-2" in await page_of(clients[0], "/topics?q=shared-look", **part), "a change shows at once"
+    monkeypatch.setattr(gateway.calls, "clock", lambda: 5002.0)
+    await page_of(clients[0], "/topics?q=shared-look", **part)
+    assert len(looks) > 4
 
 
 # ---- API tokens
