@@ -28,6 +28,7 @@ class LoadMetrics:
     ack_p99_ms: float
     load_cpu_share: float
     broker_cpu_us: float  # of the broker, each message
+    slave_cpu_us: float  # of the slave, each message; 0.0 without one
     other_cpu: float  # cores that other work took meanwhile
     runs: list[dict[str, Any]]
 
@@ -139,17 +140,26 @@ class LoadRun:
     broker_cpu_s: float
     other_cpu: float
     missing: int  # acknowledged messages that GET_MAX_OFFSET does not show; 0 is right
+    slave_cpu_s: float = 0.0  # until it had all
+    copied_after_s: float = 0.0  # the load's end
 
     @property
     def broker_cpu_us(self) -> float:
         """Each message."""
         return self.broker_cpu_s / max(self.result.acknowledged, 1) * 1e6
 
+    @property
+    def slave_cpu_us(self) -> float:
+        """Each message."""
+        return self.slave_cpu_s / max(self.result.acknowledged, 1) * 1e6
+
     def plain(self) -> dict[str, Any]:
         return {
             **asdict(self.result),
             "broker_cpu_s": self.broker_cpu_s,
             "broker_cpu_us": self.broker_cpu_us,
+            "slave_cpu_us": self.slave_cpu_us,
+            "copied_after_s": self.copied_after_s,
             "other_cpu": self.other_cpu,
             "missing": self.missing,
         }
@@ -171,6 +181,7 @@ def load_metrics(runs: list[LoadRun]) -> LoadMetrics:
         ack_p99_ms=median("ack_p99_ms"),
         load_cpu_share=median("cpu_share"),
         broker_cpu_us=statistics.median(run.broker_cpu_us for run in runs),
+        slave_cpu_us=statistics.median(run.slave_cpu_us for run in runs),
         other_cpu=statistics.median(run.other_cpu for run in runs),
         runs=[run.plain() for run in runs],
     )

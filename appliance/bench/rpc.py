@@ -99,3 +99,9 @@ def max_offsets(broker: str, topic: str, queue_count: int, credentials: Credenti
                 raise ResponseError(answer.code, answer.remark, address=broker)
             offsets.append(int(answer.ext_fields["offset"]))
     return offsets
+
+
+def log_end(broker: str, credentials: Credentials | None = None) -> int:
+    """Where a broker's commit log ends, as its figures say."""
+    body = ask(broker, RequestCode.GET_BROKER_RUNTIME_INFO, credentials=credentials).body
+    return int(fastjson.loads(body)["table"]["commitLogMaxOffset"])

@@ -15,6 +15,7 @@ from appliance.bench import rpc
 from appliance.bench.frames import send_ring
 from appliance.bench.fsync_rate import fsyncs_per_s
 from appliance.bench.load_spec import PULLED, Load, LoadSpec
+from appliance.bench.pair import start_slave, wait_until_copied
 from appliance.bench.peer import Peer, PeerError
 from appliance.bench.processes import machine_busy_s
 from appliance.bench.results import (
@@ -58,6 +59,7 @@ class Bench:
         self._settings = settings
         self._say = say
         self._load = load
+        self._slaves: dict[str, Peer] = {}  # by label, of the peers that run
 
     def run(self, scenarios: Sequence[Scenario]) -> BenchResults:
         """Run them all. Raises PeerError when a peer does not start, GantryError when a load fails."""
@@ -82,6 +84,9 @@ class Bench:
             for peer in peers:
                 results.peers[peer.label] = peer.version
                 self._say(f"{peer.version} serves at {peer.broker_address}")
+                if setup.slave:
+                    stack.callback(self._slaves.pop, peer.label)
+                    stack.enter_context(self._slave_of(peer, setup))
                 for topic in {scenario.topic for scenario in scenarios if not setup.topics}:
                     rpc.create_topic(peer.broker_address, topic, QUEUES[topic], peer.credentials)
             for peer in peers:
@@ -104,6 +109,20 @@ class Bench:
             peer = make(home, setup.prepare(home), setup.idle)
             peer.credentials = setup.credentials
             yield peer
+
+    @contextlib.contextmanager
+    def _slave_of(self, peer: Peer, setup: Setup) -> Iterator[None]:
+        """Run a slave beside a peer; both have a first message then."""
+        home = self._home / f"{peer.label}-{setup.name}-slave"
+        home.mkdir(parents=True)
+        slave = self._slaves[peer.label] = self._makers[peer.label](home, setup.prepare(home), setup.idle)
+        try:
+            start_slave(slave, peer)
+            _store_first_message(peer, time.monotonic() + FIRST_MESSAGE_TIMEOUT_S)
+            self._say(f"{peer.label}: a slave has its log after {wait_until_copied(slave, peer):.1f} s")
+            yield
+        finally:
+            slave.stop()
 
     def _one(self, scenario: Scenario, peers: Sequence[Peer]) -> ScenarioMetrics:
         settings = self._settings
@@ -157,20 +176,26 @@ class Bench:
         measure_s = settings.latency_s if scenario.kind == "latency" else settings.measure_s
         spec = spec_of(scenario, settings, peer.broker_address, length, settings.warm_s, measure_s)
         busy_before, start, cpu_before = machine_busy_s(), time.monotonic(), peer.broker.cpu_s()
-        load_before = load_cpu_s()
+        load_before, slave = load_cpu_s(), self._slaves.get(peer.label)
+        slave_before = slave.broker.cpu_s() if slave is not None else 0.0
         result = self._load.run(spec)
         cpu_s = peer.broker.cpu_s() - cpu_before
-        other_s = machine_busy_s() - busy_before - cpu_s - (load_cpu_s() - load_before)
+        slave_s = slave.broker.cpu_s() - slave_before if slave is not None else 0.0
+        other_s = machine_busy_s() - busy_before - cpu_s - slave_s - (load_cpu_s() - load_before)
         other_cpu = max(other_s, 0.0) / (time.monotonic() - start)
         stored = (
             messages_stored(peer, scenario.topic, before + result.acknowledged) - before
             if counts
             else result.acknowledged
         )
+        copied_after_s = 0.0
+        if slave is not None:
+            copied_after_s = wait_until_copied(slave, peer)
+            slave_s = slave.broker.cpu_s() - slave_before
         missing = max(result.acknowledged - stored, 0)
         if not result.errors and stored != result.acknowledged and not scenario.one_way:
             raise GantryError(f"{peer.label}: {result.acknowledged} acknowledged, {stored} stored, and no error told")
-        return LoadRun(result, cpu_s, other_cpu, missing)
+        return LoadRun(result, cpu_s, other_cpu, missing, slave_s, copied_after_s)
 
     # -- start-up and idle memory -------------------------------------------------------------------------------------
 

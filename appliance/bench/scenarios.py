@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from appliance.bench.setups import ACCOUNTS, IDLE, MANY, MANY_QUEUES, MANY_TOPIC, PLAIN, SYNC, Setup
+from appliance.bench.setups import ACCOUNTS, IDLE, MANY, MANY_QUEUES, MANY_TOPIC, PAIR, PLAIN, SYNC, SYNC_PAIR, Setup
 
 SEND_TOPIC = "BenchSend"
 BATCH_TOPIC = "BenchBatch"
@@ -78,6 +78,22 @@ SCENARIOS = (
         connections=16,
         in_flight=8,
         setup=MANY,
+        against="send-16x8",
+    ),
+    Scenario(
+        name="pair-16x8",
+        title="send 1 KB, with a slave, 16 x 8",
+        connections=16,
+        in_flight=8,
+        setup=PAIR,
+        against="send-16x8",
+    ),
+    Scenario(
+        name="sync-pair-16x8",
+        title="send 1 KB, SYNC_MASTER, 16 x 8",
+        connections=16,
+        in_flight=8,
+        setup=SYNC_PAIR,
         against="send-16x8",
     ),
     Scenario(name="start", title="start-up and idle memory", kind="start", setup=IDLE),

@@ -26,6 +26,7 @@ class Setup:
     accounts: bool = False  # all requests must be signed
     topics: int = 0  # so many numbered ones, of MANY_QUEUES queues each, instead of those of the scenarios
     idle: bool = False  # for start-up time and idle memory: a small heap
+    slave: bool = False  # each broker has one, of its own make
     apache: bool = True  # whether Apache's broker can do it
 
     @property
@@ -47,6 +48,8 @@ PLAIN = Setup(name="plain")
 IDLE = Setup(name="idle", idle=True)
 ACCOUNTS = Setup(name="accounts", properties={"aclEnable": "true"}, accounts=True)
 SYNC = Setup(name="sync", properties={"flushDiskType": "SYNC_FLUSH"})
+PAIR = Setup(name="pair", properties={"slavesEnable": "true"}, slave=True)
+SYNC_PAIR = Setup(name="sync-pair", properties={"slavesEnable": "true", "brokerRole": "SYNC_MASTER"}, slave=True)
 # Apache's broker maps a file for each queue, and the kernel allows a process 65 530 maps by default.
 MANY = Setup(name="many", topics=10_000, apache=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,32 @@ async def test_the_difference_is_told_in_the_status(tmp_path: Path) -> None:
         await until(lambda: not cluster.broker.slaves.gone)
         assert (await figures())["slavesGone"] == "none"
         again.close()
+
+
+async def test_a_stuck_slave_holds_up_neither_sends_nor_another_slave(tmp_path: Path) -> None:
+    """It asks for the log and reads nothing; what waits for it is bounded by the sockets' buffers."""
+    async with serving(tmp_path, broker=SLAVES) as cluster, connected(cluster.broker.port) as peer:
+        stuck = socket.create_connection(("127.0.0.1", cluster.broker.slaves.port))
+        try:
+            stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            stuck.sendall(struct.pack(">q", 0))
+            await until(lambda: len(cluster.broker.slaves.slaves) == 1)
+            [known] = cluster.broker.slaves.slaves
+            other = await Copy.of(cluster)
+            fields, body = send_fields("G", "Copied", 0, ""), b"x" * (1 << 20)
+            end = 0
+            while known.sent < 0 or end - known.sent < 2 << 20:
+                assert end < 64 << 20, "a slave that reads nothing is fed all"
+                answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, fields, body)
+                assert answer.code == 0, answer.remark
+                end = cluster.broker.store.max_physical_offset
+                while other.end < end:
+                    await other.take()
+                    other.log = b""
+            assert known.acknowledged == 0
+            other.close()
+        finally:
+            stuck.close()
 
 
 async def test_a_slave_that_falls_behind_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

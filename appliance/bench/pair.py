@@ -1,0 +1,29 @@
+"""A master and a slave of one make: started together, and followed until the slave has all."""
+
+from __future__ import annotations
+
+import time
+
+from appliance.bench import rpc
+from appliance.bench.peer import Peer, PeerError
+
+COPY_TIMEOUT_S = 120.0
+LOOK_EACH_S = 0.02
+
+
+def start_slave(slave: Peer, master: Peer) -> None:
+    """Start a peer as the slave of one that runs."""
+    slave.join_as_slave(master)
+    slave.start_broker()
+
+
+def wait_until_copied(slave: Peer, master: Peer) -> float:
+    """Return how many seconds it took until the slave had all of a log that does not grow. PeerError."""
+    start = time.monotonic()
+    while True:
+        end = rpc.log_end(master.broker_address, master.credentials)
+        if end and rpc.log_end(slave.broker_address, slave.credentials) == end:
+            return time.monotonic() - start
+        if time.monotonic() - start > COPY_TIMEOUT_S:
+            raise PeerError(f"{slave.label}: the slave has not got the log: {slave.broker.last_output()}")
+        time.sleep(LOOK_EACH_S)
