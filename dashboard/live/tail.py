@@ -29,7 +29,8 @@ from gantrymq.timeouts import timeout
 logger = logging.getLogger(__name__)
 
 PERIOD_S = 0.5
-LOOK_TIMEOUT_S = 1.5
+CALL_LIMIT_S = 5.0
+LOOK_LIMIT_S = 60.0  # of all its calls, and its work: on a starved machine that takes long with every call answered
 TOPICS_MAX = 32  # watched at once, over all sockets
 RATE_WINDOW_S = 3.0
 
@@ -83,14 +84,18 @@ class TopicTail:
             self._state.pop(topic, None)
 
     async def run(self, gateway: Gateway) -> None:
-        """Look at all watched topics until cancelled."""
-        while True:
-            await asyncio.sleep(PERIOD_S)
-            await asyncio.gather(*(self._look_safely(gateway, topic) for topic in list(self._watchers)))
+        """Look at all watched topics until cancelled. One that is slow to read holds up no other."""
+        looks: dict[str, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await asyncio.sleep(PERIOD_S)
+                looks = {topic: look for topic, look in looks.items() if not look.done()}
+                for topic in self._watchers.keys() - looks.keys():
+                    looks[topic] = group.create_task(self._look_safely(gateway, topic), name="topic-look")
 
     async def _look_safely(self, gateway: Gateway, topic: str) -> None:
         try:
-            async with timeout(LOOK_TIMEOUT_S):
+            async with timeout(LOOK_LIMIT_S):
                 await self.look(gateway, topic)
         except CALL_ERRORS as exc:  # the page's values grow old and say so
             logger.debug("topic not read", extra={"event": "tail_failed", "topic": topic, "error": str(exc)})
@@ -99,12 +104,12 @@ class TopicTail:
 
     async def look(self, gateway: Gateway, topic: str) -> None:
         """One look at one topic: send what is new since the last."""
-        queues = await gateway.topics.queues(topic, timeout_s=LOOK_TIMEOUT_S)
+        queues = await gateway.topics.queues(topic, timeout_s=CALL_LIMIT_S)
         self.begin_at(topic, queues)
         known = self._state.get(topic)
         if known is None:
             return  # its last watcher has left
-        fresh, more = await self._fresh_messages(gateway, topic, queues, known)
+        fresh, more, ends = await self._fresh_messages(gateway, topic, queues, known)
         now = time.time()
         detail = TopicDetail(topic, "", (), queues, {}, now)
         metrics = topic_metrics(detail, known.rate(now, detail.put_total))
@@ -112,29 +117,31 @@ class TopicTail:
         if layer is not None and topic in self._watchers:
             frame = frames.topic_frame(topic, metrics, render_rows(topic, fresh), more)
             await layer.group_send(frames.topic_group(topic), {"type": "live.frame", "frame": frame})
+        known.ends.update(ends)  # not before: a look that is cut off has shown nothing
 
     async def _fresh_messages(
         self, gateway: Gateway, topic: str, queues: tuple[QueueExtent, ...], known: _Watched
-    ) -> tuple[list[MessageExt], int]:
-        """(the newest of what arrived, how many more there were)."""
+    ) -> tuple[list[MessageExt], int, dict[str, int]]:
+        """(the newest of what arrived, how many more there were, where the next look goes on)."""
         found: list[MessageExt] = []
+        ends: dict[str, int] = {}
         arrived = 0
         for queue in queues:
             since = known.ends.get(queue.key, 0)
             if queue.max_offset < since:  # deleted and created again
                 since = queue.min_offset
             if queue.max_offset <= since:
-                known.ends[queue.key] = queue.max_offset
+                ends[queue.key] = queue.max_offset
                 continue
             start = max(since, queue.min_offset, queue.max_offset - frames.ROWS_MAX)
-            pulled = await gateway.messages.pull_new(topic, queue, start, frames.ROWS_MAX, LOOK_TIMEOUT_S)
+            pulled = await gateway.messages.pull_new(topic, queue, start, frames.ROWS_MAX, CALL_LIMIT_S)
             found += pulled
             end = max((message.queue_offset + 1 for message in pulled), default=queue.max_offset)
             arrived += max(end, queue.max_offset) - since if len(pulled) >= frames.ROWS_MAX else end - since
-            known.ends[queue.key] = end
+            ends[queue.key] = end
         found.sort(key=newest_first)
         shown = found[: frames.ROWS_MAX]
-        return shown, max(0, arrived - len(shown))
+        return shown, max(0, arrived - len(shown)), ends
 
 
 def render_rows(topic: str, messages: list[MessageExt]) -> list[str]:

@@ -1,0 +1,69 @@
+"""The live tail: a look that fails has shown nothing, and a topic that is slow to read holds up no other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from dashboard.cluster.gateway import Gateway
+from dashboard.live import tail
+from dashboard.live.tail import TopicTail, topic_tail
+from gantrymq.message.model import Message
+from tests.dashboard.conftest import Client
+from tests.dashboard.live.socket_client import connected, frame_of
+
+Topic = Callable[..., Awaitable[str]]
+
+
+class SlowTopic(TopicTail):
+    """Counts the looks; those at the topic "slow" never end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks: Counter[str] = Counter()
+        self.often = asyncio.Event()
+
+    async def look(self, gateway: Gateway, topic: str) -> None:
+        self.looks[topic] += 1
+        if topic == "slow":
+            await asyncio.Event().wait()
+        if self.looks[topic] > 3:
+            self.often.set()
+
+
+async def test_a_slow_topic_holds_up_no_other(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "PERIOD_S", 0.01)
+    watching = SlowTopic()
+    watching.watch("slow")
+    watching.watch("quick")
+    task = asyncio.create_task(watching.run(gateway))
+    await asyncio.wait_for(watching.often.wait(), 60)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert watching.looks["slow"] == 1
+
+
+async def test_a_look_that_was_cut_off_is_made_up_for(
+    log_in: Client, make_topic: Topic, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(topic: str, messages: object) -> list[str]:
+        raise TimeoutError
+
+    await make_topic("cut-off", messages=[Message("cut-off", b"before")])
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["topic:cut-off"]}))
+        await frame_of(socket, "topic:cut-off", "rows")
+        await gateway.messages.send(Message("cut-off", b"after"))
+        with monkeypatch.context() as patch:
+            patch.setattr(tail, "render_rows", cut_off)
+            with pytest.raises(TimeoutError):
+                await topic_tail.look(gateway, "cut-off")
+        await topic_tail.look(gateway, "cut-off")
+        frame = await frame_of(socket, "topic:cut-off", "rows")
+    assert "after" in frame["rows"][0]
