@@ -44,7 +44,7 @@ def run_case(tmp_path: Path, java: JavaClient, kill: bool) -> None:
         rpc.create_topic(one.address, TOPIC, 1)
         due: dict[bytes, int] = {}
         for number in range(SOON + LATER):
-            due[b"timed-%d" % number] = send_at(one, number, time.time() + (3 if number < SOON else 30) + number / 50)
+            due[b"timed-%d" % number] = send_at(one, number, time.time() + (10 if number < SOON else 40) + number / 50)
         time.sleep(1.5)  # our timer has put them into its files, and none is due
         one.leave(kill=kill)
 
