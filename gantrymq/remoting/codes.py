@@ -120,9 +120,9 @@ class RequestCode(IntEnum):
     AUTH_CREATE_USER = 3001
     POP_MESSAGE = 200050
 
-    # between GantryMQ's tools and brokers only
-    PROMOTE_SLAVE = 94001
-    HOLD_MESSAGES = 94002
+    # between GantryMQ's tools and brokers only; the binary header has 16 bits for a code
+    PROMOTE_SLAVE = 29401
+    HOLD_MESSAGES = 29402
 
 
 class ResponseCode(IntEnum):

@@ -333,6 +333,15 @@ BROKER = [
         Code.REGISTER_FILTER_SERVER, "broker", {"filterServerAddr": text("10.0.0.1:5000")},
         answer_fields=("brokerName", "brokerId"),
     ),
+    Example(
+        Code.PROMOTE_SLAVE, "broker",
+        {"epoch": text("1"), "end": text("0"), "planned": maybe("false"), "force": maybe("false")}, answers=(1,),
+        wording=("this broker is a master already",),
+    ),
+    Example(
+        Code.HOLD_MESSAGES, "broker",
+        {"seconds": number(0), "catchUpSeconds": maybe_number(0), "slave": maybe("10.0.0.1:10911")},
+    ),
 ]  # fmt: skip
 
 _REGISTER_FIELDS, _REGISTER_BODY = registration("127.0.0.1:1", name="broker-z", topics=("CodesZ",))

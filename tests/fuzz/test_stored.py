@@ -26,9 +26,10 @@ from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from gantrymq.errors import ConfigError, RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message import sysflag
+from gantrymq.message.compression import decompress_body
 from gantrymq.message.ids import encode_host
 from gantrymq.message.model import MessageExt
-from gantrymq.message.record import decode_records, decompress_body, encode_record, split_record
+from gantrymq.message.record import decode_records, encode_record, split_record
 from gantrymq.message.topics import TRANS_HALF_TOPIC
 from store.base.results import PutMessageStatus, StoreMessage
 from store.base.timer import TimerRules

@@ -18,7 +18,7 @@ from appliance.broker.epochs.turns import Promotion, Turns
 from appliance.broker.replication.ha_client import HaState
 from appliance.broker.replication.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
-from appliance.remoting.header_fields import text_field
+from appliance.remoting.header_fields import int_field, text_field
 from appliance.settings.replication import MASTER_ROLES
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -46,7 +46,7 @@ class Parts:
 
 
 async def promote(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """94001: this slave becomes the master. epoch, end: as the asking person saw them; anything else is refused.
+    """29401: this slave becomes the master. epoch, end: as the asking person saw them; anything else is refused.
 
     planned: the master holds back messages, and the end is its own. force: though the master answers.
     """
@@ -87,13 +87,14 @@ async def promote(parts: Parts, connection: ServerConnection, request: RemotingC
 
 
 async def hold(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """94002: hold back messages for a while, and answer once the slave at an address has all; or, with seconds=0, no
+    """29402: hold back messages for a while, and answer once the slave at an address has all; or, with seconds=0, no
     more."""
     if parts.follower is not None:
         raise _refused("this broker is a slave")
     fields = request.ext_fields
-    seconds = float(text_field(fields, "seconds"))
-    if seconds <= 0:
+    seconds = int_field(fields, "seconds", low=0, high=HOLD_S_MAX)
+    catch_up_s = int_field(fields, "catchUpSeconds", HOLD_S_MAX, low=0, high=HOLD_S_MAX)
+    if seconds == 0:
         parts.holding.end()
         return request.reply()
     slave = text_field(fields, "slave")
@@ -101,9 +102,9 @@ async def hold(parts: Parts, connection: ServerConnection, request: RemotingComm
         "messages held back by request",
         extra={"event": "admin_hold", "peer": connection.remote_text, "slave": slave, "seconds": seconds},
     )
-    parts.holding.begin(min(seconds, HOLD_S_MAX))
+    parts.holding.begin(seconds)
     began = time.monotonic()
-    if not await parts.holding.until_copied(slave, float(fields.get("catchUpSeconds", HOLD_S_MAX))):
+    if not await parts.holding.until_copied(slave, catch_up_s):
         parts.holding.end()
         raise _refused(f"{slave} did not have all after {time.monotonic() - began:.1f} s; messages are taken again")
     return request.reply(ext_fields={"end": str(parts.store.max_physical_offset)})

@@ -101,8 +101,8 @@ TABLE: tuple[Row[Any], ...] = (
     Row(Code.GET_TOPIC_CONFIG, admin_topics.get_topic_config, admin_topics.Parts, "admin"),  # 351
     Row(Code.GET_SUBSCRIPTIONGROUP_CONFIG, admin_groups.get_group, admin_groups.Parts, "admin"),  # 352
     Row(Code.LITE_PULL_MESSAGE, pull.pull, pull.Parts, "pull"),  # 361
-    Row(Code.PROMOTE_SLAVE, replication.promote, replication.Parts, "admin"),  # 94001
-    Row(Code.HOLD_MESSAGES, replication.hold, replication.Parts, "admin"),  # 94002
+    Row(Code.PROMOTE_SLAVE, replication.promote, replication.Parts, "admin"),  # 29401
+    Row(Code.HOLD_MESSAGES, replication.hold, replication.Parts, "admin"),  # 29402
 )
 
 

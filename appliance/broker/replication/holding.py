@@ -12,7 +12,7 @@ from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
-HOLD_S_MAX = 60.0
+HOLD_S_MAX = 60
 LOOK_S = 0.005
 
 

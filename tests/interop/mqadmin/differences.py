@@ -53,6 +53,7 @@ DIFFERENCES = (
         ours=FIGURE
         + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax|fastPath"
         r"|consumerFilters|disk(Filled|Free|Others|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
+        r"|epoch(Highest|Id|Start)?|haAccounts|haTlsMode|roleGiven"
         r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences)|slaves(Connected|Gone|InSync)"
         r"|subscriptionDisagreements"
         r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",

@@ -14,6 +14,7 @@ from gantrymq.client.blocking.admin.groups import SyncGroupAdmin
 from gantrymq.client.blocking.admin.messages import SyncMessageAdmin
 from gantrymq.client.blocking.admin.name_servers import SyncNameServerAdmin
 from gantrymq.client.blocking.admin.offsets import SyncOffsetAdmin
+from gantrymq.client.blocking.admin.succession import SyncSuccessionAdmin
 from gantrymq.client.blocking.admin.topics import SyncTopicAdmin
 from gantrymq.client.blocking.base import BlockingLife
 from gantrymq.remoting.command import JSON
@@ -52,3 +53,4 @@ class SyncAdminClient(BlockingLife):
         self.offsets: SyncOffsetAdmin = SyncOffsetAdmin(lambda: self._client.offsets, self._run)
         self.messages: SyncMessageAdmin = SyncMessageAdmin(lambda: self._client.messages, self._run)
         self.accounts: SyncAccountAdmin = SyncAccountAdmin(lambda: self._client.accounts, self._run)
+        self.succession: SyncSuccessionAdmin = SyncSuccessionAdmin(lambda: self._client.succession, self._run)

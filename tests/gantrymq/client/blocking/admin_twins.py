@@ -16,7 +16,10 @@ from tests.source_files import ROOT
 
 ORIGINALS = ROOT / "gantrymq" / "client" / "admin"
 TWINS = ROOT / "gantrymq" / "client" / "blocking" / "admin"
-PARTS = ("accounts", "brokers", "clients", "cluster", "groups", "messages", "name_servers", "offsets", "topics")
+PARTS = (
+    "accounts", "brokers", "clients", "cluster", "groups", "messages", "name_servers", "offsets", "succession",
+    "topics",
+)  # fmt: skip
 HEAD = '''\
 """{part}, for threads.
 
@@ -57,7 +60,9 @@ def _method(node: ast.AsyncFunctionDef | ast.FunctionDef) -> list[str]:
     returns = ast.unparse(node.returns)
     is_property = any(ast.unparse(each) == "property" for each in node.decorator_list)
     given = ", ".join(
-        [each.arg for each in node.args.args[1:]] + [f"{each.arg}={each.arg}" for each in node.args.kwonlyargs]
+        [each.arg for each in node.args.args[1:]]
+        + ([f"*{node.args.vararg.arg}"] if node.args.vararg else [])
+        + [f"{each.arg}={each.arg}" for each in node.args.kwonlyargs]
     )
     call = f"self._part().{node.name}" + ("" if is_property else f"({given})")
     if returns.startswith("AsyncGenerator"):

@@ -1,0 +1,37 @@
+"""succession, for threads.
+
+Written from gantrymq.client.admin.succession, which is the one to change, by
+`python -m tests.gantrymq.client.blocking.admin_twins`.
+"""
+
+from __future__ import annotations
+
+from gantrymq.client.admin.succession import Changed, Member, Promotion, SuccessionAdmin
+from gantrymq.client.blocking.base import BlockingPart
+
+
+class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
+    """`admin.succession`."""
+
+    def view(self, broker_name: str, *further: str) -> list[Member]:
+        """The members that the name servers list, and further addresses, with their figures. ConfigError."""
+        return self._run(self._part().view(broker_name, *further))
+
+    def promotion(self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0) -> Promotion:
+        """What it would mean to promote that slave, or else the one with the longest log. ConfigError without one."""
+        return self._run(self._part().promotion(broker_name, address, accepted_loss=accepted_loss))
+
+    def promote(self, promotion: Promotion, *, force: bool = False) -> Changed:
+        """Promote the slave as it was seen; refused when it has changed since. Returns once all know it."""
+        return self._run(self._part().promote(promotion, force=force))
+
+    def switch(self, broker_name: str, address: str | None = None) -> tuple[Member, Promotion]:
+        """What a switch-over would do: the master of now, and the promotion. ConfigError without a master."""
+        return self._run(self._part().switch(broker_name, address))
+
+    def switch_over(self, master: Member, promotion: Promotion) -> Changed:
+        """Hold back messages at the master until the slave has all, promote it, and wait until both know.
+
+        When anything fails before the promotion, the master goes on; after HOLD_S it does so by itself.
+        """
+        return self._run(self._part().switch_over(master, promotion))
