@@ -116,6 +116,8 @@ def _not_negative(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Returns 1 when results are wrong: responses with errors, or missing messages."""
+    if arguments.work is not None and not arguments.work.is_dir():
+        raise ConfigError(f"--work: there is no folder {arguments.work}")
     if arguments.what == "store":
         return _run_store(arguments)
     settings = _settings(arguments)

@@ -158,7 +158,9 @@ def test_an_interpreter_without_the_packages_is_refused_with_the_way_out(tmp_pat
         chosen("--peer", "ours", "--python", str(tmp_path / "empty" / "bin" / "python"))
 
 
-@pytest.mark.parametrize("given", [["--scenario", "send-2x2"], ["--rounds", "0"], ["--seconds", "0"]])
+@pytest.mark.parametrize(
+    "given", [["--scenario", "send-2x2"], ["--rounds", "0"], ["--seconds", "0"], ["--work", "/nowhere"]]
+)
 def test_wrong_options_are_refused_in_a_sentence(given: list[str]) -> None:
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)
