@@ -9,16 +9,14 @@ import asyncio
 import os
 import re
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient, Message, SyncProducer
+from gantrymq import AdminClient
 from gantrymq.client.admin.succession import Changed
-from gantrymq.client.results import SendStatus
-from gantrymq.errors import GantryError
+from tests.faults.kit.endless_load import EndlessLoad
 from tests.faults.kit.replicas import FILES, TOPIC, is_same, log_of, runtime_info
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
@@ -37,43 +35,6 @@ def pair(tmp_path: Path) -> Iterator[list[LocalCluster]]:
         wait_until(lambda: runtime_info(two).get("slaveState") == "copying")
         yield [one, two]
         two.stop()
-
-
-class Load:
-    """Sends without end; what a slave has according to its answer is remembered."""
-
-    def __init__(self, namesrv_address: str) -> None:
-        self._namesrv_address = namesrv_address
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._number = 0
-        self.acknowledged: list[bytes] = []
-
-    def _run(self) -> None:
-        with SyncProducer(self._namesrv_address) as producer:
-            while not self._stop.is_set():
-                self._number += 1
-                body = b"<%d:%s>" % (self._number, os.urandom(500).hex().encode())
-                try:
-                    result = producer.send(Message(TOPIC, body))
-                except GantryError:  # the master is away
-                    self._stop.wait(0.05)
-                    continue
-                if result.status is SendStatus.SEND_OK:
-                    self.acknowledged.append(body)
-                self._stop.wait(0.002)
-
-    def more(self, count: int = 30) -> None:
-        enough = len(self.acknowledged) + count
-        wait_until(lambda: len(self.acknowledged) >= enough)
-
-    def __enter__(self) -> Load:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
 
 def promote(peer: LocalCluster) -> Changed:
@@ -106,7 +67,7 @@ def test_no_message_that_the_slave_acknowledged_is_lost(
 ) -> None:
     rounds = request.config.getoption("--rounds", default=None) or ROUNDS
     master, slave = pair
-    with Load(master.namesrv_address) as load:
+    with EndlessLoad(master.namesrv_address, TOPIC, body_bytes=1000) as load:
         for _ in range(rounds):
             load.more()
             master.kill_broker()
