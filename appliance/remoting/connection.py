@@ -19,17 +19,16 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from appliance.remoting.error_response import error_response
+from appliance.remoting.client_requests import ClientRequests
+from appliance.remoting.error_response import error_response, not_supported
 from appliance.remoting.lane import Lane, Route, Turn
 from appliance.remoting.lanes import LONG_SECONDS
 from appliance.remoting.request_decoder import decode_request, decode_request_with_fields
 from appliance.remoting.typed_request import TypedRequest
-from gantrymq.errors import ConnectError, FrameError, RequestTimeout
+from gantrymq.errors import FrameError
 from gantrymq.message.ids import encode_host
-from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
-from gantrymq.timeouts import timeout
 
 if TYPE_CHECKING:
     from appliance.process.fair_queue import ConnectionUsage
@@ -44,7 +43,6 @@ PARKED_BYTES_MAX = 32 * 1024  # with less a parked connection is still read, to 
 MESSAGE_LANE = "send"
 PULL_LANE = "pull"
 REQUEST_HEADER_BYTES_MAX = 256 * 1024  # a message's properties fill 200 KiB at most, with each byte escaped
-INVOKES_MAX = 64  # requests to one client that await its answer (RocketMQ: serverAsyncSemaphoreValue)
 
 
 class FastPath(Protocol):
@@ -92,7 +90,7 @@ class ServerConnection(asyncio.Protocol):
         )
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes | memoryview] = []
-        self._awaited: dict[int, asyncio.Future[RemotingCommand]] = {}
+        self._client_requests = ClientRequests()
         self.remote_address: tuple[str, int] = ("", 0)
         self.remote_text = ""
         self.born_host = b""
@@ -344,10 +342,7 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         reason = f"{type(exc).__name__}: {exc}" if exc else self._close_reason
-        for future in self._awaited.values():
-            if not future.done():
-                future.set_exception(ConnectError(self.remote_text, f"connection closed ({reason})"))
-        self._awaited.clear()
+        self._client_requests.connection_lost(self.remote_text, reason)
         self._out.clear()
         self._transport = None
         # Requests that arrived before the disconnect are served: the client may have sent messages and closed at once.
@@ -404,20 +399,7 @@ class ServerConnection(asyncio.Protocol):
 
     async def invoke(self, request: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
         """Send the client a request and return its response. Raises RequestTimeout or ConnectError."""
-        if self.is_closing:
-            raise ConnectError(self.remote_text, "connection is closed")
-        if len(self._awaited) >= INVOKES_MAX:
-            raise ConnectError(self.remote_text, f"{INVOKES_MAX} requests already await this client's answer")
-        future: asyncio.Future[RemotingCommand] = asyncio.get_running_loop().create_future()
-        self._awaited[request.opaque] = future
-        self.send(request)
-        try:
-            async with timeout(timeout_s):
-                return await future
-        except TimeoutError as exc:
-            raise RequestTimeout(self.remote_text, request.code, timeout_s) from exc
-        finally:
-            self._awaited.pop(request.opaque, None)
+        return await self._client_requests.invoke(self, request, timeout_s)
 
     def close(self, reason: str) -> None:
         """Close when all answers so far are written; `reason` goes to the log."""
@@ -463,16 +445,13 @@ class ServerConnection(asyncio.Protocol):
 
     def _answer_unknown(self, request: RemotingCommand) -> None:
         if not request.is_oneway:
-            self.write(_not_supported(request).encode())
+            self.write(not_supported(request).encode())
         if self._access is not None and self._access.unknown_code(self, request.code):
             self.close("too many unknown request codes without an account")
 
     def _answer_arrived(self, response: RemotingCommand) -> None:
-        future = self._awaited.get(response.opaque)
-        if future is None:
+        if not self._client_requests.answered(response):
             logger.debug("response without a request", extra={"event": "stray_answer", "peer": self.remote_text})
-        elif not future.done():
-            future.set_result(response)
 
 
 def _coalesced(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
@@ -490,7 +469,3 @@ def _coalesced(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
     if run:
         joined.append(b"".join(run))
     return joined
-
-
-def _not_supported(request: RemotingCommand) -> RemotingCommand:
-    return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")

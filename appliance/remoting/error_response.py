@@ -27,6 +27,11 @@ def error_response(request: RemotingCommand, exc: Exception) -> RemotingCommand:
     return request.reply(ResponseCode.SYSTEM_ERROR, "system error")
 
 
+def not_supported(request: RemotingCommand) -> RemotingCommand:
+    """Return the response to a request with a code that is not served."""
+    return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
+
+
 def _about_a_field(exc: KeyError | ValueError, request: RemotingCommand) -> str | None:
     """Return the remark when the error is about an ext field, else None.
 
