@@ -119,11 +119,20 @@ class Routes:
         live = {name: found for route in self.known.values() for name, found in route.addresses.items()}
         self._addresses = live
 
-    async def look_again(self, topic: str) -> bool:
-        """Ask for one topic again; return whether its route has changed. Raises as `to_read`, ConnectError, …"""
+    async def look_again(self, topic: str, *, use_template: bool = False) -> bool:
+        """Ask for one topic again; return whether its route has changed. Raises as `to_read`, ConnectError, …
+
+        use_template: when no name server knows the topic any more, its brokers are gone: send where the topic would be
+        made now. Where topics are not made by their first message, the old route stays: its brokers may come back."""
         before = self.known.get(topic)
-        self._learn(topic, await self._fetch(topic))
-        return self.known[topic] != before
+        try:
+            route = await self._fetch(topic)
+        except RouteNotFound:
+            if not use_template:
+                raise
+            route = await self._fetch_template(topic, None)
+        self._learn(topic, route)
+        return route != before
 
     def is_look_due(self, topic: str, now: float) -> bool:
         """Whether a sender that lost a broker should have the topic looked up again; True once each LOOK_AGAIN_S."""

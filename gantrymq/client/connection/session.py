@@ -112,14 +112,18 @@ class ClientSession:
                 logger.info("not unregistered: %s", outcome, extra={"event": "not_unregistered", "error": str(outcome)})
         await self.remoting.close()
 
-    def look_again_soon(self, topic: str) -> None:
-        """Have the topic's route asked for, when that was not done just now: its brokers may have moved."""
+    def look_again_soon(
+        self, topic: str, *, use_template: bool = False, changed: Callable[[], object] | None = None
+    ) -> None:
+        """Have the topic's route asked for, when that was not done just now: its brokers may have moved. `changed` is
+        called if so; use_template: see Routes.look_again."""
         if self.routes.is_look_due(topic, asyncio.get_running_loop().time()):
-            self.background.start(self._look_again(topic), "look at a route again")
+            self.background.start(self._look_again(topic, use_template, changed), "look at a route again")
 
-    async def _look_again(self, topic: str) -> None:
+    async def _look_again(self, topic: str, use_template: bool, changed: Callable[[], object] | None) -> None:
         try:
-            await self.routes.look_again(topic)
+            if await self.routes.look_again(topic, use_template=use_template) and changed is not None:
+                changed()
         except GantryError as exc:
             logger.info("route not refreshed: %s", exc, extra={"event": "route_not_refreshed", "topic": topic})
 

@@ -135,6 +135,7 @@ class Assignment:
                 is_complete = False  # no message was sent to it yet
             except GantryError as exc:
                 is_complete = False
+                self._look_for_brokers(topic, exc)
                 logger.warning(
                     "rebalance failed (topic=%s): %s",
                     topic,
@@ -148,6 +149,11 @@ class Assignment:
         elif self._again_s < REBALANCE_S:
             asyncio.get_running_loop().call_later(self._again_s, self.rebalance_wanted.set)
             self._again_s *= 2  # what is missing for long is looked for at the usual pace
+
+    def _look_for_brokers(self, topic: str, failure: GantryError) -> None:
+        """After a lost broker: the topic may be elsewhere by now, and its route is not refreshed for half a minute."""
+        if isinstance(failure, ConnectError):
+            self._session.look_again_soon(topic, changed=self.rebalance_wanted.set)
 
     async def restart(self, offsets: dict[MessageQueue, int], *, persist: bool = True) -> None:
         """Forget what is held of these queues and go on at the given offsets. Queues that are not held are left alone.
@@ -234,6 +240,7 @@ class Assignment:
             self._told.set()
         for queue, outcome in zip(may_take, outcomes, strict=True):
             if isinstance(outcome, GantryError):
+                self._look_for_brokers(topic, outcome)
                 logger.warning(
                     "queue not taken (queue=%s): %s",
                     queue,

@@ -83,6 +83,7 @@ class PullConsumer(Client):
             received=self._polled.add,
             offset_moved=self._offset_moved,
             not_registered=self._not_registered,
+            rebalance=lambda: self._assignment.rebalance_wanted.set(),
             is_paused=lambda process_queue: process_queue.queue in self._polled.paused,
             says_subscription=True,
         )

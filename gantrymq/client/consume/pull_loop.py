@@ -18,7 +18,7 @@ from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.consume.subscription import is_wanted
 from gantrymq.client.results import PullResult, PullStatus
-from gantrymq.errors import GantryError, ResponseError
+from gantrymq.errors import ConnectError, GantryError, ResponseError
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.codes import ResponseCode
@@ -53,6 +53,7 @@ class PullContext:
     received: Callable[[ProcessQueue, list[MessageExt]], None]
     offset_moved: Callable[[ProcessQueue, int], None]  # the broker says that the offset is outside the queue
     not_registered: Callable[[], None]  # the broker does not know this consumer (yet, or any more)
+    rebalance: Callable[[], None]  # a topic's brokers are others than before
     is_paused: Callable[[ProcessQueue], bool] = lambda process_queue: False
     says_subscription: bool = False  # with each pull, so that no heartbeat has to have told it before
     limits: FlowLimits = field(init=False)
@@ -83,6 +84,8 @@ async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> Non
             _log_failure(process_queue, exc)
             if isinstance(exc, ResponseError) and exc.code in NOT_REGISTERED:
                 context.not_registered()
+            if isinstance(exc, ConnectError):
+                context.session.look_again_soon(process_queue.queue.topic, changed=context.rebalance)
             broker_id = 0
             await asyncio.sleep(PAUSE_S)
             continue

@@ -130,6 +130,7 @@ class PushConsumer(Client):
             received=self._on_received,
             offset_moved=self._on_offset_moved,
             not_registered=self._heartbeat_wanted.set,
+            rebalance=lambda: self._assignment.rebalance_wanted.set(),
         )
         return Assignment(
             self._session,

@@ -136,7 +136,7 @@ class Sender:
             await self._pause(retry, failure, broker, self._brokers(outgoing.topic, queue), deadline)
             try:
                 if isinstance(failure, ConnectError) and failed_at is not None:
-                    self._session.look_again_soon(outgoing.topic)
+                    self._session.look_again_soon(outgoing.topic, use_template=True)
                 queues = self._known_queues(outgoing.topic)
                 if queues is None:
                     queues = await self._look_up(outgoing.topic, deadline, timeout_s)

@@ -75,7 +75,7 @@ class Topics:
         self.routes = routes
 
     def __call__(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
-        found = self.routes.get(request.ext_fields["topic"])
+        found = self.routes.get(request.ext_fields.get("topic", ""))
         reply = request.reply(17, "no route") if found is None else request.reply(body=found.to_json())
         writer.write(reply.encode())
 
@@ -130,6 +130,37 @@ async def test_a_route_that_vanished_is_kept_and_an_address_that_moved_is_learnt
         assert (await routes.to_send("T")).writable
         assert routes.address("a") == "h:2"
         assert routes.masters() == ["h:2"]
+        await remoting.close()
+
+
+async def test_a_topic_whose_brokers_are_gone_is_sent_where_it_would_be_made_now() -> None:
+    topics = Topics(T=one_broker(address="h:1"))
+    async with scripted_server(topics) as server:
+        remoting = RemotingClient()
+        routes = Routes(NameServers(remoting, server.address))
+        await routes.to_send("T")
+        topics.routes = {"TBW102": TopicRouteData([BrokerData("c", "b", {0: "h:2"})], [QueueData("b", 8, 8, 7)])}
+        with pytest.raises(RouteNotFound):
+            await routes.look_again("T")
+        assert {queue.broker_name for queue in (await routes.to_send("T")).writable} == {"a"}
+        assert await routes.look_again("T", use_template=True)
+        assert {queue.broker_name for queue in (await routes.to_send("T")).writable} == {"b"}
+        topics.routes["T"] = one_broker(address="h:3")
+        assert await routes.look_again("T", use_template=True)
+        assert routes.address((await routes.to_send("T")).writable[0].broker_name) == "h:3"
+        await remoting.close()
+
+
+async def test_a_route_stays_where_no_broker_would_make_the_topic() -> None:
+    topics = Topics(T=one_broker())
+    async with scripted_server(topics) as server:
+        remoting = RemotingClient()
+        routes = Routes(NameServers(remoting, server.address))
+        before = await routes.to_send("T")
+        topics.routes = {}
+        with pytest.raises(RouteNotFound):
+            await routes.look_again("T", use_template=True)
+        assert await routes.to_send("T") is before
         await remoting.close()
 
 

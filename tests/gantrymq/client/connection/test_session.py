@@ -1,4 +1,4 @@
-"""What a session does with the answers to its heartbeats."""
+"""What a session does with the answers to its heartbeats, and when a broker is gone."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient, MessageExt, PushConsumer
+from gantrymq import AdminClient, ConsumeFrom, MessageExt, MessageModel, MessageQueue, PushConsumer
 from gantrymq.client.connection import session
 from gantrymq.client.connection.broker_calls import BrokerCalls
-from gantrymq.remoting.bodies import HeartbeatData, TopicConfig
+from gantrymq.remoting.bodies import BrokerData, HeartbeatData, QueueData, TopicConfig, TopicRouteData
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.gantrymq.client.seen import until
+from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
 from tests.harness import serving
 
 
@@ -59,3 +63,38 @@ async def test_consumers_whose_group_disagrees_are_warned_once_each_and_an_admin
                 await asyncio.sleep(0.05)
             found = (await admin.clients.consumers_at(cluster.broker_address, "G")).disagreement
             assert found is None
+
+
+async def test_a_consumer_whose_broker_is_gone_goes_where_the_topic_is_now(tmp_path: Path) -> None:
+    def broker(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        if request.code != RequestCode.PULL_MESSAGE:
+            writer.write(request.reply(ext_fields={"offset": "0"}).encode())
+
+    def name_server(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        writer.write(request.reply(body=one_broker(*now).to_json()).encode())
+
+    async with scripted_server(broker) as gone:
+        dead = gone.address
+    async with scripted_server(broker) as live, scripted_server(name_server) as names:
+        now = "a", live.address
+        consumer = PushConsumer(
+            names.address,
+            group="G",
+            listener=listener,
+            model=MessageModel.BROADCASTING,
+            consume_from=ConsumeFrom.FIRST_OFFSET,
+            offsets_folder=tmp_path,
+        )
+        consumer.subscribe("T")
+        async with consumer:
+            await until(lambda: consumer.assigned_queues == [MessageQueue("T", "a", 0)])
+            now = "b", dead
+            for writer in live.writers:
+                writer.close()  # a pull fails, and then taking b's queue
+            await until(lambda: not consumer.assigned_queues)
+            now = "c", live.address
+            await until(lambda: consumer.assigned_queues == [MessageQueue("T", "c", 0)])
+
+
+def one_broker(name: str, address: str) -> TopicRouteData:
+    return TopicRouteData([BrokerData("c", name, {0: address})], [QueueData(name, 1, 1, 6)])

@@ -301,3 +301,21 @@ async def test_the_producer_is_registered_where_it_sends_and_leaves_when_it_clos
 
 def test_every_failure_of_the_client_is_a_gantry_error() -> None:
     assert all(issubclass(kind, GantryError) for kind in (ConnectError, RequestTimeout, ResponseError, SendIncomplete))
+
+
+async def test_a_topic_that_died_with_its_broker_is_made_at_another_one_within_the_call() -> None:
+    b = Broker("b")
+    routes: dict[str, TopicRouteData] = {}
+
+    def name_server(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        found = routes.get(request.ext_fields.get("topic", ""))
+        writer.write((request.reply(17) if found is None else request.reply(body=found.to_json())).encode())
+
+    async with scripted_server(Broker("a")) as gone:
+        dead = gone.address
+    async with scripted_server(b) as broker, scripted_server(name_server) as names, Producer(names.address) as producer:
+        routes["T"] = TopicRouteData([BrokerData("c", "a", {0: dead})], [QueueData("a", 1, 1, 6)])
+        assert len(await producer.queues("T")) == 1
+        routes["TBW102"] = TopicRouteData([BrokerData("c", "b", {0: broker.address})], [QueueData("b", 4, 4, 7)])
+        del routes["T"]
+        assert (await producer.send(Message("T", b"x"))).queue.broker_name == "b"
