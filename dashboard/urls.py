@@ -18,6 +18,7 @@ from dashboard.views import (
     password,
     preferences,
     session,
+    succession,
     tokens,
     topics,
 )
@@ -47,6 +48,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("reports/", include("dashboard.reports.urls")),
     # brokers
     re_path(r"^broker/(?P<name>[^/]{1,255})/config$", brokers.config, name="broker-config"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/succession$", succession.succession, name="broker-succession"),
     # accounts
     path("first-run", first_run.first_run, name="first-run"),
     path("login", session.login, name="login"),

@@ -9,6 +9,7 @@ GatewayError
 ├─ TopicExists            it can't be created twice
 ├─ NotAllowed             a system topic would be changed
 ├─ NotWritable            the topic takes no messages
+├─ NoSuccessor            another broker did not become the master
 └─ Refused                the broker refused; the text is its remark
 """
 
@@ -78,6 +79,13 @@ class NotWritable(GatewayError):
 
     status = 409
     advice = "Its Settings say what may be done with it."
+
+
+class NoSuccessor(GatewayError):
+    """A slave did not become the master, or is not known as it yet."""
+
+    status = 502
+    advice = "Look at the broker's masters and slaves again: what they say now counts. Their logs tell why."
 
 
 class Refused(GatewayError):

@@ -15,6 +15,7 @@ from dashboard.cluster.brokers import BrokerCalls
 from dashboard.cluster.calls import ClusterCalls
 from dashboard.cluster.groups import GroupCalls
 from dashboard.cluster.messages import MessageCalls
+from dashboard.cluster.succession import SuccessionCalls
 from dashboard.cluster.topics import TopicCalls
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
@@ -37,6 +38,7 @@ class Gateway:
         self.topics = TopicCalls(self.calls)
         self.groups = GroupCalls(self.calls)
         self.messages = MessageCalls(self.calls, self.topics)
+        self.succession = SuccessionCalls(self.calls)
 
     async def close(self) -> None:
         """Close the connections; the next call opens them again."""

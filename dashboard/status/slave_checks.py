@@ -40,8 +40,8 @@ def without_master(snapshot: Snapshot) -> list[Problem]:
             Level.BAD,
             f"{name} has no master",
             f"slaves: {', '.join(slave.address for slave in slaves if slave.broker_name == name)}",
-            "Consumers read from its slaves, producers use other brokers. Start the master again; if it is lost, see "
-            "docs/operations.md, “A slave takes over”.",
+            "Consumers read from its slaves, producers use other brokers. Start the master again. If it is lost, an "
+            "administrator promotes a slave, by “Master” on its card; see docs/operations.md, “A slave takes over”.",
         )
         for name in sorted({slave.broker_name for slave in slaves})
     ]

@@ -43,6 +43,7 @@ PAGES = {
     "detail": READERS,
     "download": READERS,
     "broker-config": ADMINS,
+    "broker-succession": ADMINS,
     "logout": READERS,
     "password": READERS,
     "tokens": READERS,

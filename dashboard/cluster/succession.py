@@ -1,0 +1,88 @@
+"""The gateway's changes of a broker's master: what would be done, what speaks against it, and doing it.
+
+The checks are those of `gantry admin promote` and `switchover`, by the same code. Where a master answers it is a
+switch-over; otherwise a promotion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dashboard.cluster.calls import CALL_ERRORS, CLUSTER_MAX_AGE_S, ClusterCalls
+from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, NoSuccessor, explain
+from gantrymq.client.admin.succession import TURN_TIMEOUT_S, Changed, Member, Promotion
+from gantrymq.errors import ConfigError, GantryError
+
+LOOK_TIMEOUT_S = 10.0  # a member that is gone may cost the client's own limit, twice
+CHANGE_TIMEOUT_S = 2 * TURN_TIMEOUT_S  # above what the steps themselves take at most
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """Who could take over from whom. master: of now, None when none answers; promotion: None without a slave."""
+
+    broker_name: str
+    members: list[Member]
+    master: Member | None
+    promotion: Promotion | None
+    why_none: str = ""
+
+    @property
+    def slaves(self) -> list[Member]:
+        return [member for member in self.members if member.answers and not member.is_master]
+
+    @property
+    def is_possible(self) -> bool:
+        return self.promotion is not None and not self.promotion.obstacles
+
+    @property
+    def seen(self) -> str:
+        """What a person agrees to; another text when it has changed since. Under a switch-over the log may grow."""
+        if self.promotion is None:
+            return ""
+        slave = self.promotion.slave
+        facts = [slave.address, slave.epoch, self.master.address if self.master else slave.end]
+        return " ".join(map(str, facts))
+
+
+class SuccessionCalls:
+    """`gateway.succession`."""
+
+    def __init__(self, calls: ClusterCalls) -> None:
+        self._calls = calls
+
+    async def plan(self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0) -> Succession:
+        """What a change to that slave, or to the best, would be. BrokerNotFound, BrokerUnreachable."""
+        cluster = await self._calls.cluster(max_age_s=CLUSTER_MAX_AGE_S)
+        if all(broker.name != broker_name for broker in (*cluster.brokers, *cluster.slaves)):
+            raise BrokerNotFound(f"There is no broker {broker_name}.")
+        try:
+            members = await self._calls.call(lambda admin: admin.succession.view(broker_name), LOOK_TIMEOUT_S)
+            master = next((member for member in members if member.is_master), None)
+            if master is not None:
+                master, promotion = await self._calls.call(
+                    lambda admin: admin.succession.switch(broker_name, address), LOOK_TIMEOUT_S
+                )
+            else:
+                promotion = await self._calls.call(
+                    lambda admin: admin.succession.promotion(broker_name, address, accepted_loss=accepted_loss),
+                    LOOK_TIMEOUT_S,
+                )
+        except ConfigError as exc:
+            return Succession(broker_name, members, master, None, str(exc))
+        except CALL_ERRORS as exc:
+            raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
+        return Succession(broker_name, members, master, promotion)
+
+    async def change(self, succession: Succession) -> Changed:
+        """Do what was planned. Raises NoSuccessor; it says what did not work, and the members what is now."""
+        promotion, master = succession.promotion, succession.master
+        assert promotion is not None
+        try:
+            if master is None:
+                return await self._calls.call(lambda admin: admin.succession.promote(promotion), CHANGE_TIMEOUT_S)
+            return await self._calls.call(
+                lambda admin: admin.succession.switch_over(master, promotion), CHANGE_TIMEOUT_S
+            )
+        except (GantryError, OSError, TimeoutError) as exc:
+            raise NoSuccessor(f"{succession.broker_name}: {explain(exc)}") from exc

@@ -1,0 +1,82 @@
+"""Which broker of a name is the master: the members, what a change would mean, and the change."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+
+from django.conf import settings as django_settings
+from django.contrib import messages as notes
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from dashboard.accounts.access import Permission, requires
+from dashboard.cluster.errors import GatewayError, NoSuccessor
+from dashboard.cluster.gateway import gateway
+from dashboard.cluster.succession import Succession
+from dashboard.forms.base import TypedNameForm
+from dashboard.forms.succession import SuccessionForm
+from dashboard.http.error_pages import gateway_error
+
+logger = logging.getLogger(__name__)
+
+
+@requires(Permission.CONFIG_WRITE)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def succession(request: HttpRequest, name: str) -> HttpResponse:
+    """Who is there and who would take over (GET, in the address), then the typed name (POST)."""
+    given = request.POST if request.method == "POST" else request.GET
+    try:
+        plan = await gateway().succession.plan(name)
+        slaves = [member.address for member in plan.slaves]
+        form = SuccessionForm(given, slaves=slaves, has_master=plan.master is not None)
+        is_meant = form.is_valid()
+        if is_meant and (form.address or form.accepted_loss):
+            plan = await gateway().succession.plan(name, form.address, accepted_loss=form.accepted_loss)
+        typed = TypedNameForm(request.POST if request.method == "POST" else None, name=name, undone="changed")
+        is_as_seen = request.method != "POST" or given.get("seen") == plan.seen
+        if request.method == "POST" and is_meant and plan.is_possible and is_as_seen and typed.is_valid():
+            await _change(request, plan)
+            return redirect("broker-succession", name)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    context = {
+        "name": name, "plan": plan, "form": form, "typed": typed, "is_meant": is_meant, "is_as_seen": is_as_seen,
+        "accept_loss": given.get("accept_loss", ""), "line": _line(plan, form),
+    }  # fmt: skip
+    status = 422 if request.method == "POST" or not is_meant else 200
+    return render(request, "succession/succession.html", context, status=status)
+
+
+async def _change(request: HttpRequest, plan: Succession) -> None:
+    """Do it, and leave who asked for it in the log, whatever comes of it."""
+    assert plan.promotion is not None
+    facts = {
+        "broker": plan.broker_name,
+        "successor": plan.promotion.slave.address,
+        "predecessor": plan.master.address if plan.master else None,
+        "epoch": plan.promotion.epoch,
+        "missing_bytes": None if plan.master else plan.promotion.slave.missing_bytes,
+        "username": str(request.user),
+    }
+    logger.warning("change of master asked for", extra={"event": "master_change_asked", **facts})
+    try:
+        changed = await gateway().succession.change(plan)
+    except NoSuccessor as exc:
+        logger.warning("change of master failed", extra={"event": "master_change_failed", "why": str(exc), **facts})
+        raise
+    logger.warning("master changed", extra={"event": "master_changed", "seconds": round(changed.seconds, 3), **facts})
+    text = f"{changed.address} is the master of {changed.broker_name} in epoch {changed.epoch}"
+    notes.success(request, f"{text}, after {changed.seconds:.1f} s.")
+
+
+def _line(plan: Succession, form: SuccessionForm) -> str:
+    """The same from a shell."""
+    words = ["gantry", "admin", "-n", django_settings.APPLIANCE.namesrv_address]
+    words += ["switchover" if plan.master else "promote", plan.broker_name]
+    if plan.promotion is not None:
+        words += ["--to", plan.promotion.slave.address]
+    if form.is_valid() and form.accepted_loss:
+        words += ["--accept-loss", str(form.accepted_loss)]
+    return shlex.join(words)

@@ -1,0 +1,92 @@
+"""The page that changes a broker's master: it shows what speaks against it, asks for the name, and does it once."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from django.http import HttpResponse
+
+from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.models.management import Role
+from tests.appliance.broker.replication.brokers import Group, group, is_master, is_slave, same_logs, send
+from tests.appliance.broker.replication.pair import follower_of
+from tests.dashboard.conftest import Client
+
+PAGE = "/broker/broker-a/succession"
+HIDDEN = re.compile(r'<input type="hidden" name="(to|accept_loss|seen)" value="([^"]*)">')
+NAME = {"typed_name": "broker-a"}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def brokers(tmp_path: Path) -> AsyncIterator[Group]:
+    async with group(tmp_path) as running:
+        instance = Gateway(running.namesrv_address)
+        use_gateway(instance)
+        yield running
+        use_gateway(None)
+        await instance.close()
+
+
+def text_of(response: HttpResponse) -> str:
+    return unescape(response.content.decode())
+
+
+def hidden_of(response: HttpResponse) -> dict[str, str]:
+    """What the form that does it would send, but for the name."""
+    return dict(HIDDEN.findall(text_of(response)))
+
+
+def told_by(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    """What the page has logged: event and account."""
+    own = [record for record in caplog.records if record.name == "dashboard.views.succession"]
+    return [(getattr(record, "event", ""), getattr(record, "username", "")) for record in own]
+
+
+async def test_an_administrator_switches_over(brokers: Group, log_in: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "dashboard.views.succession")
+    client, operator = await log_in(), await log_in(Role.OPERATOR)
+    async with brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
+        await send(one, 3)
+        await same_logs(one, two)
+        shown = await client.get(PAGE)
+        address, agreed = f"127.0.0.1:{two.port}", hidden_of(shown)
+        assert shown.status_code == 200 and f"Switch over to {address}?" in text_of(shown)
+        assert f"switchover broker-a --to {address}" in text_of(shown)
+        assert (await operator.post(PAGE, agreed | NAME)).status_code == 403
+        assert (await client.post(PAGE, agreed | {"typed_name": "broker-b"})).status_code == 422
+        overtaken = await client.post(PAGE, agreed | NAME | {"seen": agreed["seen"] + "9"})
+        assert overtaken.status_code == 422 and "It has changed since" in text_of(overtaken)
+        assert is_master(one) and is_slave(two) and not told_by(caplog)
+        done = await client.post(PAGE, agreed | NAME)
+        assert done.status_code == 302, text_of(done)
+        assert is_master(two) and is_slave(one)
+        assert "is the master of broker-a in epoch 2" in text_of(await client.get(PAGE))
+    assert told_by(caplog) == [("master_change_asked", "admin"), ("master_changed", "admin")]
+
+
+async def test_a_promotion_is_refused_until_the_missing_bytes_are_accepted(brokers: Group, log_in: Client) -> None:
+    client = await log_in()
+    async with brokers.broker("two", broker_id=1) as two:
+        async with brokers.broker("one") as one:
+            await send(one, 3)
+            await same_logs(one, two)
+        follower_of(two.controller).ha_client.master_end += 1000  # as if it had heard of more than it got
+        shown = await client.get(PAGE)
+        assert "lacks 1,000 bytes" in text_of(shown) and not hidden_of(shown)
+        assert f"promote broker-a --to 127.0.0.1:{two.port}" in text_of(shown)
+        slave = {"to": f"127.0.0.1:{two.port}"}
+        assert (await client.post(PAGE, slave | NAME)).status_code == 422
+        assert (await client.get(PAGE, {"accept_loss": "-1"})).status_code == 422
+        assert is_slave(two)
+        shown = await client.get(PAGE, {"accept_loss": "1000"})
+        assert "--accept-loss 1000" in text_of(shown)
+        done = await client.post(PAGE, hidden_of(shown) | NAME)
+        assert done.status_code == 302, text_of(done)
+        assert is_master(two)
+        await send(two, 1)
