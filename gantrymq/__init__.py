@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         allocate_machine_room_nearby,
     )
     from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
+    from gantrymq.client.interceptors import ConsumeCall, Interceptor, SendCall
     from gantrymq.client.produce.producer import Producer
     from gantrymq.client.produce.request_reply import reply_to
     from gantrymq.client.produce.transaction import (
@@ -50,10 +51,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AdminClient",
+    "ConsumeCall",
     "ConsumeFrom",
     "ConsumeResult",
     "Credentials",
     "FlowLimits",
+    "Interceptor",
     "Message",
     "MessageExt",
     "MessageModel",
@@ -62,6 +65,7 @@ __all__ = [
     "PullConsumer",
     "PushConsumer",
     "RetryLater",
+    "SendCall",
     "SendResult",
     "SendStatus",
     "SubscriptionGroupConfig",
@@ -88,10 +92,12 @@ __all__ = [
 
 _HOMES = {
     "AdminClient": "gantrymq.client.admin.client",
+    "ConsumeCall": "gantrymq.client.interceptors",
     "ConsumeFrom": "gantrymq.client.consume.subscription",
     "ConsumeResult": "gantrymq.client.results",
     "Credentials": "gantrymq.remoting.signature",
     "FlowLimits": "gantrymq.client.consume.options",
+    "Interceptor": "gantrymq.client.interceptors",
     "Message": "gantrymq.message.model",
     "MessageExt": "gantrymq.message.model",
     "MessageModel": "gantrymq.client.consume.subscription",
@@ -100,6 +106,7 @@ _HOMES = {
     "PullConsumer": "gantrymq.client.consume.pull_consumer",
     "PushConsumer": "gantrymq.client.consume.push_consumer",
     "RetryLater": "gantrymq.client.results",
+    "SendCall": "gantrymq.client.interceptors",
     "SendResult": "gantrymq.client.results",
     "SendStatus": "gantrymq.client.results",
     "SubscriptionGroupConfig": "gantrymq.remoting.bodies",

@@ -57,6 +57,7 @@ ROOMS = {
         ("gantrymq.errors", "gantrymq.message", "gantrymq.remoting", "gantrymq.timeouts"), ("orjson",)
     ),
     "gantrymq.client": Room(("gantrymq",), ("orjson",)),
+    "gantrymq.contrib": Room(("gantrymq",), ("opentelemetry", "prometheus_client")),
     "gantrymq.home": Room(()),
     "gantrymq.log_limit": Room(()),
     "gantrymq.timeouts": Room(()),

@@ -1,6 +1,7 @@
 """The SDK: producing, consuming, administering. asyncio first; `blocking` is the same for threads.
 
 results                 what calls return
+interceptors            the application's code around sends and listener calls
 
 connection/             what every client stands on
     options             the keyword arguments of every client

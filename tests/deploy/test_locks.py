@@ -10,7 +10,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = {path.stem: path.read_text() for path in (ROOT / "deploy" / "locks").glob("*.lock")}
-OF_THE_WHEEL = {"compression"}  # for users of the SDK; its packages are in the lock of the tests
+OF_THE_WHEEL = {
+    "compression",
+    "opentelemetry",
+    "prometheus",
+}  # for users of the SDK; the lock of the tests has them
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 

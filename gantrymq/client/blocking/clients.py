@@ -107,6 +107,7 @@ class SyncProducer(BlockingClient):
         Callbacks of the future run on the event loop's thread: they should not block.
         """
         self._require_open()
+        self._client.collect(message)
         if self._soon is None or self._soon.producer is not self._client:  # a fork has made a new client
             self._soon = SoonSends(self._client)
         return self._soon.submit(message, queue, sharding_key, shared_loop.call_soon)

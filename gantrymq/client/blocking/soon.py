@@ -63,7 +63,7 @@ class SoonSends:
     async def _send(self, handed: list[Handed]) -> None:
         for message, queue, sharding_key, future in handed:
             try:
-                sent = await self.producer.send_soon(message, queue=queue, sharding_key=sharding_key)
+                sent = await self.producer.send_collected(message, queue=queue, sharding_key=sharding_key)
             except Exception as exc:  # whatever it is, it belongs to the thread that waits for this message
                 future.set_exception(exc)
             else:

@@ -7,6 +7,8 @@ is up to the concurrent and the ordered service.
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import functools
 import inspect
 import itertools
 import logging
@@ -17,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from gantrymq.client.consume.running_info import ConsumeCounters
+from gantrymq.client.interceptors import ConsumeProceed
 from gantrymq.client.produce.trace import ConsumeTracer
 from gantrymq.client.results import ConsumeResult, RetryLater
 from gantrymq.errors import WrongType
@@ -27,6 +30,11 @@ logger: logging.Logger = logging.getLogger(__name__)
 ListenerResult = ConsumeResult | RetryLater
 Outcome = ListenerResult | Awaitable[ListenerResult | None] | None
 Listener = Callable[[list[MessageExt]], Outcome]
+Around = Callable[[list[MessageExt], ConsumeProceed], Awaitable[ListenerResult]]
+
+
+class WrongResult(WrongType):
+    """What a listener returned is no result."""
 
 
 class ThreadsEnded(Exception):
@@ -47,13 +55,20 @@ class ListenerCalls:
     """Calls one listener, `concurrency` at once at most when it is a plain function."""
 
     def __init__(
-        self, listener: Listener, counters: ConsumeCounters, *, concurrency: int, tracer: ConsumeTracer | None = None
+        self,
+        listener: Listener,
+        counters: ConsumeCounters,
+        *,
+        concurrency: int,
+        tracer: ConsumeTracer | None = None,
+        around: Around | None = None,
     ) -> None:
         self.running: dict[int, RunningCall] = {}
         self._listener = listener
         self._counters = counters
         self._concurrency = concurrency
         self._tracer = tracer
+        self._around = around
         self._is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
             getattr(listener, "__call__", None)  # noqa: B004 - an object whose __call__ is async counts too
         )
@@ -94,7 +109,8 @@ class ListenerCalls:
 
     def _start_in_thread(self, threads: ThreadPoolExecutor, call: RunningCall) -> asyncio.Future[Outcome]:
         try:
-            return asyncio.get_running_loop().run_in_executor(threads, self._in_thread, call)
+            run = contextvars.copy_context().run  # what an interceptor made current is so in the thread, too
+            return asyncio.get_running_loop().run_in_executor(threads, run, self._in_thread, call)
         except RuntimeError as exc:  # the executor was shut down: at exit Python does that before anything is closed
             raise ThreadsEnded from exc
 
@@ -113,9 +129,12 @@ class ListenerCalls:
         error: Exception | None = None
         result: ListenerResult
         try:
-            outcome = await self._called(messages)
+            result = await self._intercepted(messages)
         except ThreadsEnded:
             raise
+        except WrongResult as exc:
+            self._tell_once(exc)
+            result, error = ConsumeResult.LATER, exc
         except Exception as exc:  # the listener's bug: logged in full, and the messages come again
             logger.exception(
                 "listener failed (msg_id=%s, count=%s)",
@@ -124,18 +143,17 @@ class ListenerCalls:
                 extra={"event": "listener_failed", "msg_id": messages[0].msg_id, "count": len(messages)},
             )
             result, error = ConsumeResult.LATER, exc
-        else:
-            try:
-                result = checked_result(outcome)
-            except WrongType as exc:
-                self._tell_once(exc)
-                result, error = ConsumeResult.LATER, exc
         is_done = result is ConsumeResult.SUCCESS
         took_s = time.monotonic() - started
         self._counters.consumed(topic, len(messages), is_done=is_done, took_s=took_s)
         if traced is not None and self._tracer is not None:
             self._tracer.after(traced, took_s, is_done=is_done, has_raised=error is not None)
         return result
+
+    async def _intercepted(self, messages: list[MessageExt]) -> ListenerResult:
+        if self._around is None:
+            return await self.call(messages)
+        return checked_result(await self._around(messages, functools.partial(self.call, messages)))
 
     def _tell_once(self, wrong: WrongType) -> None:
         if not self._has_told_wrong_result:
@@ -153,6 +171,6 @@ def checked_result(outcome: object) -> ListenerResult:
         return ConsumeResult.SUCCESS
     if isinstance(outcome, ConsumeResult | RetryLater):
         return outcome
-    raise WrongType(
+    raise WrongResult(
         f"a listener returns ConsumeResult.SUCCESS, ConsumeResult.LATER, RetryLater(…) or nothing, not {outcome!r:.60}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from gantrymq.client.connection.options import ClientKeywords, ClientOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely
 from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
+from gantrymq.client.interceptors import Interceptor, check_interceptors
 from gantrymq.errors import ConfigError, WrongType
 from gantrymq.message.topics import TRACE_TOPIC, check_group
 
@@ -102,6 +104,7 @@ class PushConsumerKeywords(ConsumerKeywords, total=False):
     close_wait_s: float
     trace: bool
     trace_topic: str
+    interceptors: Sequence[Interceptor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,12 +119,14 @@ class PushConsumerOptions(ConsumerOptions):
     close_wait_s: float = 10.0  # for listener calls in progress when the consumer closes
     trace: bool = False  # tell `trace_topic` when messages are consumed
     trace_topic: str = TRACE_TOPIC
+    interceptors: Sequence[Interceptor] = ()  # around every listener call, the first is the outermost
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(self, 1, "concurrency")
         check_at_least(self, 0, "suspend_s", "max_reconsume_times", "close_wait_s")
         check_above_zero(self, "overdue_s")
+        check_interceptors(self.interceptors)
 
     @property
     def reconsume_limit(self) -> int:

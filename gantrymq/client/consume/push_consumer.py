@@ -40,9 +40,10 @@ from gantrymq.client.consume.running_info import ConsumeCounters, running_info
 from gantrymq.client.consume.stacks import stacks_of, workers_of
 from gantrymq.client.consume.subscription import SQL92, MessageModel, parse_subscription
 from gantrymq.client.consume.workers import ConsumeService
+from gantrymq.client.interceptors import ConsumeCall, ConsumeProceed, around_consume
 from gantrymq.client.produce.request_reply import reply_to
 from gantrymq.client.produce.trace import ConsumeTracer, TraceDispatcher
-from gantrymq.client.results import SendResult
+from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
 from gantrymq.errors import ConfigError, GantryError, RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import check_topic, retry_topic
@@ -106,13 +107,24 @@ class PushConsumer(Client):
         self._counters = ConsumeCounters()
         self._traces = TraceDispatcher(self._session, group, topic=options.trace_topic) if options.trace else None
         tracer = None if self._traces is None else ConsumeTracer(self._traces, group)
-        self._calls = ListenerCalls(listener, self._counters, concurrency=options.concurrency, tracer=tracer)
+        self._calls = ListenerCalls(
+            listener,
+            self._counters,
+            concurrency=options.concurrency,
+            tracer=tracer,
+            around=self._around if options.interceptors else None,
+        )
         is_sharing_in_order = options.ordered and options.model is MessageModel.CLUSTERING
         self._locks = QueueLocks(self._session, group) if is_sharing_in_order else None
         self._consuming = self._make_service()
         self._assignment = self._make_assignment()
         handlers = ConsumerRequestHandlers(options, self._assignment, self._calls, self._running_info)
         self._session.answer_requests(handlers.handlers())
+
+    async def _around(self, messages: list[MessageExt], proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
+        """Call the listener through the interceptors."""
+        call = ConsumeCall(messages, self.group, self.client_id)
+        return await around_consume(self._options.interceptors, call, proceed)
 
     def _make_service(self) -> ConsumeService:
         if self._options.ordered:

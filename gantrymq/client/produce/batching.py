@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.send_codec import check_body, pack_aside, pack_batch
+from gantrymq.client.interceptors import SendProceed
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult
@@ -33,6 +34,7 @@ LANE_BATCHES = 4  # on their way at once, of a lane whose messages may go to any
 
 LaneKey = tuple[str, MessageQueue | None, str | None]  # topic, chosen queue, WAIT property
 StoredCallback = Callable[[Sequence[Message], SendResult, float], None]
+Around = Callable[[Sequence[Message], SendProceed], Awaitable[SendResult]]
 
 
 class _Batch:
@@ -59,7 +61,8 @@ class _Lane:
 
 
 class Batches:
-    """The batches of one producer. on_stored: called with messages, their batch's result and when it began."""
+    """The batches of one producer. on_stored: called with messages, their batch's result and when it began.
+    around: sends a batch through the interceptors."""
 
     def __init__(
         self,
@@ -68,11 +71,13 @@ class Batches:
         options: ProducerOptions,
         *,
         on_stored: StoredCallback | None,
+        around: Around | None = None,
     ) -> None:
         self._sender = sender
         self._background = background
         self._options = options
         self._on_stored = on_stored
+        self._around = around
         self._lanes: dict[LaneKey, _Lane] = {}
         self._held_bytes = 0
         self._room: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -176,6 +181,16 @@ class Batches:
 
     async def _deliver(self, lane: _Lane, batch: _Batch) -> None:
         messages = batch.messages
+        if self._around is None:
+            result = await self._send_batch(lane, batch)
+        else:
+            result = await self._around(messages, lambda: self._send_batch(lane, batch))
+        for future, one in zip(batch.futures, results_of_batch(result, len(messages)), strict=True):
+            if not future.done():
+                future.set_result(one)
+
+    async def _send_batch(self, lane: _Lane, batch: _Batch) -> SendResult:
+        messages = batch.messages
         outgoing = (
             pack_batch(messages) if len(messages) > 1 else await pack_aside(messages[0], self._options.compression)
         )
@@ -183,9 +198,7 @@ class Batches:
         result = await self._sender.deliver(outgoing, max(left_s, LEAST_S), lane.queue)
         if self._on_stored is not None:
             self._on_stored(messages, result, batch.started)
-        for future, one in zip(batch.futures, results_of_batch(result, len(messages)), strict=True):
-            if not future.done():
-                future.set_result(one)
+        return result
 
     def _wake(self) -> None:
         """Let in as many waiting callers as there is room for."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gantrymq.client.connection.compression import COMPRESS_FROM_BYTES, COMPRESS_LEVEL, Compression
 from gantrymq.client.connection.option_checks import check_above_zero, check_at_least
 from gantrymq.client.connection.options import ClientKeywords, ClientOptions
+from gantrymq.client.interceptors import Interceptor, check_interceptors
 from gantrymq.errors import ConfigError
 from gantrymq.message.compression import CompressType, check_compress_type
 from gantrymq.message.topics import TRACE_TOPIC, check_group
@@ -29,6 +31,7 @@ class ProducerKeywords(ClientKeywords, total=False):
     compress_type: CompressType
     trace: bool
     trace_topic: str
+    interceptors: Sequence[Interceptor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,7 @@ class ProducerOptions(ClientOptions):
     compress_type: CompressType = "zlib"  # "lz4", "zstd": for consumers that know them; gantrymq[compression]
     trace: bool = False  # tell `trace_topic` of every message sent
     trace_topic: str = TRACE_TOPIC
+    interceptors: Sequence[Interceptor] = ()  # around every send, the first is the outermost
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,6 +63,7 @@ class ProducerOptions(ClientOptions):
         if not 1 <= self.compress_level <= 9:
             raise ConfigError(f"compress_level={self.compress_level}: it must be from 1 to 9")
         check_compress_type(self.compress_type)
+        check_interceptors(self.interceptors)
 
     @functools.cached_property
     def compression(self) -> Compression:

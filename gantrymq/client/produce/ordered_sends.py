@@ -11,30 +11,34 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Iterable
 
 from gantrymq.client.connection.background import Background
-from gantrymq.client.produce.batching import Batches, StoredCallback
+from gantrymq.client.produce.batching import Around, Batches, StoredCallback
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult
 from gantrymq.errors import GantryError, SendIncomplete
 from gantrymq.message.model import Message, MessageQueue
 
+QueueChoice = Callable[[Message], Awaitable[MessageQueue | None]]
+
 
 async def send_in_order(
     messages: Iterable[Message],
-    choose: Callable[[Message], Awaitable[MessageQueue]],
+    choose: QueueChoice,
     sender: Sender,
     options: ProducerOptions,
     *,
     timeout_s: float,
     on_stored: StoredCallback | None,
+    around: Around | None = None,
 ) -> list[SendResult]:
     """Send all; the results in the order of the messages. SendIncomplete when some were not stored.
 
-    timeout_s: for each message, from when it is its turn to be read. buffer_bytes bounds what is read ahead.
+    choose: says the queue of a message, None for any. timeout_s: for each message, from when it is its turn to be read.
+    buffer_bytes bounds what is read ahead.
     """
     background = Background()
     own = dataclasses.replace(options, delivery_timeout_s=timeout_s, linger_s=0.0)
-    batches = Batches(sender, background, own, on_stored=on_stored)
+    batches = Batches(sender, background, own, on_stored=on_stored, around=around)
     futures: list[asyncio.Future[SendResult] | None] = []
     failures: dict[int, GantryError] = {}
     try:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.lifecycle import Client
 from gantrymq.client.connection.send_codec import Outgoing, pack_aside, pack_batch, send_request
 from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.interceptors import SendCall, SendProceed, around_send
 from gantrymq.client.produce.batching import Batches
 from gantrymq.client.produce.many_sends import ManySends
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords, ProducerOptions
-from gantrymq.client.produce.ordered_sends import send_in_order
+from gantrymq.client.produce.ordered_sends import QueueChoice, send_in_order
 from gantrymq.client.produce.request_reply import WaitingRequests, reply_to
 from gantrymq.client.produce.sender import QueueSelector, Sender, queue_by_hash
 from gantrymq.client.produce.trace import SendTracer, TraceDispatcher
@@ -69,6 +70,7 @@ class Producer(Client):
             self._batching,
             options,
             on_stored=None if self._tracer is None else self._trace,
+            around=self._around_batch if options.interceptors else None,
         )
 
     async def _open(self) -> None:
@@ -108,11 +110,22 @@ class Producer(Client):
         An error does not prove that the message is nowhere. ResponseError: the last broker asked did not store it.
         ConnectError, RequestTimeout and ProtocolError: it may have. Tries before the last may have been stored as well.
         """
-        # Packed once: every try sends the same unique id, by which a message that was stored twice can be recognised.
-        outgoing = await pack_aside(message, self._options.compression)
         if sharding_key is not None:
             _check_only_choice(queue, selector)
             selector = queue_by_hash(sharding_key)
+        if not self._options.interceptors:
+            return await self._send_one(message, queue, selector, timeout_s)
+        return await self._around([message], lambda: self._send_one(message, queue, selector, timeout_s))
+
+    async def _send_one(
+        self,
+        message: Message,
+        queue: MessageQueue | None,
+        selector: QueueSelector | None,
+        timeout_s: float | None,
+    ) -> SendResult:
+        # Packed once: every try sends the same unique id, by which a message that was stored twice can be recognised.
+        outgoing = await pack_aside(message, self._options.compression)
         if selector is not None:
             started, timeout_s = time.monotonic(), self._time(timeout_s)
             queue = selector(await self._sender.queues(message.topic, timeout_s), message)
@@ -124,7 +137,26 @@ class Producer(Client):
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_s: float | None = None
     ) -> SendResult:
         """Send messages of one topic as one request into one queue: all are stored, or none. 4 MiB at most."""
-        return await self._send(messages, pack_batch(messages), queue, timeout_s)
+
+        async def proceed() -> SendResult:
+            return await self._send(messages, pack_batch(messages), queue, timeout_s)
+
+        return await self._around(messages, proceed) if messages else await proceed()
+
+    async def _around(
+        self, messages: Sequence[Message], proceed: SendProceed, *, is_collected: bool = False
+    ) -> SendResult:
+        """Send through the interceptors."""
+        call = SendCall(messages, self.group, self.client_id, is_collected)
+        return await around_send(self._options.interceptors, call, proceed)
+
+    async def _around_batch(self, messages: Sequence[Message], proceed: SendProceed) -> SendResult:
+        return await self._around(messages, proceed, is_collected=True)
+
+    def collect(self, message: Message) -> None:
+        """Tell the interceptors of a message that is sent later, or without an answer."""
+        for each in self._options.interceptors:
+            each.collect(message)
 
     def _time(self, timeout_s: float | None) -> float:
         """The time of a call. ConfigError when there is none."""
@@ -184,6 +216,7 @@ class Producer(Client):
         self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None
     ) -> None:
         """Send one message without asking for an answer: fast, and lost in silence when anything goes wrong."""
+        self.collect(message)
         outgoing = await pack_aside(message, self._options.compression)
         queues = await self.queues(message.topic)
         if selector is not None:
@@ -217,9 +250,15 @@ class Producer(Client):
         timeout_s = self._time(timeout_s)
         on_stored = None if self._tracer is None else self._trace
         choose = self._chooser(queue, selector, sharding_key, timeout_s)
-        if choose is not None:
+        if choose is not None or self._options.interceptors:
             return await send_in_order(
-                messages, choose, self._sender, self._options, timeout_s=timeout_s, on_stored=on_stored
+                self._collected(messages),
+                choose or _any_queue,
+                self._sender,
+                self._options,
+                timeout_s=timeout_s,
+                on_stored=on_stored,
+                around=self._around_batch,
             )
         sends = ManySends(
             self._sender,
@@ -231,13 +270,18 @@ class Producer(Client):
         )
         return await sends.send(messages)
 
+    def _collected(self, messages: Iterable[Message]) -> Iterator[Message]:
+        for message in messages:
+            self.collect(message)
+            yield message
+
     def _chooser(
         self,
         queue: MessageQueue | None,
         selector: QueueSelector | None,
         sharding_key: str | Callable[[Message], str] | None,
         timeout_s: float,
-    ) -> Callable[[Message], Awaitable[MessageQueue]] | None:
+    ) -> QueueChoice | None:
         """What says the queue of a message, None when each may go to any."""
         if sharding_key is not None:
             _check_only_choice(queue, selector)
@@ -270,6 +314,14 @@ class Producer(Client):
         `buffer_bytes`. delivery_timeout_s counts from here on. `flush` and `close` wait for everything.
         """
         self._session.require_open()
+        self.collect(message)
+        return await self.send_collected(message, queue=queue, sharding_key=sharding_key)
+
+    async def send_collected(
+        self, message: Message, *, queue: MessageQueue | None = None, sharding_key: str | None = None
+    ) -> asyncio.Future[SendResult]:
+        """As `send_soon`, for one that calls `collect` itself, where the message comes from."""
+        self._session.require_open()
         if sharding_key is not None:
             _check_only_choice(queue, None)
             queues = await self._sender.queues(message.topic, self._options.delivery_timeout_s)
@@ -294,6 +346,10 @@ class Producer(Client):
 
     def _heartbeat(self, client_id: str) -> HeartbeatData:
         return HeartbeatData(client_id, [ProducerData(self.group)])
+
+
+async def _any_queue(message: Message) -> None:
+    """The choice of a queue where there is none."""
 
 
 def _check_queue(queue: MessageQueue, topic: str) -> None:

@@ -171,11 +171,14 @@ class TransactionProducer(Producer):
             raise MessageRejected("a message in a transaction can't be delayed")
         marks = {names.TRAN_MSG: "true", names.PGROUP: self.group}
         message = replace(message, properties={**message.properties, **marks})
+        prepared = await self._around([message], lambda: self._prepare(message, queue, timeout_s))
+        self._session.meet_brokers()
+        return prepared
+
+    async def _prepare(self, message: Message, queue: MessageQueue | None, timeout_s: float | None) -> SendResult:
         outgoing = await pack_aside(message, self._options.compression)
         outgoing.sys_flag |= sysflag.TRANSACTION_PREPARED
-        result = await self._send([message], outgoing, queue, timeout_s)
-        self._session.meet_brokers()
-        return result
+        return await self._send([message], outgoing, queue, timeout_s)
 
     async def end(
         self,

@@ -42,7 +42,7 @@ PRODUCER = {
     "delivery_timeout_s": 30.0, "retries": None, "retry_unless_send_ok": False, "linger_s": 0.0,
     "batch_bytes": 65536, "buffer_bytes": 33554432, "compress_from_bytes": 4096, "compress_level": 5,
     "compress_type": "zlib", "trace": False,
-    "trace_topic": "RMQ_SYS_TRACE_TOPIC",
+    "trace_topic": "RMQ_SYS_TRACE_TOPIC", "interceptors": (),
 } | CLIENT  # fmt: skip
 CONSUMER = {
     "group": REQUIRED, "model": MessageModel.CLUSTERING, "consume_from": ConsumeFrom.LAST_OFFSET,
@@ -52,7 +52,7 @@ CONSUMER = {
 PUSH = CONSUMER | {
     "listener": REQUIRED, "concurrency": 20, "batch_size": 1, "ordered": False, "suspend_s": 1.0,
     "max_reconsume_times": None, "overdue_s": 900.0, "close_wait_s": 10.0, "trace": False,
-    "trace_topic": "RMQ_SYS_TRACE_TOPIC",
+    "trace_topic": "RMQ_SYS_TRACE_TOPIC", "interceptors": (),
 }  # fmt: skip
 PULL = CONSUMER | {"batch_size": 10, "auto_commit": True}
 IN_TRANSACTIONS = PRODUCER | {"listener": REQUIRED, "group": REQUIRED, "topics": (), "threads": 8}

@@ -123,7 +123,13 @@ def test_a_consumer_without_brokers_starts_and_closes() -> None:
     assert loop_threads() == 0
 
 
-FOR_THE_TWIN = {"abandon", "hand_over", "poll_one_by_one"}  # what a twin itself calls of its original
+FOR_THE_TWIN = {
+    "abandon",
+    "collect",
+    "hand_over",
+    "poll_one_by_one",
+    "send_collected",
+}  # what twins call of it
 
 
 @pytest.mark.parametrize(

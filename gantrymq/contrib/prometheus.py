@@ -1,0 +1,58 @@
+"""Counters for Prometheus (gantrymq[prometheus]): what was sent and consumed, how it ended, and how long it took."""
+
+from __future__ import annotations
+
+import time
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
+
+from gantrymq.client.interceptors import ConsumeCall, ConsumeProceed, Interceptor, SendCall, SendProceed
+from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
+
+LABELS = ("topic", "group", "outcome")
+
+
+class PrometheusInterceptor(Interceptor):
+    """One for all clients of a process: `interceptors=[PrometheusInterceptor()]`; a registry takes each name once.
+
+    gantrymq_sent_messages_total, gantrymq_send_seconds: outcome is a SendStatus in small letters, or the error's class.
+    gantrymq_consumed_messages_total, gantrymq_consume_seconds: success, later, or the error's class.
+    """
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._sent = Counter("gantrymq_sent_messages", "Messages sent", LABELS, registry=registry)
+        self._send_s = Histogram("gantrymq_send_seconds", "Sends, tries included", LABELS, registry=registry)
+        self._consumed = Counter(
+            "gantrymq_consumed_messages", "Messages given to a listener", LABELS, registry=registry
+        )
+        self._consume_s = Histogram("gantrymq_consume_seconds", "Listener calls", LABELS, registry=registry)
+
+    async def send(self, call: SendCall, proceed: SendProceed) -> SendResult:
+        started = time.monotonic()
+        outcome = "cancelled"
+        try:
+            result = await proceed()
+            outcome = result.status.name.lower()
+            return result
+        except Exception as exc:
+            outcome = type(exc).__name__
+            raise
+        finally:
+            labels = (call.messages[0].topic, call.group, outcome)
+            self._sent.labels(*labels).inc(len(call.messages))
+            self._send_s.labels(*labels).observe(time.monotonic() - started)
+
+    async def consume(self, call: ConsumeCall, proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
+        started = time.monotonic()
+        outcome = "cancelled"
+        try:
+            result = await proceed()
+            outcome = "success" if result is ConsumeResult.SUCCESS else "later"
+            return result
+        except Exception as exc:
+            outcome = type(exc).__name__
+            raise
+        finally:
+            labels = (call.messages[0].topic, call.group, outcome)
+            self._consumed.labels(*labels).inc(len(call.messages))
+            self._consume_s.labels(*labels).observe(time.monotonic() - started)
