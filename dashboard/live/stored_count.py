@@ -60,7 +60,7 @@ class StoredCount:
     async def look(self) -> None:
         """Read the topics that were read longest ago."""
         brokers = await self._brokers()
-        if time.monotonic() - self._listed_at > LISTING_EACH_S or brokers != self._listed_of:
+        if time.monotonic() - self._listed_at > self._listing_each_s() or brokers != self._listed_of:
             listing = await self._gateway.topics.list()
             self._listed_at, self._listed_of = time.monotonic(), brokers
             if listing.failures:  # what is missing must not count as nothing: the old sum grows old instead
@@ -96,6 +96,12 @@ class StoredCount:
             missing=tuple(sorted(missing)),
             dead_letters=tuple(sorted(dead.items(), key=lambda item: (-item[1], item[0]))),
         )
+
+    def _listing_each_s(self) -> float:
+        """The first message may come in a new topic: while nothing is stored the few topics are listed at each look."""
+        total = self.total()
+        is_empty = total is not None and total.messages == 0 and len(self._rows) <= TOPICS_A_SECOND
+        return 0.0 if is_empty else LISTING_EACH_S
 
     async def _brokers(self) -> frozenset[str]:
         return frozenset(broker.name for broker in (await self._gateway.brokers.list(max_age_s=0.0)).brokers)

@@ -96,3 +96,16 @@ def test_a_sum_that_lacks_a_broker_is_shown_as_the_least_and_kept_in_no_history(
     minute = Minute()
     minute.add(shot, Point(100.0, None, None))
     assert minute.stored is None
+
+
+async def test_the_first_message_of_a_new_topic_is_counted_at_the_next_look() -> None:
+    cluster = Cluster([])
+    count = counting(cluster)
+    await count.look()
+    assert (nothing := count.total()) is not None and nothing.messages == 0
+    cluster.names = ["orders"]
+    await count.look()
+    assert (total := count.total()) is not None and total.messages == 20
+    cluster.names = ["orders", "later"]
+    await count.look()
+    assert (total := count.total()) is not None and total.messages == 20, "with messages there is no hurry"
