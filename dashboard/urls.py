@@ -35,6 +35,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("topics", topics.topics, name="topics"),
     path("topics/create", topics.create, name="topic-create"),
     re_path(TOPIC + r"$", messages.messages, name="topic"),
+    re_path(TOPIC + r"/search$", messages.search, name="topic-search"),
     re_path(TOPIC + r"/messages/(?P<place>[^/]{1,200})$", messages.message, name="topic-message"),
     re_path(TOPIC + r"/send$", messages.send, name="topic-send"),
     re_path(TOPIC + r"/queues$", topics.queues, name="topic-queues"),

@@ -10,6 +10,7 @@ GatewayError
 ├─ NotAllowed             a system topic would be changed
 ├─ NotWritable            the topic takes no messages
 ├─ NoSuccessor            another broker did not become the master
+├─ TooManySearches        the dashboard looks through messages for too many at the moment
 └─ Refused                the broker refused; the text is its remark
 """
 
@@ -86,6 +87,13 @@ class NoSuccessor(GatewayError):
 
     status = 502
     advice = "Look at the broker's masters and slaves again: what they say now counts. Their logs tell why."
+
+
+class TooManySearches(GatewayError):
+    """A dashboard must never be able to hurt a broker: so many searches at once, and no more."""
+
+    status = 503
+    advice = "Others search at the moment. Try again in a few seconds."
 
 
 class Refused(GatewayError):

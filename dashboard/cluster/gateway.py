@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dashboard.cluster.brokers import BrokerCalls
 from dashboard.cluster.calls import ClusterCalls
 from dashboard.cluster.groups import GroupCalls
+from dashboard.cluster.message_lookup import MessageLookup
+from dashboard.cluster.message_search import MessageSearch
 from dashboard.cluster.messages import MessageCalls
 from dashboard.cluster.succession import SuccessionCalls
 from dashboard.cluster.topics import TopicCalls
@@ -39,6 +41,8 @@ class Gateway:
         self.groups = GroupCalls(self.calls)
         self.messages = MessageCalls(self.calls, self.topics)
         self.succession = SuccessionCalls(self.calls)
+        self.search = MessageSearch(self.calls)
+        self.lookup = MessageLookup(self.messages, self.search)
 
     async def close(self) -> None:
         """Close the connections; the next call opens them again."""

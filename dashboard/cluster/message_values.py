@@ -26,6 +26,8 @@ class MessageLine:
     size: str
     preview: str
     msg_id: str
+    stored_ms: int
+    size_bytes: int
 
     @classmethod
     def of(cls, message: MessageExt) -> MessageLine:
@@ -44,6 +46,8 @@ class MessageLine:
             size=units.size(len(message.body)),
             preview=preview(message),
             msg_id=message.msg_id,
+            stored_ms=message.store_timestamp,
+            size_bytes=len(message.body),
         )
 
 

@@ -37,18 +37,24 @@ class MomentField(forms.CharField):
         return None if not text else parse_moment(text)
 
 
-class PastMomentField(MomentField):
-    """When, in the past: also "2 h", which is that long ago. What is to come is refused, not taken for the end."""
+class WhenField(MomentField):
+    """When: also "2 h", which is that long ago."""
 
     def clean(self, value: Any) -> int | None:
         text = forms.CharField.clean(self, value).strip()
         if not text:
             return None
-        now_ms = int(time.time() * 1000)
         if _DURATION.fullmatch(text.lower()):
-            return max(1, now_ms - parse_duration(text))
-        at_ms = parse_moment(text)
-        if at_ms > now_ms:
+            return max(1, int(time.time() * 1000) - parse_duration(text))
+        return parse_moment(text)
+
+
+class PastMomentField(WhenField):
+    """When, in the past. What is to come is refused, not taken for the end."""
+
+    def clean(self, value: Any) -> int | None:
+        at_ms = super().clean(value)
+        if at_ms is not None and at_ms > time.time() * 1000:
             raise forms.ValidationError("That is yet to come. To skip what waits, choose the end.")
         return at_ms
 

@@ -144,12 +144,14 @@ class TopicTail:
         return shown, max(0, arrived - len(shown)), ends
 
 
-def render_rows(topic: str, messages: list[MessageExt]) -> list[str]:
+def render_rows(topic: str, messages: Iterable[MessageExt]) -> list[str]:
     """Message rows by the page's own template."""
-    return [
-        render_to_string("topics/_message_row.html", {"line": MessageLine.of(message), "topic": topic})
-        for message in messages
-    ]
+    return render_lines(topic, [MessageLine.of(message) for message in messages])
+
+
+def render_lines(topic: str, lines: Iterable[MessageLine]) -> list[str]:
+    """As `render_rows`, of lines."""
+    return [render_to_string("topics/_message_row.html", {"line": line, "topic": topic}) for line in lines]
 
 
 topic_tail = TopicTail()

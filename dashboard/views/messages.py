@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -16,27 +16,29 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine, read_place
 from dashboard.cluster.values import TopicDetail
+from dashboard.forms.message_search import MessageSearchForm
 from dashboard.forms.messages import TestMessageForm
 from dashboard.http.error_pages import error_card, gateway_error
+from dashboard.live.tail import render_lines
 from dashboard.views.topics import topic_context
 from gantrymq.errors import MessageRejected
 from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageExt
 
 PAGE_MESSAGES = 25
-FOUND_MESSAGES = 64
+RANGES = ("5 min", "15 min", "1 h", "6 h", "24 h", "7 d")
 
 
 @requires(Permission.MESSAGES_READ)
 @require_safe
 async def messages(request: HttpRequest, name: str) -> HttpResponse:
-    """The topic's first page. The address holds queue, key, older (a cursor) and open (a message's place)."""
+    """The topic's first page. The address holds what is asked for (q, since, until, queue), older (a cursor), open (a
+    message's place) and tail=off (a list that stands still)."""
     try:
         context = await _page_context(request, name)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    is_part = request.headers.get("HX-Target") == "message-list"
-    return render(request, "topics/_messages.html" if is_part else "topics/messages.html", context)
+    return render(request, "topics/messages.html", context)
 
 
 @requires(Permission.MESSAGES_READ)
@@ -55,6 +57,30 @@ async def message(request: HttpRequest, name: str, place: str) -> HttpResponse:
         return render(request, "topics/message.html", await topic_context(detail, "messages") | context)
     except GatewayError as exc:
         return gateway_error(request, exc)
+
+
+@requires(Permission.MESSAGES_READ)
+@require_safe
+async def search(request: HttpRequest, name: str) -> HttpResponse:
+    """One more step of a search, for the script: the rows, and the cursor of the step after it."""
+    asked = MessageSearchForm(request.GET.dict())
+    if not asked.is_valid():
+        return JsonResponse({"fields": asked.problems()}, status=422)
+    try:
+        detail = await gateway().topics.get(name)
+        older = read_cursor(request.GET.get("older", ""))
+        step = await gateway().search.step(detail, asked.search(), older=older)
+    except GatewayError as exc:
+        return JsonResponse({"detail": str(exc)}, status=exc.status)
+    return JsonResponse(
+        {
+            "rows": render_lines(name, step.lines),
+            "scanned": step.scanned,
+            "older": step.older,
+            "reached": units.moment(step.reached_ms) if step.reached_ms else "",
+            "troubles": [f"{failure.what}: {failure.reason}" for failure in step.failures],
+        }
+    )
 
 
 @requires(Permission.MESSAGES_SEND)
@@ -116,23 +142,22 @@ async def _page_context(request: HttpRequest, name: str) -> dict[str, Any]:
 
 
 async def _messages_context(detail: TopicDetail, wish: dict[str, str]) -> dict[str, Any]:
-    key, queue, older = wish.get("key", "").strip(), wish.get("queue", ""), wish.get("older", "")
-    if key:
-        page = await gateway().messages.find(detail, key[:255], limit=FOUND_MESSAGES, queue=queue or None)
-    else:
-        page = await gateway().messages.newest(
-            detail, limit=PAGE_MESSAGES, before=read_cursor(older), queue=queue or None
-        )
-    context = await topic_context(detail, "messages")
+    asked = MessageSearchForm(wish)
+    context = await topic_context(detail, "messages") | {"asked": asked, "ranges": RANGES}
+    if not asked.is_valid():
+        return context | {"lines": [], "is_asked": True, "took": ""}
+    wanted = asked.search()
+    older = wish.get("older", "")
+    looked = await gateway().lookup.look(detail, wanted, older=read_cursor(older), limit=PAGE_MESSAGES)
     return context | {
-        "lines": [MessageLine.of(found) for found in page.messages],
-        "page": page,
-        "took": units.milliseconds(page.took_ms),
-        "key": key,
-        "queue": queue,
-        "elsewhere": MessageLine.of(page.elsewhere) if page.elsewhere is not None else None,
-        "is_newest": not key and not older,
-        "failures": page.failures,
+        "lines": looked.lines,
+        "looked": looked,
+        "took": units.milliseconds(looked.took_ms),
+        "queue": wanted.queue or "",
+        "is_asked": not (wanted.query.is_empty and wanted.span.is_open),
+        "is_newest": looked.how == "newest" and not older,
+        "is_paused": wish.get("tail") == "off",
+        "failures": looked.failures,
     }
 
 

@@ -121,6 +121,8 @@ async def test_the_document_describes_every_operation(log_in: Client, users_toke
         assert set(document["paths"]) == {
             "/api/v1/topics",
             "/api/v1/topics/{name}",
+            "/api/v1/topics/{name}/messages",
+            "/api/v1/topics/{name}/messages/{place}",
             "/api/v1/groups",
             "/api/v1/groups/{name}",
             "/api/v1/groups/{name}/reset",

@@ -86,7 +86,9 @@ async def test_lists_and_searches_are_text(log_in: Client, make_topic: Topic) ->
     ours = Elements(await page_of(client, "/topic/inert-list")).counts
     for text in PAYLOADS:
         for address in ("/topic/inert-list", "/topics", "/groups"):
-            response = await client.get(address, {"q": text, "key": text, "sort": text, "older": text, "open": text})
+            response = await client.get(
+                address, {"q": text, "since": text, "queue": text, "sort": text, "older": text, "open": text}
+            )
             elements = Elements(response.content.decode())
             assert elements.runs == [] and elements.counts["script"] == ours["script"], (address, text)
 

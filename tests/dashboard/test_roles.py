@@ -28,6 +28,7 @@ PAGES = {
     "topic-create": OPERATORS,
     "topic": READERS,
     "topic-message": READERS,
+    "topic-search": READERS,
     "topic-send": OPERATORS,
     "topic-queues": READERS,
     "topic-groups": READERS,
@@ -60,6 +61,9 @@ REST = {
     ("get", "/topics/no-such"): (READ, READERS),
     ("put", "/topics/no-such"): (WRITE, OPERATORS),
     ("delete", "/topics/no-such"): (WRITE, OPERATORS),
+    ("get", "/topics/no-such/messages"): (READ, READERS),
+    ("post", "/topics/no-such/messages"): (WRITE, OPERATORS),
+    ("get", "/topics/no-such/messages/broker-a.0.0"): (READ, READERS),
     ("get", "/groups"): (READ, READERS),
     ("get", "/groups/no-such"): (READ, READERS),
     ("post", "/groups/no-such/reset"): (WRITE, OPERATORS),
@@ -87,7 +91,7 @@ def guarded_patterns() -> dict[str, str]:
 def test_the_tables_have_every_address_and_every_operation() -> None:
     assert set(guarded_patterns()) == set(PAGES)
     operations = {
-        (method.lower(), (prefix + path).replace("{name}", "no-such"))
+        (method.lower(), (prefix + path).replace("{name}", "no-such").replace("{place}", "broker-a.0.0"))
         for prefix, router in api._routers
         for path, view in router.path_operations.items()
         for operation in view.operations

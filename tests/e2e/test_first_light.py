@@ -119,6 +119,18 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     page.click(".send-form .primary")
     page.wait("when it will be delivered", lambda: "waits for its time" in find(".send-form").text)
 
+    # a list that is paused holds what comes; a search looks through the bodies and says when it is done
+    page.click("[data-pause]")
+    page.wait("an address that says so", lambda: "tail=off" in browser.current_url)
+    with SyncProducer(appliance.namesrv) as producer:
+        producer.send(Message("first-light", b"a needle"))
+    page.wait("it held", lambda: find("[data-arrived]").text.startswith("1 new"))
+    page.click("[data-show-held]")
+    page.wait("the newest row", lambda: "needle" in find("tr.row").text)
+    browser.get(url + "/topic/first-light?q=%22a+needle%22")
+    page.wait("the end of the search", lambda: "1 found" in find("[data-scan-text]").text)
+    assert "all looked at" in find("[data-scan-text]").text and "needle" in find("tr.row").text
+
     # groups: none yet, and how to make one; a broker's settings: a change, the difference, saved
     browser.get(url + "/groups")
     page.wait("no groups", lambda: "No consumer group yet" in find("main").text)

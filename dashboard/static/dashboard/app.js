@@ -239,13 +239,15 @@
     const only = list.dataset.onlyQueue;
     const fresh = [...holder.content.children].filter((row) => !known.has(row.dataset.place) && (!only || row.dataset.queue === only));
     const note = $("[data-arrived]", list);
-    if (fresh.length && $(".opened", body)) {        // who reads a message keeps it: the others wait
-      list.held = (list.held ?? 0) + (frame.all ? 0 : fresh.length + (frame.more ?? 0));
+    const isOpened = $(".opened", body) !== null, isPaused = "paused" in list.dataset;
+    if (fresh.length && (isOpened || isPaused)) {    // who reads a message keeps it: the others wait
+      const most = frame.all ? Math.max(list.held ?? 0, isPaused ? fresh.length : 0) : (list.held ?? 0) + fresh.length + (frame.more ?? 0);
+      list.held = most;
       note.hidden = !list.held;
       if (list.held) {
-        const button = Object.assign(document.createElement("button"), { type: "button", className: "ghost small", textContent: "Close and show" });
+        const button = Object.assign(document.createElement("button"), { type: "button", className: "ghost small", textContent: isOpened ? "Close and show" : "Show" });
         button.dataset.showHeld = "";
-        note.replaceChildren(`${short(list.held)} new, held while a message is open. `, button);
+        note.replaceChildren(`${short(list.held)} new, held while ${isOpened ? "a message is open" : "paused"}. `, button);
       }
       return;
     }
@@ -286,12 +288,95 @@
     const button = event.target.closest("[data-show-held]");
     if (!button) return;
     const list = button.closest("[data-live-rows]");
+    setPaused(list, false);
     for (const opened of $$(".opened", list)) {
       const opener = $("[data-open]", opened.previousElementSibling);
       if (opener) toggleMessage(opener); else opened.remove();
     }
     showHeld(list);
   });
+
+  function setPaused(list, isPaused) {
+    list.toggleAttribute("data-paused", isPaused);
+    const button = $("[data-pause]", list), address = new URL(location.href);
+    button?.setAttribute("aria-pressed", String(isPaused));
+    if (isPaused) address.searchParams.set("tail", "off"); else address.searchParams.delete("tail");
+    history.replaceState(history.state, "", address);
+  }
+
+  document.addEventListener("click", (event) => {
+    const list = event.target.closest("[data-pause]")?.closest("[data-live-rows]");
+    if (!list) return;
+    setPaused(list, !("paused" in list.dataset));
+    if (!("paused" in list.dataset) && !$(".opened", list)) showHeld(list);
+  });
+
+  // ---- a search goes on by itself, step by step, until it is stopped, done, or has enough -----------------------------
+
+  const SCAN_MESSAGES = 200000, SCAN_ROWS = 200;
+
+  function showScan(scan, state) {
+    const text = $("[data-scan-text]", scan), toggle = $("[data-scan-toggle]", scan);
+    const thin = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
+    const end = state.older ? state.isRunning ? "" : state.trouble ? ` · ${state.trouble}` : " · stopped" : " · all looked at";
+    // Read out at the end, not at each step.
+    text.setAttribute("aria-live", state.isRunning ? "off" : "polite");
+    text.textContent = `${thin(state.scanned)} messages looked at${state.reached ? `, back to ${state.reached}` : ""} · ${thin(state.matched)} found · ${(state.tookMs / 1000).toFixed(1)} s${end}`;
+    if (toggle) {
+      toggle.hidden = !state.older;
+      toggle.textContent = state.isRunning ? "Stop" : "Look further back";
+    }
+    const empty = $("[data-scan-empty]", scan.parentElement);
+    if (empty) empty.hidden = Boolean(state.older);
+  }
+
+  async function runScan(scan) {
+    const state = scan.state, list = scan.parentElement, body = $("[data-rows]", list);
+    const limits = { scanned: state.scanned + SCAN_MESSAGES, matched: state.matched + SCAN_ROWS };
+    state.isRunning = true; state.trouble = ""; state.stop = new AbortController();
+    const before = performance.now() - state.tookMs;
+    showScan(scan, state);
+    while (state.isRunning && state.older && scan.isConnected && state.scanned < limits.scanned && state.matched < limits.matched) {
+      const address = new URL(scan.dataset.scan, location.href);
+      address.search = location.search;
+      address.searchParams.set("older", state.older);
+      try {
+        const answer = await fetch(address, { headers: { "HX-Request": "true" }, credentials: "same-origin", signal: state.stop.signal });
+        if (answer.headers.has("HX-Redirect")) { location.href = answer.headers.get("HX-Redirect"); return; }
+        const step = await answer.json();
+        if (!answer.ok) { state.trouble = step.detail ?? "not possible"; break; }
+        const holder = document.createElement("template");
+        holder.innerHTML = step.rows.join("");      // rows are made and escaped by the server's template
+        const known = new Set($$("tr.row", body).map((row) => row.dataset.place));
+        const fresh = [...holder.content.children].filter((row) => !known.has(row.dataset.place));
+        body.append(...fresh);
+        if (fresh.length) $("[data-table]", list).classList.remove("is-empty");
+        state.scanned += step.scanned; state.matched += fresh.length;
+        state.reached = step.reached || state.reached; state.older = step.older; state.tookMs = performance.now() - before;
+        if (step.troubles.length) { state.trouble = step.troubles[0]; break; }
+      } catch (error) {
+        if (error.name !== "AbortError") state.trouble = "the connection was lost";
+        break;
+      }
+      if (state.isRunning) showScan(scan, state);
+    }
+    state.isRunning = false;
+    showScan(scan, state);
+  }
+
+  document.addEventListener("click", (event) => {
+    const scan = event.target.closest("[data-scan-toggle]")?.closest("[data-scan]");
+    if (!scan?.state || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    if (scan.state.isRunning) { scan.state.isRunning = false; scan.state.stop.abort(); } else runScan(scan);
+  });
+
+  function startScan(scan) {
+    const { older, scanned, matched, took } = scan.dataset;
+    const [, reached = ""] = /back to ([\d-]+ [\d:.]+)/.exec($("[data-scan-text]", scan).textContent) ?? [];
+    scan.state = { older: older || null, scanned: Number(scanned), matched: Number(matched), tookMs: Number(took), reached, isRunning: false };
+    if (older && !("stopped" in scan.dataset)) runScan(scan);
+  }
 
   async function toggleMessage(opener) {
     const row = opener.closest("tr");
@@ -491,6 +576,7 @@
     const element = root.matches?.("[data-chart]") ? root : $("[data-chart]", root);
     if (element) { chart = new Chart(element); chart.draw(); }
     for (const item of $$("[data-live]", root)) { item.dataset.why = item.title; showAge(item); }
+    for (const scan of $$("[data-scan]", root)) startScan(scan);
     for (const opener of $$("tr.row + tr.opened", root)) $("[data-open]", opener.previousElementSibling)?.setAttribute("aria-expanded", "true");
     showConnection();
   }

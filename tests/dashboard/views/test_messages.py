@@ -33,13 +33,13 @@ async def test_the_box_finds_by_unique_id_and_by_offset_id(log_in: Client, gatew
     sent = await gateway.messages.send(Message("by-id", b"wanted", keys=["k"]))
     await gateway.messages.send(Message("by-id", b"another", keys=["k2"]))
     for name in (sent.msg_id, sent.offset_msg_id, "k"):
-        page = (await client.get(f"/topic/by-id?key={name}")).content.decode()
+        page = (await client.get(f"/topic/by-id?q={name}")).content.decode()
         assert page.count('class="row"') == 1 and "wanted" in page, name
-        assert 'class="row"' not in (await client.get(f"/topic/by-id-not?key={name}")).content.decode()
-    page = (await client.get(f"/topic/by-id-not?key={sent.offset_msg_id}")).content.decode()
+        assert 'class="row"' not in (await client.get(f"/topic/by-id-not?q={name}")).content.decode()
+    page = (await client.get(f"/topic/by-id-not?q={sent.offset_msg_id}")).content.decode()
     assert "That message is in another topic" in page and "/topic/by-id/messages/" in page
     for name in ("0" * 32, sent.offset_msg_id[:-1] + "0", "k3"):
-        assert "No message with" in (await client.get(f"/topic/by-id?key={name}")).content.decode()
+        assert "No message with" in (await client.get(f"/topic/by-id?q={name}")).content.decode()
 
 
 async def test_a_key_is_looked_for_in_the_queue_that_was_chosen(
@@ -50,9 +50,9 @@ async def test_a_key_is_looked_for_in_the_queue_that_was_chosen(
     for queue_id in (0, 1):
         await gateway.messages.send(Message("by-queue", b"of %d" % queue_id, keys=["k"]), queue_id=queue_id)
     name = cluster.broker.config.broker_name
-    page = (await client.get(f"/topic/by-queue?key=k&queue={name}.1")).content.decode()
+    page = (await client.get(f"/topic/by-queue?q=k&queue={name}.1")).content.decode()
     assert page.count('class="row"') == 1 and "of 1" in page
-    assert (await client.get("/topic/by-queue?key=k")).content.decode().count('class="row"') == 2
+    assert (await client.get("/topic/by-queue?q=k")).content.decode().count('class="row"') == 2
 
 
 async def test_a_read_only_topic_takes_no_message_and_that_is_no_fault_of_the_broker(

@@ -1,0 +1,136 @@
+"""What REST takes and gives about messages."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+
+from ninja import Field, Schema
+
+from dashboard.cluster.message_lookup import Looked
+from dashboard.cluster.message_values import MessageLine
+from gantrymq.message.model import MessageExt
+
+
+class MessageOut(Schema):
+    """A message in a list. place names it in the other operations; preview: the beginning of its body."""
+
+    place: str
+    message_id: str
+    broker: str
+    queue: int
+    offset: int
+    stored_at: datetime
+    tag: str
+    keys: list[str]
+    size_bytes: int
+    preview: str
+
+    @classmethod
+    def of(cls, line: MessageLine) -> MessageOut:
+        return cls(
+            place=line.place,
+            message_id=line.msg_id,
+            broker=line.broker_name,
+            queue=line.queue_id,
+            offset=line.queue_offset,
+            stored_at=_moment(line.stored_ms),
+            tag=line.tag,
+            keys=list(line.keys),
+            size_bytes=line.size_bytes,
+            preview=line.preview,
+        )
+
+
+class MessageList(Schema):
+    """Newest first. older: give it back to look further, null when all was looked at; a list may be empty before that.
+
+    understood: how the text was taken; how: newest, place, index or search; elsewhere: the topic that the id is of.
+    """
+
+    messages: list[MessageOut]
+    how: str
+    understood: str
+    scanned: int
+    older: str | None
+    elsewhere: str | None
+    troubles: list[str]
+
+    @classmethod
+    def of(cls, looked: Looked) -> MessageList:
+        return cls(
+            messages=[MessageOut.of(line) for line in looked.lines],
+            how=looked.how,
+            understood=looked.told,
+            scanned=looked.scanned,
+            older=looked.older,
+            elsewhere=looked.elsewhere[0] if looked.elsewhere else None,
+            troubles=[f"{failure.what}: {failure.reason}" for failure in looked.failures],
+        )
+
+
+class MessageDetailOut(Schema):
+    """One message whole. body is its text, null when it is none; body_base64 is always there."""
+
+    place: str
+    topic: str
+    message_id: str
+    offset_message_id: str
+    tag: str
+    keys: list[str]
+    properties: dict[str, str]
+    born_at: datetime
+    born_host: str
+    stored_at: datetime
+    tries: int
+    body: str | None
+    body_base64: str
+
+    @classmethod
+    def of(cls, message: MessageExt, topic: str) -> MessageDetailOut:
+        line, body = MessageLine.of(message), bytes(message.body)
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            text = None
+        return cls(
+            place=line.place,
+            topic=topic,
+            message_id=line.msg_id,
+            offset_message_id=message.offset_msg_id,
+            tag=line.tag,
+            keys=list(line.keys),
+            properties=message.properties,
+            born_at=_moment(message.born_timestamp),
+            born_host=f"{message.born_host[0]}:{message.born_host[1]}",
+            stored_at=_moment(message.store_timestamp),
+            tries=message.tries,
+            body=text,
+            body_base64=base64.b64encode(body).decode(),
+        )
+
+
+class MessageIn(Schema):
+    """A message to send. body is text, or body_base64 bytes; deliver: "90 s", or "2026-11-21 07:30" (UTC)."""
+
+    body: str = ""
+    body_base64: str | None = None
+    tag: str = ""
+    key: str = ""
+    properties: dict[str, str] = Field(default_factory=dict)
+    delay_level: int = 0
+    deliver: str = ""
+
+
+class SentOut(Schema):
+    """Where a message went."""
+
+    message_id: str
+    topic: str
+    broker: str
+    queue: int
+    offset: int
+
+
+def _moment(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, UTC)
