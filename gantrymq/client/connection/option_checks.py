@@ -49,6 +49,13 @@ def check_above_zero(options: Any, *names: str) -> None:
             raise ConfigError(f"{name}={value}: it must be more than 0")
 
 
+def check_share(options: Any, name: str) -> None:
+    """ConfigError unless this number is from 0 to 1."""
+    value = getattr(options, name)
+    if not 0 <= value <= 1:
+        raise ConfigError(f"{name}={value}: it must be from 0 to 1")
+
+
 def check_listener(listener: object, *methods: str) -> None:
     """WrongType unless it can be called, or has these methods."""
     if not methods and not callable(listener):

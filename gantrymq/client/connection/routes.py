@@ -60,11 +60,13 @@ def readable_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ..
     )
 
 
-def topic_route(topic: str, route: TopicRouteData, *, is_template: bool = False) -> TopicRoute:
+def topic_route(
+    topic: str, route: TopicRouteData, *, is_template: bool = False, new_topic_queues: int = QUEUES_OF_NEW_TOPIC
+) -> TopicRoute:
     """The route as the client uses it."""
     if is_template:
         for data in route.queue_datas:
-            data.read_queue_nums = data.write_queue_nums = min(QUEUES_OF_NEW_TOPIC, data.read_queue_nums)
+            data.read_queue_nums = data.write_queue_nums = min(new_topic_queues, data.read_queue_nums)
     addresses = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
     readable = () if is_template else readable_queues(topic, route)
     return TopicRoute(writable_queues(topic, route), readable, addresses, is_template)
@@ -75,6 +77,7 @@ class Routes:
 
     def __init__(self, name_servers: NameServers) -> None:
         self.known: dict[str, TopicRoute] = {}
+        self.new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of topics that are made by their first message
         self._name_servers = name_servers
         self._addresses: dict[str, dict[int, str]] = {}
         self._looking_up = asyncio.Lock()
@@ -209,7 +212,8 @@ class Routes:
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             raise RouteNotFound(topic)
         body = self._name_servers.accepted(answer, RequestCode.GET_ROUTEINFO_BY_TOPIC).body
-        return topic_route(topic, TopicRouteData.from_json(body), is_template=template is not None)
+        route = TopicRouteData.from_json(body)
+        return topic_route(topic, route, is_template=template is not None, new_topic_queues=self.new_topic_queues)
 
     def _learn(self, topic: str, route: TopicRoute) -> None:
         self.known[topic] = route

@@ -60,24 +60,26 @@ class Outgoing:
         self.max_reconsume_times: int | None = None  # said only when a consumer sends a failed message again
 
 
-def pack(message: Message, compression: Compression = DEFAULT) -> Outgoing:
-    """Make a message ready for the wire. MessageRejected when no broker would take it."""
-    _check_message(message)
+def pack(message: Message, compression: Compression = DEFAULT, bytes_max: int = MESSAGE_BYTES_MAX) -> Outgoing:
+    """Make a message ready for the wire. MessageRejected when no broker would take it, or its body is too large."""
+    _check_message(message, bytes_max)
     return _packed(message, *compression.compress(message.body))
 
 
-async def pack_aside(message: Message, compression: Compression = DEFAULT) -> Outgoing:
+async def pack_aside(
+    message: Message, compression: Compression = DEFAULT, bytes_max: int = MESSAGE_BYTES_MAX
+) -> Outgoing:
     """As `pack`; a large body is compressed in a thread."""
-    _check_message(message)
+    _check_message(message, bytes_max)
     if compression.is_long_work(message.body):
         return _packed(message, *await in_thread(functools.partial(compression.compress, message.body)))
     return _packed(message, *compression.compress(message.body))
 
 
-def _check_message(message: Message) -> None:
+def _check_message(message: Message, bytes_max: int) -> None:
     if not isinstance(message, Message):
         raise WrongType(f"a Message is wanted, not {message!r:.60}: Message(topic, body) makes one")
-    check_body(message.body)
+    check_body(message.body, bytes_max)
 
 
 def _packed(message: Message, body: bytes, sys_flag: int) -> Outgoing:
@@ -100,7 +102,7 @@ def _named(message: Message) -> tuple[str, str]:
     return properties, msg_id
 
 
-def pack_batch(messages: Sequence[Message]) -> Outgoing:
+def pack_batch(messages: Sequence[Message], bytes_max: int = MESSAGE_BYTES_MAX) -> Outgoing:
     """Make one batch of messages of one topic. MessageRejected when they can't travel together."""
     if not messages:
         raise MessageRejected("a batch needs at least one message")
@@ -117,25 +119,25 @@ def pack_batch(messages: Sequence[Message]) -> Outgoing:
             raise MessageRejected("a batch takes no delayed messages")
         if message.properties.get(names.WAIT) != wait:
             raise MessageRejected("the messages of a batch have one WAIT property")
-        check_body(message.body)
+        check_body(message.body, bytes_max)
         text, msg_id = _named(message)
         msg_ids.append(msg_id)
         append_to_batch(parts, message, text)
     body = b"".join(parts)
-    if len(body) > MESSAGE_BYTES_MAX:
-        raise MessageRejected(f"the batch takes {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
+    if len(body) > bytes_max:
+        raise MessageRejected(f"the batch takes {len(body)} bytes, more than {bytes_max}")
     properties = names.encode_properties({names.WAIT: "true" if wait is None else wait})
     return Outgoing(topic, body, properties, ",".join(msg_ids), flag=0, sys_flag=0, is_batch=True)
 
 
-def check_body(body: bytes) -> None:
-    """MessageRejected unless the size of the body is one that brokers take, WrongType unless it is bytes."""
+def check_body(body: bytes, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
+    """MessageRejected unless the body has 1 to `bytes_max` bytes, WrongType unless it is bytes."""
     if not isinstance(body, bytes):  # changed since the message was made
         raise WrongType(f"body: bytes are wanted, not {type(body).__name__}")
     if not body:
         raise MessageRejected("a message needs a body of at least one byte")
-    if len(body) > MESSAGE_BYTES_MAX:
-        raise MessageRejected(f"the body takes {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
+    if len(body) > bytes_max:
+        raise MessageRejected(f"the body takes {len(body)} bytes, more than {bytes_max} (message_bytes_max)")
 
 
 def check_properties(properties: str) -> None:
@@ -145,13 +147,15 @@ def check_properties(properties: str) -> None:
         raise MessageRejected(f"properties take {size} bytes, more than {names.PROPERTIES_BYTES_MAX}")
 
 
-def send_request(outgoing: Outgoing, group: str, queue_id: int) -> RemotingCommand:
-    """The request that stores the message in the queue."""
+def send_request(
+    outgoing: Outgoing, group: str, queue_id: int, new_topic_queues: int = QUEUES_OF_NEW_TOPIC
+) -> RemotingCommand:
+    """The request that stores the message in the queue. new_topic_queues: of a topic that this message makes."""
     ext_fields = {
         "a": group,
         "b": outgoing.topic,
         "c": AUTO_CREATE_TOPIC,
-        "d": str(QUEUES_OF_NEW_TOPIC),
+        "d": str(new_topic_queues),
         "e": str(queue_id),
         "f": str(outgoing.sys_flag),
         "g": str(time.time_ns() // 1_000_000),

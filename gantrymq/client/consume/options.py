@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from gantrymq.client.connection.callbacks import QueuesCallback
-from gantrymq.client.connection.option_checks import check_above_zero, check_at_least, check_types
+from gantrymq.client.connection.option_checks import check_above_zero, check_at_least, check_share, check_types
 from gantrymq.client.connection.options import ClientKeywords, ClientOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely
@@ -27,18 +27,27 @@ class FlowLimits:
     messages_per_queue: int = 1000  # RocketMQ: pullThresholdForQueue
     bytes_per_consumer: int = 256 << 20  # shared evenly by the queues held
     span_per_queue: int = 2000  # RocketMQ: consumeConcurrentlyMaxSpan; a crash repeats at most so many
+    messages_per_topic: int | None = None  # RocketMQ: pullThresholdForTopic; shared evenly by the topic's queues held
+    bytes_per_topic: int | None = None  # RocketMQ: pullThresholdSizeForTopic, in bytes; shared in the same way
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_at_least(self, 1, "messages_per_queue", "bytes_per_consumer", "span_per_queue")
+        check_at_least(self, 1, *(each.name for each in fields(self)))
 
-    def allow(self, process_queue: ProcessQueue, queue_count: int) -> bool:
-        """Whether another pull may be made for the queue."""
+    def allow(self, process_queue: ProcessQueue, queue_count: int, topic_queue_count: int = 1) -> bool:
+        """Whether another pull may be made for the queue, one of so many held in all and of its topic. Of each limit a
+        queue has its share, and may hold one pull at least."""
         return (
             process_queue.cached_messages < self.messages_per_queue
             and process_queue.cached_bytes < self.bytes_per_consumer // max(queue_count, 1)
             and process_queue.span < self.span_per_queue
+            and _is_below(process_queue.cached_messages, self.messages_per_topic, topic_queue_count)
+            and _is_below(process_queue.cached_bytes, self.bytes_per_topic, topic_queue_count)
         )
+
+
+def _is_below(held: int, limit: int | None, sharing: int) -> bool:
+    return limit is None or held < max(limit // max(sharing, 1), 1)
 
 
 class ConsumerKeywords(ClientKeywords, total=False):
@@ -104,6 +113,7 @@ class PushConsumerKeywords(ConsumerKeywords, total=False):
     close_wait_s: float
     trace: bool
     trace_topic: str
+    trace_sample: float
     interceptors: Sequence[Interceptor]
 
 
@@ -119,6 +129,7 @@ class PushConsumerOptions(ConsumerOptions):
     close_wait_s: float = 10.0  # for listener calls in progress when the consumer closes
     trace: bool = False  # tell `trace_topic` when messages are consumed
     trace_topic: str = TRACE_TOPIC
+    trace_sample: float = 1.0  # of the messages, chosen by their ids
     interceptors: Sequence[Interceptor] = ()  # around every listener call, the first is the outermost
 
     def __post_init__(self) -> None:
@@ -126,6 +137,7 @@ class PushConsumerOptions(ConsumerOptions):
         check_at_least(self, 1, "concurrency")
         check_at_least(self, 0, "suspend_s", "max_reconsume_times", "close_wait_s")
         check_above_zero(self, "overdue_s")
+        check_share(self, "trace_sample")
         check_interceptors(self.interceptors)
 
     @property

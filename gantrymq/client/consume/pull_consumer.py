@@ -78,7 +78,7 @@ class PullConsumer(Client):
             options=self._options,
             counters=ConsumeCounters(),
             subscription=self._subscriptions.get,
-            queue_count=lambda: len(self._assignment.held),
+            held=lambda: self._assignment.held,
             commit_offset=lambda process_queue: None,  # the application has not seen them yet
             received=self._polled.add,
             offset_moved=self._offset_moved,

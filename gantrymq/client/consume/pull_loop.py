@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gantrymq.client.connection.session import ClientSession
@@ -19,7 +19,7 @@ from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.consume.subscription import is_wanted
 from gantrymq.client.results import PullResult, PullStatus
 from gantrymq.errors import ConnectError, GantryError, ResponseError
-from gantrymq.message.model import MessageExt
+from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.codes import ResponseCode
 
@@ -48,7 +48,7 @@ class PullContext:
     options: ConsumerOptions
     counters: ConsumeCounters
     subscription: Callable[[str], SubscriptionData | None]  # of a topic, None when it was given up
-    queue_count: Callable[[], int]
+    held: Callable[[], Mapping[MessageQueue, ProcessQueue]]  # by all loops together
     commit_offset: Callable[[ProcessQueue], int | None]  # to tell the broker with a pull; None: it does not keep it
     received: Callable[[ProcessQueue, list[MessageExt]], None]
     offset_moved: Callable[[ProcessQueue, int], None]  # the broker says that the offset is outside the queue
@@ -57,13 +57,18 @@ class PullContext:
     is_paused: Callable[[ProcessQueue], bool] = lambda process_queue: False
     says_subscription: bool = False  # with each pull, so that no heartbeat has to have told it before
     limits: FlowLimits = field(init=False)
+    _limits_topics: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.limits = self.options.limits or FlowLimits()
+        self._limits_topics = (self.limits.messages_per_topic, self.limits.bytes_per_topic) != (None, None)
 
     def may_pull(self, process_queue: ProcessQueue) -> bool:
         """Whether the queue wants more; its `changed` is set when that may be another answer."""
-        return self.limits.allow(process_queue, self.queue_count()) and not self.is_paused(process_queue)
+        topic = process_queue.queue.topic
+        held = self.held()
+        of_topic = sum(queue.topic == topic for queue in held) if self._limits_topics else 1
+        return self.limits.allow(process_queue, len(held), of_topic) and not self.is_paused(process_queue)
 
 
 async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> None:

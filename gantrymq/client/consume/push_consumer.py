@@ -42,7 +42,7 @@ from gantrymq.client.consume.subscription import SQL92, MessageModel, parse_subs
 from gantrymq.client.consume.workers import ConsumeService
 from gantrymq.client.interceptors import ConsumeCall, ConsumeProceed, around_consume
 from gantrymq.client.produce.request_reply import reply_to
-from gantrymq.client.produce.trace import ConsumeTracer, TraceDispatcher
+from gantrymq.client.produce.trace import ConsumeTracer, dispatcher_of
 from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
 from gantrymq.errors import ConfigError, GantryError, RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
@@ -77,7 +77,8 @@ class PushConsumer(Client):
 
     ordered: the messages of a queue one after the other, by one member of the group at a time (broker locks); a failed
     one is tried again after `suspend_s`. max_reconsume_times: until it is a dead letter; None: 16, ordered: never.
-    trace: tell `trace_topic` when messages are consumed. Also instance_name, credentials, tls and serialize_type.
+    trace: tell `trace_topic` when messages are
+    consumed, `trace_sample` of them. Also instance_name, credentials, tls and serialize_type.
     PushConsumerOptions has the defaults.
 
     `start` joins the group. It raises ConfigError without a subscription, ResponseError when a broker refuses an SQL
@@ -105,7 +106,7 @@ class PushConsumer(Client):
         self._retry_topic = retry_topic(group)
         self._failed = FailedMessages(self._session, options)
         self._counters = ConsumeCounters()
-        self._traces = TraceDispatcher(self._session, group, topic=options.trace_topic) if options.trace else None
+        self._traces = dispatcher_of(self._session, options)
         tracer = None if self._traces is None else ConsumeTracer(self._traces, group)
         self._calls = ListenerCalls(
             listener,
@@ -137,7 +138,7 @@ class PushConsumer(Client):
             options=self._options,
             counters=self._counters,
             subscription=self._subscriptions.get,
-            queue_count=lambda: len(self._assignment.held),
+            held=lambda: self._assignment.held,
             commit_offset=self._commit_offset,
             received=self._on_received,
             offset_moved=self._on_offset_moved,

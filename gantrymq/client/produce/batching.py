@@ -86,7 +86,7 @@ class Batches:
     async def add(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
         """Take a message; the future gets its result or failure. Waits while the buffer is full, RequestTimeout when it
         stays so for delivery_timeout_s. MessageRejected when no broker would take the message."""
-        check_body(message.body)
+        check_body(message.body, self._options.message_bytes_max)
         size = len(message.body) + MESSAGE_BYTES
         if self._held_bytes and self._held_bytes + size > self._options.buffer_bytes:
             await self._wait_for_room(message.topic, size)
@@ -190,10 +190,11 @@ class Batches:
                 future.set_result(one)
 
     async def _send_batch(self, lane: _Lane, batch: _Batch) -> SendResult:
-        messages = batch.messages
-        outgoing = (
-            pack_batch(messages) if len(messages) > 1 else await pack_aside(messages[0], self._options.compression)
-        )
+        messages, bytes_max = batch.messages, self._options.message_bytes_max
+        if len(messages) > 1:
+            outgoing = pack_batch(messages, bytes_max)
+        else:
+            outgoing = await pack_aside(messages[0], self._options.compression, bytes_max)
         left_s = self._options.delivery_timeout_s - (time.monotonic() - batch.started)
         result = await self._sender.deliver(outgoing, max(left_s, LEAST_S), lane.queue)
         if self._on_stored is not None:

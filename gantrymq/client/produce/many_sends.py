@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_request, send_result
+from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_result
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.retry import TRIES_A_CALL
 from gantrymq.client.produce.sender import Sender
@@ -68,6 +68,7 @@ class ManySends:
         self._sender = sender
         self._remoting = remoting
         self._compression = options.compression
+        self._message_bytes_max = options.message_bytes_max
         self._in_flight = in_flight
         self._timeout_s = timeout_s
         self._try_timeout_s = timeout_s / TRIES_A_CALL
@@ -95,7 +96,7 @@ class ManySends:
 
     async def _send_first(self, position: int, message: Message) -> None:
         try:
-            outgoing = await pack_aside(message, self._compression)
+            outgoing = await pack_aside(message, self._compression, self._message_bytes_max)
             queue = self._sender.pick(await self._sender.queues(message.topic, self._timeout_s))
         except GantryError as exc:
             # Nothing was sent. The message or its topic is the reason, so another broker would not help: given up.
@@ -104,7 +105,7 @@ class ManySends:
         started = time.monotonic()
         try:
             address = self._sender.address_of(queue)
-            request = send_request(outgoing, self._sender.group, queue.queue_id)
+            request = self._sender.request(outgoing, queue)
             connection = await self._remoting.connection(address, request, self._try_timeout_s)
             answer = self._remoting.submit(connection, request, self._try_timeout_s)
         except GantryError as exc:

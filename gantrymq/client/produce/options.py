@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gantrymq.client.connection.compression import COMPRESS_FROM_BYTES, COMPRESS_LEVEL, Compression
-from gantrymq.client.connection.option_checks import check_above_zero, check_at_least
+from gantrymq.client.connection.option_checks import check_above_zero, check_at_least, check_share
 from gantrymq.client.connection.options import ClientKeywords, ClientOptions
+from gantrymq.client.connection.send_codec import MESSAGE_BYTES_MAX, QUEUES_OF_NEW_TOPIC
 from gantrymq.client.interceptors import Interceptor, check_interceptors
 from gantrymq.errors import ConfigError
 from gantrymq.message.compression import CompressType, check_compress_type
@@ -26,11 +27,14 @@ class ProducerKeywords(ClientKeywords, total=False):
     linger_s: float
     batch_bytes: int
     buffer_bytes: int
+    message_bytes_max: int
+    new_topic_queues: int
     compress_from_bytes: int
     compress_level: int
     compress_type: CompressType
     trace: bool
     trace_topic: str
+    trace_sample: float
     interceptors: Sequence[Interceptor]
 
 
@@ -48,11 +52,14 @@ class ProducerOptions(ClientOptions):
     linger_s: float = 0.0  # send_soon: a batch that is not full waits so long; 0: only while others are on their way
     batch_bytes: int = 64 * 1024  # send_soon: a batch has at most so many
     buffer_bytes: int = 32 * 1024 * 1024  # send_soon: what waits or is on its way has at most so many
+    message_bytes_max: int = MESSAGE_BYTES_MAX  # larger bodies are refused here; as the broker's maxMessageSize
+    new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of a topic made by its first message, at most
     compress_from_bytes: int = COMPRESS_FROM_BYTES  # smaller bodies travel as they are
     compress_level: int = COMPRESS_LEVEL  # 1 is fast, 9 small
     compress_type: CompressType = "zlib"  # "lz4", "zstd": for consumers that know them; gantrymq[compression]
-    trace: bool = False  # tell `trace_topic` of every message sent
+    trace: bool = False  # tell `trace_topic` of messages sent
     trace_topic: str = TRACE_TOPIC
+    trace_sample: float = 1.0  # of the messages, chosen by their ids: consumers with the same number choose the same
     interceptors: Sequence[Interceptor] = ()  # around every send, the first is the outermost
 
     def __post_init__(self) -> None:
@@ -60,6 +67,8 @@ class ProducerOptions(ClientOptions):
         check_group(self.group)
         check_above_zero(self, "delivery_timeout_s")
         check_at_least(self, 0, "retries", "compress_from_bytes")
+        check_at_least(self, 1, "message_bytes_max", "new_topic_queues")
+        check_share(self, "trace_sample")
         if not 1 <= self.compress_level <= 9:
             raise ConfigError(f"compress_level={self.compress_level}: it must be from 1 to 9")
         check_compress_type(self.compress_type)

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.lifecycle import Client
-from gantrymq.client.connection.send_codec import Outgoing, pack_aside, pack_batch, send_request
+from gantrymq.client.connection.send_codec import Outgoing, pack_aside, pack_batch
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.interceptors import SendCall, SendProceed, around_send
 from gantrymq.client.produce.batching import Batches
@@ -23,7 +23,7 @@ from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords, Pro
 from gantrymq.client.produce.ordered_sends import QueueChoice, send_in_order
 from gantrymq.client.produce.request_reply import WaitingRequests, reply_to
 from gantrymq.client.produce.sender import QueueSelector, Sender, queue_by_hash
-from gantrymq.client.produce.trace import SendTracer, TraceDispatcher
+from gantrymq.client.produce.trace import SendTracer, dispatcher_of
 from gantrymq.client.results import SendResult
 from gantrymq.errors import ConfigError, WrongType
 from gantrymq.message.model import Message, MessageExt, MessageQueue
@@ -40,9 +40,11 @@ class Producer(Client):
     route to the last try. retries: further tries after the first; None: as many as the time allows.
     retry_unless_send_ok: a message that was stored, but not flushed or replicated as the broker was asked to, goes to
     the topic's other brokers as well, until one stores it as asked. linger_s, batch_bytes, buffer_bytes: see send_soon.
-    compress_from_bytes: smaller bodies travel as they are. compress_type: "zlib", or "lz4" and "zstd", which need
-    gantrymq[compression] and consumers that know them. compress_level: 1 (fast) to 9 (small). trace: tell `trace_topic`
-    of every message sent. Also instance_name, credentials, tls and serialize_type. ProducerOptions has the defaults.
+    message_bytes_max: larger bodies are refused; what the broker takes (its maxMessageSize). new_topic_queues: of
+    topics made by their first message, at most. compress_from_bytes: smaller bodies travel as they are. compress_type:
+    "zlib", or "lz4" and "zstd", which need gantrymq[compression] and consumers that know them. compress_level: 1 (fast)
+    to 9 (small). trace: tell `trace_topic` of messages sent, `trace_sample` of them. Also instance_name, credentials,
+    tls and serialize_type. ProducerOptions has the defaults.
 
     `start` connects nothing yet: the first message does that. `close` makes calls in flight fail: await them first.
     """
@@ -58,10 +60,11 @@ class Producer(Client):
         super().__init__(ClientSession(options, heartbeat=self._heartbeat))
         self.group = group
         self._options = options
+        self._session.routes.new_topic_queues = options.new_topic_queues
         self._sender = Sender(self._session, group, retries=options.retries, elsewhere=options.retry_unless_send_ok)
         self._requests = WaitingRequests()
         self._session.answer_requests({RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._requests.reply_pushed})
-        self._traces = TraceDispatcher(self._session, group, topic=options.trace_topic) if options.trace else None
+        self._traces = dispatcher_of(self._session, options)
         self._batching = Background()
         self._handing: set[asyncio.Task[None]] = set()
         self._tracer = None if self._traces is None else SendTracer(self._traces, group)
@@ -125,7 +128,7 @@ class Producer(Client):
         timeout_s: float | None,
     ) -> SendResult:
         # Packed once: every try sends the same unique id, by which a message that was stored twice can be recognised.
-        outgoing = await pack_aside(message, self._options.compression)
+        outgoing = await pack_aside(message, self._options.compression, self._options.message_bytes_max)
         if selector is not None:
             started, timeout_s = time.monotonic(), self._time(timeout_s)
             queue = selector(await self._sender.queues(message.topic, timeout_s), message)
@@ -138,8 +141,10 @@ class Producer(Client):
     ) -> SendResult:
         """Send messages of one topic as one request into one queue: all are stored, or none. 4 MiB at most."""
 
+        bytes_max = self._options.message_bytes_max
+
         async def proceed() -> SendResult:
-            return await self._send(messages, pack_batch(messages), queue, timeout_s)
+            return await self._send(messages, pack_batch(messages, bytes_max), queue, timeout_s)
 
         return await self._around(messages, proceed) if messages else await proceed()
 
@@ -217,14 +222,14 @@ class Producer(Client):
     ) -> None:
         """Send one message without asking for an answer: fast, and lost in silence when anything goes wrong."""
         self.collect(message)
-        outgoing = await pack_aside(message, self._options.compression)
+        outgoing = await pack_aside(message, self._options.compression, self._options.message_bytes_max)
         queues = await self.queues(message.topic)
         if selector is not None:
             queue = selector(queues, message)
         elif queue is None:
             queue = self._sender.pick(queues)
         _check_queue(queue, message.topic)
-        request = send_request(outgoing, self.group, queue.queue_id)
+        request = self._sender.request(outgoing, queue)
         address = self._sender.address_of(queue)
         await self._session.remoting.invoke_oneway(address, request, timeout_s=self._options.delivery_timeout_s)
 

@@ -20,6 +20,7 @@ from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.properties import string_hash_code
 from gantrymq.message.topics import check_topic, may_clients_send_to
 from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import timed_out
 from gantrymq.timeouts import timeout_at
 
@@ -195,9 +196,13 @@ class Sender:
         """Try once. The result means: stored. ResponseError: not stored. ConnectError without an address or a
         connection: not sent. ConnectError after sending, RequestTimeout, ProtocolError: may be stored."""
         address = self.address_of(queue)
-        request = send_request(outgoing, self.group, queue.queue_id)
+        request = self.request(outgoing, queue)
         answer = await self._remoting.invoke(address, request, timeout_s=timeout_s)
         return send_result(answer, outgoing, queue.broker_name, address)
+
+    def request(self, outgoing: Outgoing, queue: MessageQueue) -> RemotingCommand:
+        """The request that stores the message in the queue."""
+        return send_request(outgoing, self.group, queue.queue_id, self._routes.new_topic_queues)
 
     async def reply(self, request: MessageExt, answer: Message, timeout_s: float) -> SendResult:
         """Send the answer to a request. Tried once, at the broker that stored the request if its name is known: the

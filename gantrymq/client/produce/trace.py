@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import zlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from gantrymq.client.connection.send_codec import pack_aside
 from gantrymq.client.connection.session import ClientSession
@@ -47,8 +49,10 @@ FLUSH_S = 1.0  # for what waits when the client closes
 class TraceDispatcher:
     """Sends trace records in batches, over the session of the client they are about."""
 
-    def __init__(self, session: ClientSession, group: str, *, topic: str = TRACE_TOPIC) -> None:
+    def __init__(self, session: ClientSession, group: str, *, topic: str = TRACE_TOPIC, sample: float = 1.0) -> None:
+        """sample: the part of the messages that is traced, from 0 to 1."""
         self.topic = topic
+        self._sample = sample
         self.dropped: int = 0
         self._is_topic_missing = False  # and the log has it
         self._waiting: deque[TraceRecord] = deque()
@@ -59,6 +63,10 @@ class TraceDispatcher:
     def waiting(self) -> int:
         """Records that are not sent yet."""
         return len(self._waiting)
+
+    def wants(self, msg_id: str) -> bool:
+        """Whether the message is of the sample: so says its id, to the sender and to each receiver."""
+        return self._sample >= 1 or zlib.crc32(msg_id.encode()) < self._sample * (1 << 32)
 
     def append(self, record: TraceRecord) -> None:
         """Have the record sent soon; drop it when too many wait."""
@@ -135,6 +143,26 @@ class TraceDispatcher:
             )
 
 
+class TraceOptions(Protocol):
+    """What a client says of its trace."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def trace(self) -> bool: ...
+    @property
+    def trace_topic(self) -> str: ...
+    @property
+    def trace_sample(self) -> float: ...
+
+
+def dispatcher_of(session: ClientSession, options: TraceOptions) -> TraceDispatcher | None:
+    """The dispatcher of a client, None when it traces nothing."""
+    if not options.trace:
+        return None
+    return TraceDispatcher(session, options.group, topic=options.trace_topic, sample=options.trace_sample)
+
+
 class SendTracer:
     """Makes the records of a producer."""
 
@@ -149,6 +177,8 @@ class SendTracer:
         cost_ms = int(took_s * 1000)
         ids = zip(messages, result.msg_id.split(","), result.offset_msg_id.split(","), strict=False)
         for message, msg_id, offset_msg_id in ids:
+            if not self._dispatcher.wants(msg_id):
+                continue
             keys = message.keys if isinstance(message.keys, str) else " ".join(message.keys)
             self._dispatcher.append(
                 TraceRecord(
@@ -190,7 +220,9 @@ class ConsumeTracer:
         traced = [
             message
             for message in messages
-            if message.properties.get(names.TRACE_ON) != "false" and message.topic != self._dispatcher.topic
+            if message.properties.get(names.TRACE_ON) != "false"
+            and message.topic != self._dispatcher.topic
+            and self._dispatcher.wants(message.msg_id)
         ]
         if not traced:
             return None

@@ -176,7 +176,7 @@ class TransactionProducer(Producer):
         return prepared
 
     async def _prepare(self, message: Message, queue: MessageQueue | None, timeout_s: float | None) -> SendResult:
-        outgoing = await pack_aside(message, self._options.compression)
+        outgoing = await pack_aside(message, self._options.compression, self._options.message_bytes_max)
         outgoing.sys_flag |= sysflag.TRANSACTION_PREPARED
         return await self._send([message], outgoing, queue, timeout_s)
 

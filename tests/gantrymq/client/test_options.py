@@ -40,9 +40,10 @@ REQUIRED = inspect.Parameter.empty
 CLIENT = {"instance_name": None, "credentials": None, "tls": None, "serialize_type": JSON}
 PRODUCER = {
     "delivery_timeout_s": 30.0, "retries": None, "retry_unless_send_ok": False, "linger_s": 0.0,
-    "batch_bytes": 65536, "buffer_bytes": 33554432, "compress_from_bytes": 4096, "compress_level": 5,
+    "batch_bytes": 65536, "buffer_bytes": 33554432, "message_bytes_max": 4194304,
+    "new_topic_queues": 4, "compress_from_bytes": 4096, "compress_level": 5,
     "compress_type": "zlib", "trace": False,
-    "trace_topic": "RMQ_SYS_TRACE_TOPIC", "interceptors": (),
+    "trace_topic": "RMQ_SYS_TRACE_TOPIC", "interceptors": (), "trace_sample": 1.0,
 } | CLIENT  # fmt: skip
 CONSUMER = {
     "group": REQUIRED, "model": MessageModel.CLUSTERING, "consume_from": ConsumeFrom.LAST_OFFSET,
@@ -52,7 +53,7 @@ CONSUMER = {
 PUSH = CONSUMER | {
     "listener": REQUIRED, "concurrency": 20, "batch_size": 1, "ordered": False, "suspend_s": 1.0,
     "max_reconsume_times": None, "overdue_s": 900.0, "close_wait_s": 10.0, "trace": False,
-    "trace_topic": "RMQ_SYS_TRACE_TOPIC", "interceptors": (),
+    "trace_topic": "RMQ_SYS_TRACE_TOPIC", "interceptors": (), "trace_sample": 1.0,
 }  # fmt: skip
 PULL = CONSUMER | {"batch_size": 10, "auto_commit": True}
 IN_TRANSACTIONS = PRODUCER | {"listener": REQUIRED, "group": REQUIRED, "topics": (), "threads": 8}

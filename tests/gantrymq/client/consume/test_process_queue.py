@@ -80,3 +80,13 @@ def test_pulling_pauses_at_each_limit() -> None:
     assert not limits.allow(filled(1, 2, 3, next_offset=4), 1)
     assert not limits.allow(filled(1, 2, next_offset=3), 50)  # the bytes are shared by all queues
     assert not limits.allow(filled(1, 12, next_offset=13), 1)
+
+
+def test_the_limits_of_a_topic_are_shared_by_its_queues() -> None:
+    limits = FlowLimits(messages_per_topic=8)
+    assert limits.allow(filled(1, next_offset=2), 100, 4)
+    assert not limits.allow(filled(1, 2, next_offset=3), 100, 4)
+    assert limits.allow(ProcessQueue(QUEUE, 1), 100, 100), "a queue could never be read"
+    held = filled(1, next_offset=2)
+    assert not FlowLimits(bytes_per_topic=4 * held.cached_bytes).allow(held, 100, 4)
+    assert FlowLimits(bytes_per_topic=4 * held.cached_bytes + 4).allow(held, 100, 4)

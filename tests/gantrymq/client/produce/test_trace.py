@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from appliance.bench.peer import Peer
-from gantrymq import AdminClient, ConsumeResult, Message, MessageExt, Producer, PushConsumer
+from gantrymq import (
+    AdminClient,
+    ConsumeResult,
+    Message,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    PushConsumer,
+    SendResult,
+    SendStatus,
+)
 from gantrymq.client.admin.results import MessageTrace
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.session import ClientSession
@@ -126,6 +136,29 @@ def test_a_batch_of_records_fits_into_one_message() -> None:
     assert max(body for body, _ in sizes) < 128_000
     assert max(properties for _, properties in sizes) < 32_767
     assert found == [f"{number:032X}" for number in range(trace.WAITING_MAX)]
+
+
+def test_a_sample_is_the_same_part_of_the_messages_for_all_clients() -> None:
+    session = ClientSession(ClientOptions(name_servers="h:1"), heartbeat=HeartbeatData)
+    ids = [f"{number:032X}" for number in range(4000)]
+    one, other = (TraceDispatcher(session, group, sample=0.25) for group in ("g", "h"))
+    wanted = [msg_id for msg_id in ids if one.wants(msg_id)]
+    assert 800 < len(wanted) < 1200
+    assert wanted == [msg_id for msg_id in ids if other.wants(msg_id)]
+    assert not any(map(TraceDispatcher(session, "g", sample=0.0).wants, ids))
+    assert all(map(TraceDispatcher(session, "g").wants, ids))
+
+
+def test_only_the_sample_leaves_records_of_a_send() -> None:
+    dispatcher = TraceDispatcher(
+        ClientSession(ClientOptions(name_servers="h:1"), heartbeat=HeartbeatData), "g", sample=0.5
+    )
+    ids = [f"{number:032X}" for number in range(64)]
+    messages = [Message("T", b"x") for _ in ids]
+    result = SendResult(SendStatus.SEND_OK, ",".join(ids), ",".join(ids), MessageQueue("T", "b", 0), 0)
+    trace.SendTracer(dispatcher, "g").sent(messages, result, "h:1", 0.0)
+    assert 0 < dispatcher.waiting < 64
+    assert dispatcher.waiting == sum(map(dispatcher.wants, ids))
 
 
 async def test_where_no_trace_topic_is_the_log_says_so_once_and_sends_go_on(
