@@ -20,12 +20,13 @@ import pytest
 import tests.machine  # noqa: F401  # before any test, whether Django's settings were first or not
 from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of
 from tests.suite.long_runs import LONG
+from tests.suite.shares import share_of
 from tests.suite.unit_guard import are_brokers_beside, nothing_outside
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
-    from tests.suite.parallel import FilesThenAlone
+    from tests.suite.parallel import FilesThenAlone, OwnShares
 
 PRESSURE_PERCENT_MAX = 15.0  # of the time that somebody had to wait
 
@@ -94,9 +95,14 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A fast run does not even import the other modules."""
-    is_module = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
-    return True if is_module and config.getoption("--fast") and kind_of(collection_path) != "unit" else None
+    """A fast run does not even import the other modules, nor a worker those of others."""
+    if not config.getoption("--fast") or not collection_path.match("test_*.py"):
+        return None
+    worker: dict[str, object] | None = getattr(config, "workerinput", None)
+    if worker is None:
+        return True if kind_of(collection_path) != "unit" else None
+    number, workers = str(worker["workerid"]).removeprefix("gw"), int(str(worker["workercount"]))
+    return None if collection_path in share_of(int(number), workers) else True
 
 
 @pytest.hookimpl(wrapper=True)  # marked before -m chooses, sorted when pytest-django has put its own first
@@ -131,10 +137,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesThenAlone:
-    from tests.suite.parallel import FilesThenAlone
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesThenAlone | OwnShares:
+    from tests.suite.parallel import FilesThenAlone, OwnShares
 
-    return FilesThenAlone(config, log)
+    return (OwnShares if config.getoption("--fast") else FilesThenAlone)(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,11 +56,9 @@ def queue_units(root: Path, topic: str, queue_id: int) -> dict[int, tuple[int, i
     """Read a queue's files without the store's code: index to (physical offset, size, tags code), fillers left out."""
     units = {}
     for path in sorted((root / "consumequeue" / topic / str(queue_id)).iterdir()):
-        data = path.read_bytes()
-        for position in range(0, len(data), 20):
-            offset = int.from_bytes(data[position : position + 8], "big")
-            size = int.from_bytes(data[position + 8 : position + 12], "big")
+        data = path.read_bytes().rstrip(b"\0")  # most of a file is not written yet
+        data += bytes(-len(data) % 20)
+        for index, (offset, size, code) in enumerate(struct.iter_unpack(">QIq", data), int(path.name) // 20):
             if size and size != 0x7FFFFFFF:
-                code = int.from_bytes(data[position + 12 : position + 20], "big", signed=True)
-                units[(int(path.name) + position) // 20] = (offset, size, code)
+                units[index] = (offset, size, code)
     return units

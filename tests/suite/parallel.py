@@ -4,15 +4,19 @@ A worker takes a file at a time, so that what a module's tests share is made onc
 which puts the long kinds first (`kinds.py`). Half of the workers leave those that run Java to the others: clients in
 Java have time limits of their own, and wait much, so there is a core for something else beside them.
 
+A fast run has its modules shared out before they are collected (`shares.py`).
+
 Modules that judge what the machine can do come last, one after another in the one worker that is left, when no other
 test runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
+from xdist.scheduler import EachScheduling, LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 from tests.suite.kinds import is_alone, is_reader, kind_of
@@ -67,6 +71,15 @@ class FilesThenAlone(LoadFileScheduling):  # type: ignore[misc]  # xdist's class
 
     def _is_only_alone_left(self) -> bool:
         return next(iter(self.workqueue), None) == ALONE
+
+
+class OwnShares(EachScheduling):  # type: ignore[misc]  # xdist's class is not typed
+    """Every worker runs all that it has collected, which is its share."""
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        super().add_node_collection(node, collection)
+        session = self.config.pluginmanager.getplugin("session")
+        session.testscollected = sum(map(len, self.node2collection.values()))  # what the progress counts to
 
 
 def _runs_java(scope: str) -> bool:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.suite.kinds import ALONE, NAMED, ORDER, OUTSIDE, READERS, TESTS, kind_of
+from tests.suite.kinds import ALONE, NAMED, ORDER, OUTSIDE, READERS, TESTS, is_reader, kind_of
 from tests.suite.parallel import FilesThenAlone
+from tests.suite.shares import share_of
 from tests.suite.unit_guard import nothing_outside
 
 
@@ -25,6 +26,14 @@ def test_what_the_lists_name_is_there(place: str) -> None:
     path, _, test = place.partition("::")
     assert (TESTS / path).exists()
     assert not test or f"def {test}(" in (TESTS / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("workers", [1, 3, 5])
+def test_each_unit_module_is_in_one_share_and_readers_of_code_are_in_one(workers: int) -> None:
+    shares = [share_of(worker, workers) for worker in range(workers)]
+    modules = sorted(path for path in TESTS.rglob("test_*.py") if kind_of(path) == "unit")
+    assert sorted(path for share in shares for path in share) == modules
+    assert len([share for share in shares if any(map(is_reader, share))]) == 1
 
 
 def test_every_kind_is_a_marker_or_other(pytestconfig: pytest.Config) -> None:

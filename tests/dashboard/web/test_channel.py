@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from twisted.internet.task import Clock
-from twisted.internet.testing import StringTransport
 from twisted.web import http
 
 from dashboard.web import limits
@@ -17,6 +16,7 @@ from dashboard.web.limits import BodyRoom, WebLimits
 from dashboard.web.proxies import TrustedProxies
 from dashboard.web.request import WebRequest
 from gantrymq.log_limit import LogLimit
+from tests.dashboard.web.memory_transport import MemoryTransport
 
 
 class Visit:
@@ -24,7 +24,7 @@ class Visit:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.transport = StringTransport()
+        self.transport = MemoryTransport()
         server = SimpleNamespace(
             limits=SimpleNamespace(body_bytes_max=1 << 20),
             body_room=BodyRoom(1 << 20),
@@ -46,7 +46,7 @@ class Visit:
 
     @property
     def answer(self) -> str:
-        return str(self.transport.value().partition(b"\r\n")[0].decode())
+        return str(self.transport.written.partition(b"\r\n")[0].decode())
 
     @property
     def is_closed(self) -> bool:
@@ -83,7 +83,7 @@ def test_after_an_answer_silence_may_last_longer_and_a_head_may_not(visit: Visit
     assert visit.answer == "HTTP/1.1 200 OK"
     visit.clock.advance(limits.IDLE_SECONDS_MAX - 1)
     visit.says("GET / HTTP/1.1\n")
-    visit.transport.clear()
+    visit.transport.written = b""
     visit.clock.advance(limits.HEAD_SECONDS_MAX - 1)
     assert visit.answer == ""
     visit.clock.advance(1)
@@ -93,7 +93,7 @@ def test_after_an_answer_silence_may_last_longer_and_a_head_may_not(visit: Visit
 def test_an_idle_connection_is_closed_in_time(visit: Visit) -> None:
     visit.channel.requestFactory = AnsweredAtOnce
     visit.says("GET / HTTP/1.1\nHost: x\n\n")
-    visit.transport.clear()
+    visit.transport.written = b""
     visit.clock.advance(limits.IDLE_SECONDS_MAX)
     assert visit.is_closed and visit.answer == ""
 
@@ -136,7 +136,7 @@ def test_after_a_refusal_a_peer_that_goes_on_is_cut_off(visit: Visit) -> None:
 def test_a_request_behind_a_refused_one_is_not_read(visit: Visit) -> None:
     visit.says("POST / HTTP/1.1\nContent-Length: 99999999\n\nGET /second HTTP/1.1\nHost: x\n\n")
     visit.says("GET /third HTTP/1.1\nHost: x\n\n")
-    assert visit.transport.value().count(b"HTTP/1.1 ") == 1
+    assert visit.transport.written.count(b"HTTP/1.1 ") == 1
     assert len(visit.channel.requests) == 1
 
 
@@ -149,7 +149,7 @@ def test_chunks_are_counted_whatever_their_size(visit: Visit) -> None:
     assert visit.answer == "HTTP/1.1 413 Request Entity Too Large"
 
 
-class NumberedTransport(StringTransport):
+class NumberedTransport(MemoryTransport):
     """A transport with a descriptor."""
 
     def __init__(self, number: int) -> None:

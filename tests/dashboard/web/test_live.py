@@ -6,16 +6,16 @@ import pytest
 from autobahn.twisted.websocket import WebSocketServerFactory
 from autobahn.websocket.protocol import TrafficStats
 from daphne.ws_protocol import WebSocketProtocol
-from twisted.internet.testing import StringTransport
 
 from dashboard.web.live import LiveProtocol
+from tests.dashboard.web.memory_transport import MemoryTransport
 
 
 def test_what_comes_before_the_handshake_is_answered_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[bytes] = []
     monkeypatch.setattr(WebSocketProtocol, "dataReceived", lambda self, data: taken.append(data))
     live = LiveProtocol()
-    live.transport = StringTransport()
+    live.transport = MemoryTransport()
     live.state = LiveProtocol.STATE_CONNECTING
     live.dataReceived(b"GET /live HTTP/1.1\r\n\r\n")
     live.dataReceived(b"\x81\x05hello")

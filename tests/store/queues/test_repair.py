@@ -84,10 +84,10 @@ def numbers(store: MessageStore, how: str = "at once") -> list[int]:
         result = store.get_message("g", "T", 0, offset, 1 if how == "one by one" else 32, wanted)
         assert result.next_begin_offset > offset
         offset = result.next_begin_offset
-        data = b"".join(result.buffers)
-        while data:
-            found.append(int(record.decode_record(data).body))
-            data = data[int.from_bytes(data[:4], "big") :]
+        data, position = b"".join(result.buffers), 0
+        while position < len(data):
+            found.append(int(record.decode_record(data, position).body))
+            position += int.from_bytes(data[position : position + 4], "big")
     return found
 
 
