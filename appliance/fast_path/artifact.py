@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MODULE = "gantry_compiled"
+FACTS = "build.json"
 SUFFIXES = (".pyx", ".pxd", ".pxi", ".h")
 FLAGS = ("-O3", "-DNDEBUG", "-fwrapv")  # of no particular processor: an installed folder may move to another machine
 SANITIZER_FLAGS = (
@@ -48,7 +49,7 @@ class Artifact:
     @property
     def facts_file(self) -> Path:
         """Written last: without it there is no build."""
-        return self.folder / "build.json"
+        return self.folder / FACTS
 
     @property
     def tools(self) -> str:

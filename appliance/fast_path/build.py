@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import fcntl
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from appliance.fast_path.artifact import MODULE, Artifact, of_this_checkout
+from appliance.fast_path.artifact import FACTS, MODULE, Artifact, of_this_checkout
 from appliance.fast_path.toolchain import Missing, Toolchain
 from gantrymq.errors import GantryError
 
@@ -29,6 +30,7 @@ EXIT_MISSING = 3
 EXIT_FAILED = 4
 MAIN_SOURCE = "compiled.pyx"
 COST = "The broker runs without its compiled fast path, at a third to a fifth of the speed"
+BUILDS_MAX = 4  # of other sources or interpreters, in one environment
 STEP_LIMIT_S = 3600.0  # of a compiler that hangs; the usual minute may be an hour on a starved machine
 
 
@@ -61,6 +63,7 @@ def build(artifact: Artifact) -> None:
             return  # made in another place, or what made it is gone
         raise
     if artifact.tools == tools.versions:
+        _note_use(artifact)
         return
     with _alone(artifact.builds):
         if artifact.tools != tools.versions:  # else another process has just made it
@@ -68,7 +71,7 @@ def build(artifact: Artifact) -> None:
             _say(f"Compiling the fast path with {tools.versions}")
             _make(artifact, tools)
             _say(f"Compiled in {time.monotonic() - started:.0f} s")
-        _remove_others(artifact)
+        _remove_oldest(artifact)
 
 
 @contextlib.contextmanager
@@ -117,11 +120,27 @@ def _run(command: list[str], folder: Path, log: Path) -> None:
         raise CompileError(f"compiling failed, see {log}")
 
 
-def _remove_others(artifact: Artifact) -> None:
-    """A process that runs with one of them keeps it: it has the file mapped."""
-    for other in artifact.builds.iterdir():
-        if other.is_dir() and other != artifact.folder:
-            shutil.rmtree(other, ignore_errors=True)
+def _note_use(artifact: Artifact) -> None:
+    """A build is as old as its last use here: checkouts that share an environment take turns."""
+    with contextlib.suppress(OSError):  # installed by another user, who also decides what is removed
+        os.utime(artifact.facts_file)
+
+
+def _remove_oldest(artifact: Artifact) -> None:
+    """Keep this build and those used last. A process that runs with a removed one has its file mapped."""
+    others = [path for path in artifact.builds.iterdir() if path.is_dir() and path != artifact.folder]
+    others.sort(key=_used_at, reverse=True)
+    for number, folder in enumerate(others, start=2):
+        if number > BUILDS_MAX or not _used_at(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _used_at(folder: Path) -> float:
+    """When a build was made or used last; 0 for one that did not end."""
+    try:
+        return (folder / FACTS).stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _say(text: str) -> None:

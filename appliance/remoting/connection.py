@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -90,6 +91,7 @@ class ServerConnection(asyncio.Protocol):
         )
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes | memoryview] = []
+        self.reference = weakref.ref(self)
         self._client_requests = ClientRequests()
         self.remote_address: tuple[str, int] = ("", 0)
         self.remote_text = ""

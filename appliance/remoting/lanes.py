@@ -27,6 +27,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING
+from weakref import ReferenceType
 
 from appliance.process.cooperative import charged_usage, slice_scheduler
 from appliance.process.fair_queue import ConnectionUsage, FairQueue, UsageTable
@@ -47,6 +48,7 @@ READ_AHEAD_SECONDS = 0.010  # expected time to serve all queued requests; above 
 TURN_SECONDS = 0.004  # expected time of the requests that one connection may submit in one turn
 TURN_REQUESTS_MAX = 256  # the same as a number, however cheap its last requests were
 BACKLOG_BYTES_WANTED = 32 * 1024 * 1024  # queued bodies, above which connections are parked to save memory
+AT_ONCE_SECONDS = 0.040  # served on arrival before a round, one request of each connection, while all others are idle
 ROUND_AFTER_SECONDS = 0.001  # of requests served on arrival; a round for each of them would cost more than they do
 BEGUN_MAX = 64  # running coroutines of one connection, above which it is not read
 LONG_SECONDS = 0.001  # a longer step may include other processes' time: the thread's CPU time decides
@@ -70,7 +72,7 @@ class Lanes:
         self._parked: FairQueue[ServerConnection] = FairQueue()  # those of them that wait for a turn
         self._dirty: list[ServerConnection] = []  # with answers to write at the end of the round
         self._answered: list[ServerConnection] = []  # on arrival, with answers that are not written yet
-        self._answered_last: ServerConnection | None = None  # on arrival
+        self._answered_last: ReferenceType[ServerConnection] | None = None  # on arrival; it may be gone
         self._is_scheduled = False
         self._is_round_over = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -136,9 +138,25 @@ class Lanes:
     def wanted_at_once(self, usage: ConnectionUsage, *lanes: Lane) -> int:
         """How many requests of these lanes may be served on arrival; 0: a lane is full, or requests have to wait."""
         for lane in lanes:
-            if lane.is_full:
+            if len(lane.queue) + lane.running >= lane.capacity:  # is_full, without a call
                 return 0
-        return self.requests_wanted(usage) if self.budget_seconds() > 0 else 0
+        if self.budget_seconds() > 0:
+            return self.requests_wanted(usage)
+        return 1 if self._is_only_busy_with(usage) else 0
+
+    def _is_only_busy_with(self, usage: ConnectionUsage) -> bool:
+        """Whether the budget is used up, and one request more of this connection keeps no other one waiting.
+
+        Of a thousand connections with a request each all are ready in one turn of the loop. To park those for which the
+        budget is too small costs more than to serve them, and they would have their turn next in any case.
+        """
+        table = self.usage_table
+        return (
+            self.at_once_seconds < AT_ONCE_SECONDS
+            and not self.queued_bytes
+            and not any(lane.queue for lane in self._lanes)
+            and table.waiting == (usage.address.waiting > 0)
+        )
 
     def served_at_once(self, usage: ConnectionUsage, seconds: float, counts: Iterable[tuple[Lane, int]]) -> None:
         """Count requests that the fast path served when they were read, in so many seconds. Who calls charges them."""
@@ -198,10 +216,11 @@ class Lanes:
         Who is alone saves the step between. Of many, each would wake its client before the others have been read: fewer
         sockets would be ready at a time, and all pay more often for waking up.
         """
-        if connection is self._answered_last:
+        last = self._answered_last
+        if last is not None and last() is connection:
             connection.flush()
             return
-        self._answered_last = connection
+        self._answered_last = connection.reference
         if not self._answered:
             asyncio.get_running_loop().call_soon(self._flush_collected)
         self._answered.append(connection)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from appliance.fast_path.artifact import Artifact
-from appliance.fast_path.build import EXIT_FAILED, EXIT_MISSING, build, main
+from appliance.fast_path.artifact import FACTS, Artifact
+from appliance.fast_path.build import BUILDS_MAX, EXIT_FAILED, EXIT_MISSING, build, main
 from appliance.fast_path.loader import load_artifact
 from appliance.fast_path.toolchain import Toolchain
 from tests.appliance.fast_path.compiling import build_or_skip
 
 QUICK = ("-O0",)
-OLDER = ("0123", "making")  # builds of other sources, and one that did not end
+UNFINISHED = ("0123", "making")
+OLDER = [f"older {number}" for number in range(BUILDS_MAX + 1)]  # whole builds of other sources, the oldest first
 
 
 def sources(folder: Path, text: str) -> Path:
@@ -29,9 +31,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     """A small module, compiled."""
     folder = tmp_path_factory.mktemp("fast path")  # a folder with a space in its name
     artifact = Artifact(sources(folder / "sources", "answer = 42"), folder / "builds", QUICK)
-    for name in OLDER:
+    for number, name in enumerate((*UNFINISHED, *OLDER)):
         (artifact.builds / name).mkdir(parents=True)
         (artifact.builds / name / "left.c").touch()
+        if name in OLDER:
+            (artifact.builds / name / FACTS).touch()
+            os.utime(artifact.builds / name / FACTS, (number, number))
     build_or_skip(artifact)
     return artifact
 
@@ -77,8 +82,15 @@ def test_a_build_of_other_sources_is_not_loaded(made: Artifact, tmp_path: Path, 
     assert load_artifact(Artifact(sources(tmp_path / "same", "answer = 42"), made.builds, QUICK))[0] is not None
 
 
-def test_a_new_build_takes_the_place_of_the_older_ones(made: Artifact) -> None:
-    assert {path.name for path in made.builds.iterdir()} == {made.folder.name, "lock"}
+def test_a_new_build_takes_the_place_of_the_one_that_was_not_used_for_longest(made: Artifact) -> None:
+    kept = OLDER[-(BUILDS_MAX - 1) :]
+    assert {path.name for path in made.builds.iterdir()} == {made.folder.name, "lock", *kept}
+
+
+def test_a_build_that_is_used_again_is_a_new_one(made: Artifact) -> None:
+    os.utime(made.facts_file, (0, 0))
+    build(made)
+    assert made.facts_file.stat().st_mtime > 0
 
 
 @pytest.mark.parametrize("left", [b"", b"\x7fELF", b"half"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from appliance.remoting import lanes as lanes_module
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import LaneLimits, Route, Turn
 from appliance.remoting.lanes import (
+    AT_ONCE_SECONDS,
     BEGUN_MAX,
     COSTLY_BODY_BYTES,
     READ_AHEAD_SECONDS,
@@ -480,6 +482,64 @@ async def test_who_is_served_at_once_takes_turns_with_others(clock: Clock) -> No
     assert len(scene.served) < FLOOD, "the flood goes on behind it"
     assert flood.usage.spent > other.usage.spent
     scene.rounds_until(FLOOD + 1)
+
+
+async def test_a_thousand_with_a_request_each_are_not_parked_while_all_others_are_idle(clock: Clock) -> None:
+    scene = at_once_scene(clock)
+    count = int(1.5 * READ_AHEAD_SECONDS / scene.cost)
+    pairs = [scene.connect() for _ in range(count)]
+    pairs[0][0].data_received(requests(1))  # now it is known what one costs
+    scene.lanes.serve_round()
+    for number, (connection, _) in enumerate(pairs, start=1):
+        connection.data_received(requests(1, number))
+    assert scene.lanes.budget_seconds() < 0
+    assert len(scene.served) == count + 1
+    assert scene.lanes.parked_count == 0
+
+
+@pytest.mark.parametrize("waits", ["another address", "a queued request", "nothing, but for too long"])
+async def test_beyond_the_budget_nothing_is_served_at_once_that_keeps_others_waiting(clock: Clock, waits: str) -> None:
+    scene = at_once_scene(clock)
+    first, _ = scene.connect()
+    first.data_received(requests(1))
+    late, _ = scene.connect()
+    scene.lanes.at_once_seconds = AT_ONCE_SECONDS - 0.001
+    if waits == "another address":
+        scene.lanes.usage_table.begin_waiting(scene.connect("127.0.0.2")[0].usage)
+    elif waits == "a queued request":
+        other = RemotingCommand.request(OTHER)
+        late.turn.arrived = clock.now
+        assert scene.lanes.submit(scene.lanes.by_name["other"], late, other, Route(scene.note, "other"))
+        late, _ = scene.connect()
+    else:
+        scene.lanes.at_once_seconds = AT_ONCE_SECONDS
+    late.data_received(requests(1, 1))
+    assert scene.served == [0]
+    assert scene.lanes.parked_count == 1
+
+
+async def test_beyond_the_budget_a_connection_is_served_one_request_and_parked_with_the_others(clock: Clock) -> None:
+    scene = at_once_scene(clock)
+    first, late = (scene.connect()[0] for _ in range(2))
+    first.data_received(requests(1))
+    scene.lanes.at_once_seconds = READ_AHEAD_SECONDS
+    late.data_received(requests(9, 1))
+    assert scene.served == [0, 1]
+    assert scene.lanes.parked_count == 1
+    scene.rounds_until(10)
+    assert scene.served == list(range(10))
+
+
+async def test_who_was_answered_last_is_not_kept_when_it_has_gone(clock: Clock) -> None:
+    scene = at_once_scene(clock)
+    connection, _ = scene.connect()
+    connection.data_received(requests(1))
+    await asyncio.sleep(0)
+    connection.connection_lost(None)
+    reference = connection.reference
+    del connection
+    gc.collect()
+    assert reference() is None
 
 
 async def test_requests_behind_an_unusual_one_keep_their_order(clock: Clock) -> None:
