@@ -2,6 +2,8 @@
 
   gantry report traffic --data DIR --days 7           messages and bytes per topic and hour
   gantry report ingest --data DIR                     only bring the lake up to date
+  gantry report serve --data DIR                      one run for each line of standard input, in one Spark session:
+                                                      {"run_id": "", "report": "traffic", "begin_ms": 0, "end_ms": 1}
 
 The result is in DATA/reports/runs/RUN as traffic.json, traffic.csv and traffic.parquet. The command ends with the run.
 Exit codes: 0 succeeded, 3 done but incomplete, 1 failed, 124 took too long, 130 stopped.
@@ -17,24 +19,28 @@ The lake is plain Parquet, so other tools read it too, without Spark. Which file
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 import time
 from datetime import UTC, datetime
+from typing import IO, Any
 
 from appliance.process import formats
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
-from appliance.reports.launcher import launch
 from appliance.reports.runs import HOUR_MS, REPORTS, RunFolder, RunSpec, RunStatus, new_run_id
+from appliance.reports.sessions.launcher import Cancelled, Launcher, launch, stop_signals_raise
 from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.message.topics import check_topic
 
 EXIT_CODES = {"succeeded": 0, "incomplete": 3, "failed": 1, "timeout": 124, "cancelled": 130}
 TOPICS_PRINTED = 20
+SERVE = "serve"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("report", choices=REPORTS, help="what to compute")
+    parser.add_argument("report", choices=(*REPORTS, SERVE), help="what to compute")
     parser.add_argument("--data", metavar="DIR", help="data folder of the appliance (default: the one of `gantry up`)")
     parser.add_argument("--days", type=float, default=7, metavar="N", help="how far back, up to now (default 7)")
     parser.add_argument(
@@ -70,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     config.reports_folder.mkdir(parents=True, exist_ok=True)
     formats.bring_up_to_date(config.reports_folder, formats.REPORTS)
+    if arguments.report == SERVE:
+        return serve(config, arguments.conf, sys.stdin, sys.stdout)
     spec = _spec(arguments, config)
     folder = RunFolder.in_data(config.data, arguments.run_id or new_run_id())
     status = launch(folder, spec)
@@ -82,27 +90,68 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_CODES[status.state]
 
 
+def serve(config: ApplianceConfig, conf: list[str], requests: IO[str], answers: IO[str]) -> int:
+    """Do one run for each line, and answer with its state; end with the input, and Spark with it."""
+    session = _session_settings(config, conf)
+    launcher = Launcher(config.data, is_kept=True)
+    try:
+        with stop_signals_raise():
+            for line in requests:
+                run_id, spec = _asked(line, session)
+                status = launcher.launch(RunFolder.in_data(config.data, run_id), spec)
+                print(json.dumps({"run_id": run_id, "state": status.state}), file=answers, flush=True)
+                if status.state == "cancelled":
+                    raise Cancelled
+    except Cancelled:
+        launcher.close(at_once=True)
+        return EXIT_CODES["cancelled"]
+    finally:
+        launcher.close()
+    return 0
+
+
+def _asked(line: str, session: dict[str, Any]) -> tuple[str, RunSpec]:
+    """The run that a line asks for. Raises ReportError."""
+    try:
+        asked = json.loads(line)
+        run_id = asked.pop("run_id") or new_run_id()
+        return run_id, RunSpec(**asked | {"topics": tuple(asked.get("topics", ()))}, **session)
+    except (ValueError, TypeError, KeyError, AttributeError) as wrong:
+        raise ReportError(f"{line.strip()[:200]!r} asks for no run ({wrong}); see gantry report --help") from wrong
+
+
 def _spec(arguments: argparse.Namespace, config: ApplianceConfig) -> RunSpec:
     for topic in arguments.topic:
         check_topic(topic)
     now_ms = int(time.time() * 1000)
     end_ms = arguments.end if arguments.end is not None else now_ms - now_ms % HOUR_MS + HOUR_MS
     begin_ms = arguments.begin if arguments.begin is not None else end_ms - int(arguments.days * 24 * HOUR_MS)
-    settings = [*filter(None, map(str.strip, config.report_conf.split(","))), *arguments.conf]
-    if wrong := [setting for setting in settings if not setting.partition("=")[2]]:
-        raise ReportError(f"{wrong[0]!r} is no setting of Spark; write name=value, such as spark.executor.memory=2g")
     return RunSpec(
         report=arguments.report,
-        data=str(config.data),
         begin_ms=begin_ms,
         end_ms=end_ms,
         topics=tuple(arguments.topic),
-        master=config.spark_master,
-        driver_memory=config.report_memory,
-        java_home=config.java_home,
-        timeout_s=config.report_timeout_s,
-        conf={name: value for name, _, value in (setting.partition("=") for setting in settings)},
+        **_session_settings(config, arguments.conf),
     )
+
+
+def _session_settings(config: ApplianceConfig, conf: list[str]) -> dict[str, Any]:
+    return {
+        "data": str(config.data),
+        "master": config.spark_master,
+        "driver_memory": config.report_memory,
+        "java_home": config.java_home,
+        "timeout_s": config.report_timeout_s,
+        "conf": spark_conf(config.report_conf, conf),
+    }
+
+
+def spark_conf(setting: str, options: list[str]) -> dict[str, str]:
+    """The settings of Spark in `report_conf` and in --conf. Values may hold commas: all of Spark's names are spark.*"""
+    settings = [*filter(None, map(str.strip, re.split(r",(?=\s*spark\.)", setting))), *options]
+    if wrong := [item for item in settings if not re.match(r"spark\.[^=]+=.", item)]:
+        raise ReportError(f"{wrong[0]!r} is no setting of Spark; write name=value, such as spark.executor.memory=2g")
+    return {name: value for name, _, value in (item.partition("=") for item in settings)}
 
 
 def summary(folder: RunFolder, spec: RunSpec, status: RunStatus) -> str:

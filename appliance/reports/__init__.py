@@ -2,7 +2,7 @@
 
     store folder ──log_ranges─► Spark's tasks: range_reader ──lake_writer─► lake ──transforms─► result files
 
-    cli/report → launcher   runs each report as a process of its own, with a time limit
+    cli/report → sessions/  gives reports to a process with a Spark session, with a time limit
     jobs                    the main program of that process: session, ingest of every broker, report, result
     ingest                  cuts the log into ranges, lets Spark's workers copy them, goes on behind what is lost
     range_reader            the work of a task: record_blocks and record_columns decode, pyarrow writes Parquet

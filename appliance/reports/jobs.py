@@ -1,16 +1,19 @@
-"""The process of one report run: `python -m appliance.reports.jobs RUN_FOLDER`, started by the launcher only.
+"""The process of report runs: `python -m appliance.reports.jobs WORK_FOLDER`, started by spark_process.py only.
 
-Session, ingest of every broker, the report over all lakes, result files. A process of its own, so that its memory is
-free afterwards. It writes its part of the status to `outcome.json`; the launcher adds how the process ended.
+Its input is a line with the settings of the session, then a line for each run: the run's folder. A run is: ingest of
+every broker, the report over all lakes, result files. It writes its part of the status to `outcome.json` and answers a
+line with its exit code; the launcher adds how it ended. A process of its own, so that its memory is free afterwards.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
@@ -28,43 +31,54 @@ from appliance.reports.manifest import Lake, lakes_in
 from appliance.reports.record_columns import SCHEMA_DDL
 from appliance.reports.results import write_results
 from appliance.reports.runs import RunFolder, RunSpec, write_json
-from appliance.reports.session import create_session
+from appliance.reports.session import create_session, end_session
 from appliance.reports.transforms import traffic_per_topic_and_hour
 from appliance.reports.worker_jobs import reason_of
 
 logger = logging.getLogger(__name__)
 
 NICE = 10  # brokers have priority over reports
+ENDING_S = 280.0  # for the JVM, which may have to write its class archive; the launcher waits somewhat longer
 READING_SHARE = 0.75  # of a run's time; the rest is for the report itself
 
 
-def run(folder: RunFolder) -> None:
-    """Run the report. Raises ReportError, and Spark's errors."""
-    spec = folder.spec()
-    until = time.monotonic() + spec.timeout_s * READING_SHARE
-    seconds: dict[str, float] = {}
-    folder.write_progress("starting", "Starting Spark")
-    began = time.monotonic()
-    spark = create_session(folder.work_path, master=spec.master, driver_memory=spec.driver_memory, conf=spec.conf)
-    seconds["session"] = _lap(began)
-    try:
+class Runs:
+    """Runs reports in one session, which starts with the first of them."""
+
+    def __init__(self, work_folder: Path, settings: Mapping[str, Any]) -> None:
+        self._work_folder = work_folder
+        self._settings = settings
+        self._spark: SparkSession | None = None
+
+    def run(self, folder: RunFolder) -> None:
+        """Run the report. Raises ReportError, and Spark's errors."""
+        spec = folder.spec()
+        until = time.monotonic() + spec.timeout_s * READING_SHARE
+        seconds: dict[str, float] = {}
         began = time.monotonic()
-        ingested, failures = ingest_all(spark, spec, folder, until)
+        if self._spark is None:
+            folder.write_progress("starting", "Starting Spark")
+            self._spark = create_session(self._work_folder, **self._settings)
+            seconds["session"] = _lap(began)
+        began = time.monotonic()
+        ingested, failures = ingest_all(self._spark, spec, folder, until)
         seconds["ingest"] = _lap(began)
         rows = 0
         missing = [*failures, *behind(ingested)]
         if spec.report == "traffic":
             began = time.monotonic()
             folder.write_progress("report", "Counting messages by topic and hour", sum(item.rows for item in ingested))
-            table, gaps = traffic(spark, spec)
+            table, gaps = traffic(self._spark, spec)
             missing += gaps
             write_results(folder, table, begin_ms=spec.begin_ms, end_ms=spec.end_ms, notes=missing)
             rows = table.num_rows
             seconds["report"] = _lap(began)
-    finally:
-        spark.stop()
-    outcome = {"rows": rows, "ingest": [asdict(item) for item in ingested], "seconds": seconds, "missing": missing}
-    write_json(folder.path / "outcome.json", outcome)
+        outcome = {"rows": rows, "ingest": [asdict(item) for item in ingested], "seconds": seconds, "missing": missing}
+        write_json(folder.path / "outcome.json", outcome)
+
+    def close(self) -> None:
+        if self._spark is not None:
+            end_session(self._spark, ENDING_S)
 
 
 def ingest_all(
@@ -171,23 +185,37 @@ def lake_folder(spec: RunSpec) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit codes: 0 done, 1 the report can't be computed (the last line of stderr says why)."""
+    """Serve runs until the input ends, or one of them failed in a way that may have hurt the session."""
     ask_for_signal(signal.SIGKILL)  # a run whose launcher was killed must not go on unseen
     os.nice(NICE)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    folder = RunFolder(Path(arguments[0]))
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever else prints, Java for one, prints to the log
+        runs = Runs(Path(arguments[0]), json.loads(sys.stdin.readline()))
+        for line in sys.stdin:
+            exit_code, is_whole = _run_one(runs, RunFolder(Path(line.rstrip("\n"))))
+            answers.write(f"{exit_code}\n")
+            answers.flush()
+            if not is_whole:
+                return exit_code
+    runs.close()
+    return 0
+
+
+def _run_one(runs: Runs, folder: RunFolder) -> tuple[int, bool]:
+    """The exit code (1: the report can't be computed, and outcome.json says why), and whether the session is whole."""
     try:
-        run(folder)
+        runs.run(folder)
     except ReportError as failure:
         logger.exception("report failed", extra={"event": "report_failed"})
         _write_failure(folder, str(failure))
-        return 1
+        return 1, True
     except Exception as failure:  # a bug, or an error of the JVM: the report's page shows the reason
         logger.exception("report crashed", extra={"event": "report_crashed"})
         _write_failure(folder, reason_of(failure))
-        return 1
-    return 0
+        return 1, False
+    return 0, True
 
 
 def _write_failure(folder: RunFolder, error: str) -> None:

@@ -6,8 +6,9 @@
                             run.log         everything the process wrote to stderr
                             page.json       the result as a page shows it, bounded in size
                             traffic.json, traffic.csv, traffic.parquet    the whole result
-                            work/           temporary files of the run; removed when it ends
                             lock            held by the launcher (flock) from before the others are written
+
+    work/<name>/, beside runs/    temporary files of a Spark process; its owner holds the lock in it, and removes it
 
 Every file is written atomically (to a temporary name, then renamed).
 """
@@ -95,7 +96,6 @@ class RunFolder:
         self.path = path
         self.run_id = path.name
         self.log_path = path / "run.log"
-        self.work_path = path / "work"
 
     @classmethod
     def in_data(cls, data: Path, run_id: str) -> RunFolder:
@@ -173,11 +173,30 @@ def runs_in(data: Path) -> list[RunFolder]:
     return [RunFolder(path) for path in sorted(folder.iterdir()) if RUN_ID.fullmatch(path.name)]
 
 
+def new_work_folder(data: Path) -> Path:
+    """A folder for the temporary files of a Spark process."""
+    folder = data / "reports" / "work" / new_run_id()
+    folder.mkdir(parents=True)
+    return folder
+
+
+@contextlib.contextmanager
+def lock_of_work(folder: Path) -> Iterator[None]:
+    """Hold a work folder while the block runs."""
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def remove_work_of_the_dead(data: Path) -> None:
-    """Delete the temporary files of runs whose launcher was killed; a living one deletes its own."""
-    for run in runs_in(data):
-        if run.work_path.exists() and not run.is_running():
-            shutil.rmtree(run.work_path, ignore_errors=True)
+    """Delete the temporary files of Spark processes whose owner was killed; a living one deletes its own."""
+    for folder in (data / "reports" / "work").glob("*"):
+        with contextlib.suppress(FileNotFoundError), (folder / "lock").open("rb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def new_run_id() -> str:

@@ -1,4 +1,4 @@
-"""The Spark session of a run. launcher.environment has the variables that must be set before its JVM starts."""
+"""A Spark session. sessions/spark_process.py has the variables that must be set before its JVM starts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 TASK_MODULES = ("appliance/__init__.py", "gantrymq/__init__.py", "gantrymq/errors.py")  # beside this folder's
 
 
-def create_session(work_folder: Path, *, master: str, driver_memory: str, conf: Mapping[str, str]) -> SparkSession:
-    """A session for one run. The process's environment must come from launcher.environment."""
+def create_session(
+    work_folder: Path, *, master: str, driver_memory: str, conf: Mapping[str, str], java_options: str = ""
+) -> SparkSession:
+    """A session. The process's environment must come from spark_process.environment."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -30,7 +33,9 @@ def create_session(work_folder: Path, *, master: str, driver_memory: str, conf: 
         "spark.python.authenticate.socketTimeout": "600s",
         # A run is mostly start-up: with the C1 compiler only, a small run takes 21 s of CPU time instead of 32, and one
         # with two million messages 42 instead of 46.
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={work_folder} -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": (
+            f"-Djava.io.tmpdir={work_folder} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 {java_options}".strip()
+        ),
     }
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -52,3 +57,15 @@ def pack_code(folder: Path) -> Path:
         for name in names:
             archive.write(root / name, name)
     return packed
+
+
+def end_session(session: SparkSession, timeout_s: float) -> None:
+    """Stop Spark, and have its JVM end by itself, which is when it writes its class archive if it was asked to."""
+    session.stop()
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # the JVM ends when its standard input does
+    gateway.proc.wait(timeout_s)
+    SparkContext._gateway = SparkContext._jvm = None

@@ -1,9 +1,9 @@
-"""Starts report runs: those that plans make due and those that people ask for, one at a time, each as a process of
-its own.
+"""Starts report runs: those that plans make due and those that people ask for, one at a time, in one Spark session.
 
 The tables are the queue, so nothing is lost by a restart. A plan's slot is claimed by one conditional UPDATE; a slot
-missed while the appliance was down runs once, not once for each. The run itself is `gantry report`, which times and
-kills what it starts; this process only waits for it and copies the outcome into the run's row. While the report stack
+missed while the appliance was down runs once, not once for each. The run itself is the work of `gantry
+report serve` (warm_session.py), which times and kills what it starts; this process only waits for it and copies the
+outcome into the run's row. While the report stack
 is still being installed, asked runs wait. Runs of a command line are noted too (shell_runs.py), and the Overview is
 told of the newest run that went wrong (alarm.py).
 """
@@ -11,9 +11,7 @@ told of the newest run that went wrong (alarm.py).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -24,7 +22,6 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Q, QuerySet
 
-from appliance.process.parent_death import PARENT_VARIABLE
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, remove_work_of_the_dead
@@ -32,24 +29,26 @@ from dashboard.models.management import User
 from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports import alarm
 from dashboard.reports.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
-from gantrymq.timeouts import timeout
+from dashboard.reports.warm_session import WarmSession
 
 logger = logging.getLogger(__name__)
 
 POLL_S = 2.0
+SOON_S = 0.5  # while a session is kept for the next run
 FIRST_RUN_AFTER = timedelta(minutes=10)  # a fresh appliance has better things to do in its first minutes
 DEFAULT_INTERVAL_MINUTES = 60
 DEFAULT_DAYS = 7
 RUNS_KEPT = 200
-STOP_GRACE_S = 10.0
 
 
 class ReportSchedule:
-    """The service that owns report processes. `command` starts `gantry`; tests give another one."""
+    """The service that owns the Spark session. `command` starts `gantry`; tests give another one."""
 
     def __init__(self, *, data: Path | None = None, command: Sequence[str] | None = None) -> None:
         self._data = data if data is not None else settings.APPLIANCE.data
-        self._command = list(command) if command is not None else [sys.executable, "-m", "appliance"]
+        self._session = WarmSession(
+            command if command is not None else [sys.executable, "-m", "appliance"], str(self._data)
+        )
         self._shell_runs = ShellRuns(self._data)
 
     async def run(self) -> None:
@@ -57,15 +56,25 @@ class ReportSchedule:
         await ensure_plan()
         await self.close_orphans()
         await asyncio.to_thread(remove_work_of_the_dead, self._data)
-        while True:
-            try:
-                await self.look()
-                did_something = await self.step()
-            except DatabaseError:  # a busy database must not take the appliance down; the queue is still there
-                logger.exception("report schedule can't use the database", extra={"event": "report_schedule_failed"})
-                did_something = False
-            if not did_something:
-                await asyncio.sleep(POLL_S)
+        try:
+            while True:
+                if not await self._turn():
+                    await self._session.close_when_idle()
+                    await asyncio.sleep(SOON_S if self._session.is_open else POLL_S)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """End the session with all that it started."""
+        await self._session.stop()
+
+    async def _turn(self) -> bool:
+        try:
+            await self.look()
+            return await self.step()
+        except DatabaseError:  # a busy database must not take the appliance down; the queue is still there
+            logger.exception("report schedule can't use the database", extra={"event": "report_schedule_failed"})
+            return False
 
     async def look(self) -> None:
         """Take note of runs that were started from a command line, and of how the newest run ended."""
@@ -107,26 +116,12 @@ class ReportSchedule:
 
     async def _execute(self, run: ReportRun) -> None:
         logger.info("report run started", extra={"event": "report_started", "run": run.run_id, "report": run.report})
-        arguments = [
-            *self._command, "report", run.report, "--quiet", "--data", str(self._data), "--run-id", run.run_id,
-            "--from", _iso(run.begin_ms), "--to", _iso(run.end_ms),
-        ]  # fmt: skip
         try:
-            process = await asyncio.create_subprocess_exec(
-                *arguments,
-                cwd=settings.PROJECT_FOLDER,
-                env={**os.environ, PARENT_VARIABLE: str(os.getpid())},  # the run ends with this process
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-            )
+            words = await self._session.run(run)
         except OSError as failure:
             await _fail(run, ReportRun.State.FAILED, f"gantry report could not be started: {failure}")
             return
-        try:
-            _, stderr = await process.communicate()
         except asyncio.CancelledError:
-            await _stop(process)
             await _fail(run, ReportRun.State.CANCELLED, "the appliance was stopped during this run")
             raise
         try:
@@ -135,10 +130,7 @@ class ReportSchedule:
             await _fail(run, ReportRun.State.FAILED, str(failure))
             return
         if status is None:
-            words = stderr.decode(errors="replace").strip()
-            await _fail(
-                run, ReportRun.State.FAILED, words or f"gantry report ended with exit code {process.returncode}"
-            )
+            await _fail(run, ReportRun.State.FAILED, words)
             return
         await _close(run, status)
 
@@ -220,20 +212,3 @@ async def _fail(run: ReportRun, state: str, error: str) -> None:
     run.state, run.error, run.finished_at = state, error[:ERROR_CHARS_MAX], datetime.now(UTC)
     await run.asave()
     logger.error("report run failed", extra={"event": "report_failed", "run": run.run_id, "state": state})
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    """SIGTERM, so that it kills its own children; then insist."""
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
-    try:
-        async with timeout(STOP_GRACE_S):
-            await process.wait()
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-
-
-def _iso(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()

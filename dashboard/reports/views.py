@@ -30,6 +30,7 @@ from dashboard.cluster import units
 from dashboard.forms.base import BaseForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports.schedule import enqueue, ensure_plan, set_plan
+from dashboard.reports.warm_session import note_look
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +115,7 @@ async def runs(request: HttpRequest) -> HttpResponse:
 @require_safe
 async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
     run = await _find(run_id)
+    note_look()
     folder = _folder(run.run_id)
     page = folder.page() if run.has_result else None
     status = folder.status()
@@ -239,6 +241,7 @@ def _reload() -> HttpResponse:
 
 
 async def _runs_context(request: HttpRequest) -> dict[str, Any]:
+    note_look()
     rows = [_row(run) async for run in ReportRun.objects.select_related("requested_by")[:RUNS_SHOWN]]
     return {
         "rows": rows,

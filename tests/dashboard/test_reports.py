@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from django.conf import settings as django_settings
 from django.test import AsyncClient
@@ -244,8 +245,9 @@ async def test_after_a_restart_runs_left_open_get_their_status(data: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(400)
 async def test_a_run_asked_for_by_button_is_computed_by_spark_and_shown(data: Path, log_in: Client) -> None:
+    """And a second run, due at the same time, shares its session; nothing of that stays behind."""
     _need_stack(data)
     now_ms = int(time.time() * 1000)
     folder = data / "brokers" / "broker-a"
@@ -253,14 +255,30 @@ async def test_a_run_asked_for_by_button_is_computed_by_spark_and_shown(data: Pa
     (folder / "broker.properties").write_text("brokerName=broker-a\n")
     client = await log_in("operator")
     await client.post("/reports/run", {"days": "1"})
-    assert await ReportSchedule(data=data).step()
-    run = await ReportRun.objects.aget()
+    await enqueue("ingest", 1, requested_by=None)
+    schedule = ReportSchedule(data=data)
+    try:
+        assert await schedule.step()
+        started = psutil.Process().children(recursive=True)
+        assert await schedule.step()
+    finally:
+        await schedule.close()
+    assert len(started) > 2 and psutil.wait_procs(started, timeout=60)[1] == []
+    assert "session" not in seconds_of(data, await ReportRun.objects.aget(report="ingest", state="succeeded"))
+    run = await ReportRun.objects.aget(report="traffic")
+    assert "session" in seconds_of(data, run)
     assert (run.state, run.rows, run.ingested_rows, run.error) == ("succeeded", 1, 321, "")
     page = await text_of(client, f"/reports/runs/{run.run_id}")
     assert "orders" in page and "321" in page
     response = await client.get(f"/reports/runs/{run.run_id}/traffic.csv")
     body = b"".join([chunk async for chunk in response]).decode()  # type: ignore[attr-defined]
     assert list(csv.reader(io.StringIO(body)))[1][1:4] == ["orders", "normal", "321"]
+
+
+def seconds_of(data: Path, run: ReportRun) -> Any:
+    status = RunFolder.in_data(data, run.run_id).status()
+    assert status is not None
+    return status.seconds
 
 
 def test_the_web_process_loads_neither_spark_nor_arrow_nor_numpy() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, RunStatus, new_run_id
+from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, RunStatus, lock_of_work, new_run_id, new_work_folder
 from dashboard.models.reports import ReportRun
 from dashboard.reports import alarm
 from dashboard.reports import schedule as schedule_module
@@ -55,14 +55,15 @@ async def test_a_run_of_a_shell_is_shown_while_it_runs_and_when_it_has_ended(dat
 
 async def test_a_killed_command_is_a_stopped_run_and_its_temporary_files_go(data: Path) -> None:
     folder, living = begun(data), begun(data)
-    for each in (folder, living):
-        each.work_path.mkdir()
-    with living.held():
+    dead_work, living_work = new_work_folder(data), new_work_folder(data)
+    with lock_of_work(dead_work):
+        pass
+    with living.held(), lock_of_work(living_work):
         await ReportSchedule(data=data).look()
         killed = await ReportRun.objects.aget(run_id=folder.run_id)
         assert (killed.state, killed.error) == ("cancelled", "the command was killed")
         schedule_module.remove_work_of_the_dead(data)
-        assert (folder.work_path.exists(), living.work_path.exists()) == (False, True)
+        assert (dead_work.exists(), living_work.exists()) == (False, True)
 
 
 async def test_runs_of_a_shell_are_deleted_like_others(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import Java, find_java
-from appliance.reports.launcher import environment
+from appliance.reports.sessions.spark_process import environment
 from tests.conftest import missing
 
 if TYPE_CHECKING:
@@ -33,25 +33,17 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
 
 @pytest.fixture(scope="module")
 def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from pyspark import SparkContext
-
-    from appliance.reports.session import create_session
+    from appliance.reports.session import create_session, end_session
 
     work = tmp_path_factory.mktemp("spark")
     before = dict(os.environ)
     os.environ.clear()
-    os.environ.update(environment(java, work, local=True, base=before))
+    os.environ.update(environment(java, work, work, local=True, base=before))
     session = create_session(work, master="local[2]", driver_memory="512m", conf={})
     try:
         yield session
     finally:
-        session.stop()
-        gateway = SparkContext._gateway
-        if gateway is not None:
-            gateway.shutdown()
-            gateway.proc.stdin.close()  # the JVM ends when its standard input does
-            gateway.proc.wait(timeout=30)
-            SparkContext._gateway = SparkContext._jvm = None
+        end_session(session, 30)
         os.environ.clear()
         os.environ.update(before)
 

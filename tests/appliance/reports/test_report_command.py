@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.cli.report import spark_conf
+from appliance.reports.errors import ReportError
 from appliance.reports.java import Java
 from appliance.reports.runs import RunFolder
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, write_log
@@ -90,7 +92,7 @@ def test_a_run_leaves_its_results_and_no_process(java: Java, data: Path) -> None
     assert lines[0] == '"hour","topic","kind","messages","stored_bytes","body_bytes"'
     assert lines[1] == '"2026-11-21T12:00:00Z","\'=cmd()","normal",1,102,5'
     assert folder.result("parquet").is_file()
-    assert not folder.work_path.exists()
+    assert not list((data / "reports" / "work").iterdir())
     assert (data / "reports" / "lake" / "shop-a" / "_log").is_dir()
     assert left_behind(data) == []
 
@@ -129,3 +131,28 @@ def test_a_wrong_java_fails_the_run_and_says_which_setting_is_wrong(java: Java, 
     assert "the setting: " in done.stderr
     status = RunFolder.in_data(tmp_path, RUN_ID).status()
     assert status is not None and status.state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("setting", "conf"),
+    [
+        ("", {}),
+        (
+            "spark.jars=a.jar,b.jar, spark.executor.memory=2g",
+            {"spark.jars": "a.jar,b.jar", "spark.executor.memory": "2g"},
+        ),
+        ("spark.x=y=z", {"spark.x": "y=z"}),
+    ],
+)
+def test_a_setting_of_spark_may_hold_commas(setting: str, conf: dict[str, str]) -> None:
+    assert spark_conf(setting, []) == conf
+    assert spark_conf(setting, ["spark.y=1,2"]) == conf | {"spark.y": "1,2"}
+    for wrong in ("spark.x", "executor.memory=2g", "spark.x="):
+        with pytest.raises(ReportError, match="is no setting of Spark"):
+            spark_conf(wrong, [])
+
+
+def test_a_line_that_asks_for_no_run_is_refused(java: Java, tmp_path: Path) -> None:
+    serve = [sys.executable, "-m", "appliance", "report", "serve", "--data", str(tmp_path)]
+    done = subprocess.run(serve, input="nonsense\n", cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "asks for no run" in done.stderr
