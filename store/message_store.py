@@ -77,6 +77,7 @@ class MessageStore:
         self.look_message_by_offset = view.look_message_by_offset
         self.query_message = view.query_message
         self.properties_of = view.properties_of
+        self.shown_max_offset = view.shown_max_offset
         self.log_file_start = view.log_file_start
         self.log_reader = view.log_reader
         self.log_view = view.log_view
@@ -323,6 +324,15 @@ class MessageStore:
     def max_physical_offset(self) -> int:
         """Where the next record of the commit log goes."""
         return self.parts.log.position
+
+    @property
+    def shown_below(self) -> int:
+        """Consumers don't see messages that are stored from there on."""
+        return self.parts.log.shown_below
+
+    def show_below(self, physical_offset: int) -> None:
+        """Show consumers what is stored below the offset, which is a record's end, and no more."""
+        self.parts.log.shown_below = physical_offset
 
     @property
     def flushed_offset(self) -> int:

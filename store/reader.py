@@ -77,6 +77,8 @@ class StoreReader:
         if queue is None or queue.next_index == 0:
             return GetMessageResult(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         low, high = queue.min_index, queue.next_index
+        if self._log.shown_below < self._log.position:
+            high = self.shown_index(queue)
         if offset < low:
             return GetMessageResult(GetMessageStatus.OFFSET_TOO_SMALL, low, low, high)
         if offset >= high:
@@ -119,7 +121,7 @@ class StoreReader:
         if size_bytes > limits.memory_bytes_max or log.position - first > limits.hot_bytes:
             return None
         file = log.queue.find(first)
-        if file is None or last_end > file.end or last_end > log.readable_end:
+        if file is None or last_end > file.end or last_end > log.shown_end:
             return None
         view, base = file.view, file.base
         if last_end - first == size_bytes:
@@ -146,7 +148,7 @@ class StoreReader:
         All units in [offset, index) are decided, and no other one.
         """
         log = self._log
-        scan = UnitScan(log.queue, log.readable_end, self.limits, max_messages, wanted, queue.ext)
+        scan = UnitScan(log.queue, log.shown_end, self.limits, max_messages, wanted, queue.ext)
         take, stop = scan.take, None
         index = offset
         units_left = max(FILTER_UNITS_MIN, max_messages)
@@ -251,6 +253,19 @@ class StoreReader:
         queue = self._queues.find(topic, queue_id)
         unit = queue.unit_at(queue_offset) if queue is not None else None
         return self._log.store_timestamp_at(unit.physical_offset) if unit is not None else -1
+
+    def shown_index(self, queue: ConsumeQueue) -> int:
+        """Return the queue offset behind the last message that consumers may see."""
+        end = self._log.shown_end
+        low, high = queue.min_index, queue.next_index
+        while low < high:
+            middle = (low + high) // 2
+            unit = queue.unit_at(middle)
+            if unit is not None and unit.physical_offset >= end:
+                high = middle
+            else:
+                low = middle + 1
+        return low
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
         """Return the queue offset whose store time is nearest (the earlier one of two equally near), 0 for no queue.

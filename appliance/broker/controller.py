@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import gc
 import logging
+import math
 import time
 from collections.abc import Sequence, Set
 from pathlib import Path
@@ -63,6 +64,7 @@ from appliance.broker.replication.holding import Holding
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.old_masters import OldMasters
 from appliance.broker.replication.put_waits import PutWaits
+from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_guard import SlaveGuard
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.broker.replication.slaves import SlaveService
@@ -201,7 +203,15 @@ class BrokerController:
         state = StateSource(self.topics, self.groups, self.offsets, self.schedule, self.timer)
         self.tls = server_tls(config)
         guard = SlaveGuard(config, self.tls, self.accounts)
-        self.slaves = SlaveService(self.store, config, self.standing, state=state, guard=guard, on_fenced=self._fenced)
+        self.slaves = SlaveService(
+            self.store,
+            config,
+            self.standing,
+            state=state,
+            guard=guard,
+            gate=ReadGate(self.store, functools.partial(self.hold.sweep, math.inf)),
+            on_fenced=self._fenced,
+        )
         self.holding = Holding(self.store, self.slaves, self.turns)
         self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
         self.server = self._listener(config.listen_port or port)

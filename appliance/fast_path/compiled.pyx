@@ -878,7 +878,7 @@ cdef class FastPath:
                 walk.codes[walk.code_count] = code
                 walk.code_count += 1
         self._store_log()  # what this call has put counts
-        walk.end_allowed = self._log.readable_end
+        walk.end_allowed = self._log.shown_end
         walk.first_allowed = walk.end_allowed - limits.hot_bytes
         walk.count_max = min(max(asked.count_max, 1), limits.memory_count_max)
         walk.bytes_max = limits.memory_bytes_max

@@ -65,6 +65,21 @@ class ReplicationSettings:
         20_000, rocketmq="haHousekeepingInterval", doc="silence after which master or slave closes the connection, ms"
     )
     ha_transfer_batch_bytes: int = setting(32_768, rocketmq="haTransferBatchSize", doc="log bytes in one frame")
+    in_sync_lag_ms: int = setting(
+        3000,
+        rocketmq="haMaxTimeSlaveNotCatchup",
+        doc="a slave of GantryMQ that has not caught up for so long is not in sync any more, ms (RocketMQ 5: 15000)",
+    )
+    read_confirmed_only: bool = setting(
+        False,
+        rocketmq="readConfirmedOnly",
+        doc="consumers see a message once all slaves that are in sync have it (not RocketMQ's)",
+    )
+    all_ack_in_sync: bool = setting(
+        False,
+        rocketmq="allAckInSyncStateSet",
+        doc="with SYNC_MASTER a send waits for all slaves that are in sync, not for the fastest (RocketMQ 5's)",
+    )
     offset_check_in_slave: bool = setting(
         False, rocketmq="offsetCheckInSlave", doc="let a slave correct a consumer's offset that it does not have"
     )

@@ -47,6 +47,7 @@ class CommitLog:
         self._room_end = 0  # up to here make_room_to has made room, in the current file
         self.map: mmap.mmap | None = None
         self.flushed_offset = 0
+        self.shown_below = NEVER  # records from there on are not shown to consumers yet
         self.store_timestamp = 0  # of the last record, ms
         self._current: MappedFile | None = None
         self._next: MappedFile | None = None
@@ -75,6 +76,11 @@ class CommitLog:
     def readable_end(self) -> int:
         """Up to here messages may be shown: to the end, or as far as the transient pool is committed."""
         return self.position if self._pool is None else min(self._pool.committed, self.position)
+
+    @property
+    def shown_end(self) -> int:
+        """Up to here consumers see messages."""
+        return min(self.readable_end, self.shown_below)
 
     @property
     def min_offset(self) -> int:

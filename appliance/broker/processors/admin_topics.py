@@ -231,7 +231,7 @@ def search_offset(parts: Parts, connection: ServerConnection, request: RemotingC
 
 def get_max_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """30: the offset the next message gets; 0 for an unknown queue."""
-    return request.reply(ext_fields={"offset": str(max(parts.store.max_offset(*_queue(request)), 0))})
+    return request.reply(ext_fields={"offset": str(max(parts.store.shown_max_offset(*_queue(request)), 0))})
 
 
 def get_min_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

@@ -22,6 +22,8 @@ from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.group_transfer import GroupTransfer
 from appliance.broker.replication.ha_frames import EPOCH_HEAD, EPOCH_OFFSET, HEAD, OFFSET, STATE, FrameError
 from appliance.broker.replication.handshake import MAGIC, Hello, read_hello
+from appliance.broker.replication.in_sync import InSyncSet
+from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_figures import LogEnds, TransferRate
 from appliance.broker.replication.slave_guard import SlaveGuard, new_challenge, read_proof
 from appliance.broker.replication.state_frames import INTERVAL_S, StateSource
@@ -82,6 +84,7 @@ class SlaveService:
         *,
         state: StateSource,
         guard: SlaveGuard,
+        gate: ReadGate,
         on_fenced: Callable[[Hello], None] = lambda hello: None,
     ) -> None:
         self._store = store
@@ -95,6 +98,8 @@ class SlaveService:
         self._listener: PlainListener | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
+        self._gate = gate if config.read_confirmed_only else None
+        self.in_sync: InSyncSet | None = None  # from when the log's end is known
         self._ends = LogEnds()
         self.slaves: set[Slave] = set()
         self.gone: dict[str, float] = {}  # hosts whose slave went and has not come back, and when (monotonic)
@@ -126,6 +131,9 @@ class SlaveService:
         At once SLAVE_NOT_AVAILABLE, when no slave is connected or the best lacks haSlaveFallbehindMax and more.
         """
         best = self._best()
+        if self._config.all_ack_in_sync and (self.in_sync is None or not self.in_sync.has_required):
+            callback(ResponseCode.SLAVE_NOT_AVAILABLE)
+            return
         if best is None or end_offset - best.acknowledged >= self._config.slave_fall_behind_bytes:
             callback(ResponseCode.SLAVE_NOT_AVAILABLE)
             return
@@ -145,14 +153,18 @@ class SlaveService:
         """Watch how far the slaves are, and log it each minute, until cancelled."""
         reported = time.monotonic()
         self._sample(reported)
+        await asyncio.sleep(SAMPLE_S)
+        if self._gate is not None:  # not before: who listens to the store is settled by now
+            self._gate.close_behind()
         while True:
-            await asyncio.sleep(SAMPLE_S)
             now = time.monotonic()
             self._sample(now)
+            self._look_who_is_in_sync(now)
             if now - reported >= REPORT_S:
                 reported = now
                 for slave in self.slaves:
                     logger.info("Slave fall behind master", extra={"event": "slave_difference", **self._facts(slave)})
+            await asyncio.sleep(SAMPLE_S)
 
     async def close(self) -> None:
         self._transfer.close()
@@ -183,6 +195,26 @@ class SlaveService:
             elif in_sync and not slave.in_sync:
                 logger.info("slave is in sync", extra={"event": "slave_in_sync", **self._facts(slave)})
             slave.in_sync = in_sync
+
+    def _look_who_is_in_sync(self, now: float) -> None:
+        joined, left = self._in_sync_set().look(self._store.max_physical_offset, now)
+        facts = {"event": "in_sync_changed", "joined": joined, "left": left, "confirmed": self._in_sync_set().confirmed}
+        if joined or left:
+            logger.log(logging.WARNING if left else logging.INFO, "slaves in sync changed", extra=facts)
+        self._confirmed()
+
+    def _in_sync_set(self) -> InSyncSet:
+        if self.in_sync is None:
+            self.in_sync = InSyncSet(self._config.in_sync_lag_ms / 1000, self._store.max_physical_offset)
+        return self.in_sync
+
+    def _confirmed(self) -> None:
+        """More may be confirmed: sends that wait for it are answered, and consumers see it."""
+        in_sync = self._in_sync_set()
+        if self._config.all_ack_in_sync and in_sync.has_required:
+            self._transfer.acknowledged(in_sync.confirmed)
+        if self._gate is not None:
+            self._gate.show(in_sync.confirmed if in_sync.has_required else None)
 
     def _facts(self, slave: Slave) -> dict[str, object]:
         return {
@@ -236,6 +268,8 @@ class SlaveService:
 
     def _note_gone(self, slave: Slave, host: str, why: str) -> None:
         was_slave = slave.acknowledged >= 0
+        if slave.epoch is not None and all(other.broker != slave.broker for other in self.slaves):
+            self._in_sync_set().gone(slave.broker, time.monotonic())
         if was_slave and self._listener is not None:
             self.gone.pop(host, None)
             self.gone[host] = time.monotonic()
@@ -326,7 +360,12 @@ class SlaveService:
             if not slave.begin.is_set():
                 self.gone.pop(slave.address.rpartition(":")[0], None)
                 slave.begin.set()
-            self._transfer.acknowledged(offset)
+            if slave.epoch is not None:
+                end, now = self._store.max_physical_offset, time.monotonic()
+                self._in_sync_set().acknowledged(slave.broker, offset, end, now)
+                self._confirmed()
+            if not self._config.all_ack_in_sync:
+                self._transfer.acknowledged(offset)
             offset = await self._place(slave, reader)
 
     async def _feed_all(self, slave: Slave, writer: asyncio.StreamWriter) -> None:

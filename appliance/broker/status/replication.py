@@ -50,6 +50,8 @@ def master_metrics(slaves: SlaveService) -> dict[str, str]:
         "slavesConnected": str(len(connected)),
         "slaveBehindBytes": "none" if behind is None else str(behind),  # of the one that has most
         "slavesInSync": str(sum(map(slaves.is_in_sync, connected))),
+        "slavesInSyncSet": ",".join(slaves.in_sync.names if slaves.in_sync is not None else ()) or "none",
+        "confirmedOffset": str(slaves.in_sync.confirmed) if slaves.in_sync is not None else "none",
         "slaveDifferences": told.to_json().decode(),
         "slavesGone": ",".join(f"{host} {seconds:.0f}" for host, seconds in gone[:GONE_NAMED_MAX]) or "none",
     }

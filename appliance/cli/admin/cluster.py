@@ -132,6 +132,8 @@ def _replication(info: Mapping[str, str]) -> str | None:
         messages = f"{last.behind_messages:,} messages, " if last.behind_messages >= 0 else ""
         behind = f"{last.behind_bytes:,} bytes, {messages}{last.behind_seconds:.0f} s behind"
         parts.append(f"{in_sync} of {len(slaves)} in sync, {behind}")
+    if (names := info.get("slavesInSyncSet", "none")) != "none":
+        parts.append(f"{names} {'have' if ',' in names else 'has'} all that is confirmed")
     if gone != "none":
         parts.append(f"gone: {', '.join(each.split()[0] for each in gone.split(','))}")
     return "; ".join(parts) or ("none" if "slaveDifferences" in info else None)

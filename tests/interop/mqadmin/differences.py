@@ -54,7 +54,7 @@ DIFFERENCES = (
         + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax|fastPath"
         r"|consumerFilters|disk(Filled|Free|Others|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
         r"|epoch(Highest|Id|Start)?|haAccounts|haTlsMode|roleGiven"
-        r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences)|slaves(Connected|Gone|InSync)"
+        r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences)|confirmedOffset|slaves(Connected|Gone|InSync|InSyncSet)"
         r"|subscriptionDisagreements"
         r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",
         theirs="",
@@ -109,7 +109,7 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(adminBrokerThreadPoolQueueCapacity|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|fastPathEnable|haAccounts|haSlaveAddresses|haTlsMode"
+        ours=r"^(adminBrokerThreadPoolQueueCapacity|allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|readConfirmedOnly"
         r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax|protectBrokerInterval"
         r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable"
         r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",

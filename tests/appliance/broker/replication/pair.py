@@ -22,6 +22,17 @@ FILE_BYTES = 1 << 20
 STORE = {"commit_log_file_bytes": FILE_BYTES}
 MASTER: dict[str, Any] = {"slaves_enable": True, "ha_heartbeat_ms": 200}
 TOPIC = "Copied"
+PULL = {
+    "consumerGroup": "TOOLS_CONSUMER",
+    "topic": TOPIC,
+    "queueId": "0",
+    "maxMsgNums": "32",
+    "sysFlag": "6",
+    "commitOffset": "0",
+    "suspendTimeoutMillis": "20000",
+    "subscription": "*",
+    "subVersion": "0",
+}
 
 
 @contextlib.asynccontextmanager
@@ -61,7 +72,10 @@ def log_of(broker: BrokerController) -> bytes:
 
 
 class CuttingProxy:
-    """Passes bytes on between slave and master; each connection ends after as many bytes as `cut_after` says."""
+    """Passes bytes on between slave and master; each connection ends after as many bytes as `cut_after` says.
+
+    from_slave, from_master: cleared, nothing gets through that way, and no side is told: one-way loss.
+    """
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
@@ -69,6 +83,9 @@ class CuttingProxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self.cut_after: list[int] = []  # bytes from the master, for one connection after the other; then no more cuts
         self.cuts = 0
+        self.from_slave, self.from_master = asyncio.Event(), asyncio.Event()
+        self.from_slave.set()
+        self.from_master.set()
 
     @property
     def address(self) -> str:
@@ -94,8 +111,8 @@ class CuttingProxy:
         limit = self.cut_after.pop(0) if self.cut_after else None
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(_pass_on(slave_reader, writer, None))
-                group.create_task(_pass_on(reader, slave_writer, limit))
+                group.create_task(_pass_on(slave_reader, writer, None, self.from_slave))
+                group.create_task(_pass_on(reader, slave_writer, limit, self.from_master))
         except* (ConnectionError, EOFError):
             self.cuts += limit is not None
         finally:
@@ -104,12 +121,15 @@ class CuttingProxy:
             self._tasks.discard(task)
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None) -> None:
+async def _pass_on(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None, may_pass: asyncio.Event
+) -> None:
     """Ends by EOFError: at the peer's end, or after `limit` bytes."""
     while limit is None or limit > 0:
         data = await reader.read(65536 if limit is None else min(limit, 65536))
         if not data:
             raise EOFError
+        await may_pass.wait()
         writer.write(data)
         await writer.drain()
         if limit is not None:

@@ -17,6 +17,7 @@ from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.acl.cluster import ADMIN, guarded, sent, signed_peer
 from tests.appliance.broker.replication.pair import (
     MASTER,
+    PULL,
     STORE,
     TOPIC,
     caught_up,
@@ -27,18 +28,6 @@ from tests.appliance.broker.replication.pair import (
 from tests.appliance.peer import Peer, connected
 from tests.harness import SMALL_STORE, serving
 from tests.waiting import until
-
-PULL = {
-    "consumerGroup": "TOOLS_CONSUMER",
-    "topic": TOPIC,
-    "queueId": "0",
-    "maxMsgNums": "32",
-    "sysFlag": "6",
-    "commitOffset": "0",
-    "suspendTimeoutMillis": "20000",
-    "subscription": "*",
-    "subVersion": "0",
-}
 
 
 async def has_topic(slave: BrokerController) -> None:

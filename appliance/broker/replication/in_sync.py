@@ -1,0 +1,113 @@
+"""Which slaves are in sync: they have all that is confirmed, and nothing is confirmed without them. No I/O.
+
+    join    once it has caught up, a slave is required: nothing more is confirmed without it; it is in sync when it has
+            all that was confirmed until then
+    leave   not caught up for a while, or disconnected for a second: it is not in sync from then on, nor required
+
+Each of them holds every confirmed byte, so any of them may become the master. Without any, the master alone confirms.
+Only slaves of GantryMQ count: they acknowledge in an epoch. At most one joins at a look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GONE_S = 1.0  # a slave that connects anew within this time stays
+LOOK_S_MAX = 1.0  # what a longer time between two looks counts as: this process stood still, and slaves were not heard
+
+
+@dataclass(slots=True)
+class Member:
+    """One slave of GantryMQ. caught_up_at: when it last had all that the log had just before; None: never."""
+
+    acknowledged: int
+    seen_end: int  # the log's end when it last acknowledged, and when that was
+    seen_at: float
+    caught_up_at: float | None = None
+    gone_at: float | None = None
+    is_required: bool = False
+    is_in_sync: bool = False
+
+
+class InSyncSet:
+    """One master's slaves, by the address where each serves. Times are of one clock and may be of any origin."""
+
+    def __init__(self, lag_s: float, end: int) -> None:
+        self._lag_s = lag_s
+        self._looked_at: float | None = None
+        self._members: dict[str, Member] = {}
+        self.confirmed = end  # only grows
+
+    @property
+    def has_required(self) -> bool:
+        return any(member.is_required for member in self._members.values())
+
+    @property
+    def names(self) -> list[str]:
+        """Those that are in sync."""
+        return sorted(name for name, member in self._members.items() if member.is_in_sync)
+
+    def acknowledged(self, name: str, offset: int, end: int, now: float) -> None:
+        """A slave has the log up to an offset; the log ends at `end`."""
+        member = self._members.get(name)
+        if member is None:
+            member = self._members[name] = Member(offset, end, now)
+        if offset >= end:
+            member.caught_up_at = now
+        elif offset >= member.seen_end:
+            member.caught_up_at = max(member.seen_at, member.caught_up_at or member.seen_at)
+        member.acknowledged, member.seen_end, member.seen_at, member.gone_at = offset, end, now, None
+        self._confirm(end)
+
+    def gone(self, name: str, now: float) -> None:
+        """Its connection is over."""
+        member = self._members.get(name)
+        if member is not None and member.gone_at is None:
+            member.gone_at = now
+
+    def look(self, end: int, now: float) -> tuple[list[str], list[str]]:
+        """Let slaves leave, and one join; return who joined the required and who left. Call it each second."""
+        self._count_only_what_was_awake(now)
+        left = [name for name, member in self._members.items() if self._is_over(member, end, now)]
+        for name in left:
+            member = self._members[name]
+            member.is_in_sync = member.is_required = False
+        for name in [name for name, member in self._members.items() if member.gone_at and not member.is_required]:
+            del self._members[name]
+        joined = [name for name, member in self._members.items() if self._may_join(member, end, now)][:1]
+        for name in joined:
+            self._members[name].is_required = True
+        self._confirm(end)
+        return joined, left
+
+    def _confirm(self, end: int) -> None:
+        required = [member for member in self._members.values() if member.is_required]
+        self.confirmed = max(self.confirmed, min((member.acknowledged for member in required), default=end))
+        for member in required:
+            member.is_in_sync = member.is_in_sync or member.acknowledged >= self.confirmed
+
+    def _count_only_what_was_awake(self, now: float) -> None:
+        asleep_s = 0.0 if self._looked_at is None else max(now - self._looked_at - LOOK_S_MAX, 0.0)
+        self._looked_at = now
+        for member in self._members.values() if asleep_s else ():
+            member.seen_at += asleep_s
+            if member.caught_up_at is not None:
+                member.caught_up_at += asleep_s
+            if member.gone_at is not None:
+                member.gone_at += asleep_s
+
+    def _is_over(self, member: Member, end: int, now: float) -> bool:
+        if not member.is_required:
+            return False
+        if member.gone_at is not None:
+            return now - member.gone_at >= GONE_S
+        if member.acknowledged >= end:
+            member.caught_up_at = now
+        return member.caught_up_at is None or now - member.caught_up_at >= self._lag_s
+
+    def _may_join(self, member: Member, end: int, now: float) -> bool:
+        if member.is_required or member.gone_at is not None:
+            return False
+        if member.acknowledged >= end:
+            member.caught_up_at = now
+        return member.caught_up_at is not None and now - member.caught_up_at < self._lag_s

@@ -1,0 +1,159 @@
+"""Who is in sync, and what is confirmed: each slave in the set has all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.bench.frames import send_fields
+from appliance.broker.replication.in_sync import GONE_S, LOOK_S_MAX, InSyncSet
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.appliance.broker.replication.pair import (
+    MASTER,
+    PULL,
+    STORE,
+    TOPIC,
+    CuttingProxy,
+    caught_up,
+    follower_of,
+    send,
+    slave_of,
+)
+from tests.appliance.peer import Peer, connected
+from tests.harness import serving
+from tests.waiting import until
+
+LAG_S = 3.0
+GATED: dict[str, Any] = MASTER | {
+    "broker_role": "SYNC_MASTER",
+    "all_ack_in_sync": True,
+    "read_confirmed_only": True,
+    "slave_timeout_ms": 60_000,
+    "in_sync_lag_ms": 3_600_000,  # what the test holds back is no slave that left
+}
+
+
+def joined(*names: str, end: int = 100) -> InSyncSet:
+    """A set that these have joined at time 0, having all."""
+    in_sync = InSyncSet(LAG_S, end)
+    for name in names:
+        in_sync.acknowledged(name, end, end, 0.0)
+        assert in_sync.look(end, 0.0) == ([name], [])
+    assert in_sync.names == sorted(names)
+    return in_sync
+
+
+def test_without_slaves_the_master_confirms_alone() -> None:
+    in_sync = InSyncSet(LAG_S, 100)
+    in_sync.look(250, 1.0)
+    assert (in_sync.confirmed, in_sync.names, in_sync.has_required) == (250, [], False)
+
+
+def test_what_any_slave_of_the_set_lacks_is_not_confirmed() -> None:
+    in_sync = joined("a", "b")
+    in_sync.acknowledged("a", 300, 300, 0.5)
+    assert in_sync.confirmed == 100
+    in_sync.acknowledged("b", 200, 300, 0.5)
+    assert in_sync.confirmed == 200
+    in_sync.acknowledged("b", 150, 300, 0.6)
+    assert in_sync.confirmed == 200, "it never goes back"
+
+
+def test_a_slave_that_joins_is_required_first_and_in_sync_once_it_has_what_is_confirmed() -> None:
+    in_sync = InSyncSet(LAG_S, 100)
+    in_sync.acknowledged("a", 90, 100, 0.0)
+    in_sync.acknowledged("a", 100, 120, 0.1)  # all that there was when it last spoke
+    assert in_sync.look(130, 0.2) == (["a"], [])
+    assert (in_sync.confirmed, in_sync.names) == (120, [])
+    in_sync.acknowledged("a", 130, 140, 0.3)
+    assert (in_sync.confirmed, in_sync.names) == (130, ["a"])
+
+
+def test_one_that_has_never_caught_up_does_not_join() -> None:
+    in_sync = InSyncSet(LAG_S, 1000)
+    for offset in range(0, 900, 100):
+        in_sync.acknowledged("a", offset, 1000 + offset, offset / 100)
+        assert in_sync.look(1000 + offset, offset / 100) == ([], [])
+
+
+def test_at_most_one_joins_at_a_look() -> None:
+    in_sync = InSyncSet(LAG_S, 100)
+    for name in "ab":
+        in_sync.acknowledged(name, 100, 100, 0.0)
+    assert [in_sync.look(100, at)[0] for at in (0.0, 1.0, 2.0)] == [["a"], ["b"], []]
+
+
+def test_a_slave_that_does_not_catch_up_leaves_and_what_waited_for_it_is_confirmed() -> None:
+    in_sync = joined("a", "b")
+    for second in (1.0, 2.0):
+        in_sync.acknowledged("a", 200, 200, second)
+        assert in_sync.look(200, second) == ([], [])
+    in_sync.acknowledged("a", 200, 200, 3.0)
+    assert in_sync.look(200, 3.0) == ([], ["b"])
+    assert (in_sync.confirmed, in_sync.names) == (200, ["a"])
+
+
+def test_a_slave_that_is_silent_because_nothing_comes_stays() -> None:
+    in_sync = joined("a")
+    assert [in_sync.look(100, float(second)) for second in range(1, 20)] == [([], [])] * 19
+
+
+def test_a_slave_that_connects_anew_at_once_stays_and_one_that_is_gone_leaves() -> None:
+    in_sync = joined("a", "b")
+    in_sync.look(100, 1.0)
+    in_sync.gone("a", 1.0)
+    in_sync.gone("b", 1.0)
+    in_sync.acknowledged("a", 100, 100, 1.0 + GONE_S / 2)
+    assert in_sync.look(100, 1.0 + GONE_S) == ([], ["b"])
+    assert in_sync.names == ["a"]
+
+
+def test_while_this_process_stands_still_no_slave_leaves() -> None:
+    in_sync = joined("a")
+    in_sync.acknowledged("a", 100, 200, 0.5)
+    assert in_sync.look(200, 1.0) == ([], [])
+    assert in_sync.look(200, 61.0) == ([], []), "a minute in which nothing was heard counts as a second"
+    assert LOOK_S_MAX < LAG_S
+
+
+async def max_offset(peer: Peer) -> int:
+    answer = await peer.ask(RequestCode.GET_MAX_OFFSET, {"topic": TOPIC, "queueId": "0"})
+    return int(answer.ext_fields["offset"])
+
+
+@pytest.mark.parametrize("fast", [True, False])
+async def test_consumers_and_producers_wait_for_the_slave_that_is_in_sync(tmp_path: Path, fast: bool) -> None:
+    async with serving(tmp_path, broker=GATED | {"fast_path_enable": fast}, store=STORE) as cluster:
+        master = cluster.broker
+        async with (
+            CuttingProxy(master.slaves.port) as proxy,
+            slave_of(cluster, tmp_path / "slave", ha_master_address=proxy.address) as slave,
+            connected(master.port) as producer,
+            connected(master.port) as consumer,
+        ):
+            await until(lambda: follower_of(slave).ha_client.is_copying)
+            await until(lambda: master.slaves.in_sync is not None and bool(master.slaves.in_sync.names))
+            await send(cluster, 2)
+            assert await max_offset(consumer) == 2
+            proxy.from_slave.clear()
+            producer.write(
+                RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("G", TOPIC, 0, "")).encode()
+            )
+            await caught_up(slave, master)
+            await until(lambda: master.store.max_offset(TOPIC, 0) == 3)
+            assert await max_offset(consumer) == 2, "the slave has it, and the master does not know"
+            now = await consumer.ask(RequestCode.PULL_MESSAGE, PULL | {"queueOffset": "2", "sysFlag": "4"})
+            assert now.code == ResponseCode.PULL_NOT_FOUND
+            some = await consumer.ask(RequestCode.PULL_MESSAGE, PULL | {"queueOffset": "0", "sysFlag": "4"})
+            assert (some.code, some.ext_fields["nextBeginOffset"]) == (ResponseCode.SUCCESS, "2")
+            waits = asyncio.ensure_future(consumer.ask(RequestCode.PULL_MESSAGE, PULL | {"queueOffset": "2"}))
+            await until(lambda: master.hold.held_count == 1)
+            proxy.from_slave.set()
+            found = await waits
+            assert (found.code, found.ext_fields["nextBeginOffset"]) == (ResponseCode.SUCCESS, "3")
+            assert (await producer.read()).code == ResponseCode.SUCCESS
+            assert await max_offset(consumer) == 3
