@@ -14,6 +14,7 @@ CALLS = {
     "eval", "exec", "compile", "os.system", "os.popen", "yaml.load", "yaml.unsafe_load", "yaml.full_load",
     "subprocess.getoutput", "subprocess.getstatusoutput", "asyncio.create_subprocess_shell", "tempfile.mktemp",
 }  # fmt: skip
+STARTERS = ("gantrymq/testing",)  # a broker for the tests of applications: no client imports it
 SERVERS = ("appliance/broker", "appliance/namesrv", "appliance/remoting", "appliance/acl", "store", "gantrymq")
 
 
@@ -42,7 +43,7 @@ def test_nothing_that_is_shipped_makes_code_or_commands_of_data() -> None:
     found = []
     for path in shipped:
         name = path.relative_to(ROOT).as_posix()
-        lines = findings(syntax_of(path), serves=name.startswith(SERVERS))
+        lines = findings(syntax_of(path), serves=name.startswith(SERVERS) and not name.startswith(STARTERS))
         found += [f"{name}:{line}" for line in lines]
     assert found == []
 
