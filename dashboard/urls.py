@@ -14,6 +14,7 @@ from dashboard.views import (
     groups,
     health,
     messages,
+    metrics,
     overview,
     password,
     preferences,
@@ -62,6 +63,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/openapi.json", document.openapi, name="api-openapi"),
     path("api/v1/docs", document.docs, name="api-docs"),
     path("api/v1/", api.urls),
+    path("metrics", metrics.metrics, name="metrics"),
     path("healthz", health.healthz, name="healthz"),
     path("static/<path:path>", static_files.serve, name="static"),
 ]

@@ -48,6 +48,7 @@ class Permission(StrEnum):
     OPEN = "open"  # no log-in needed: log-in, first run, static files, health
     ACCOUNT = "account"  # every logged-in user: log-out, own API tokens
     CLUSTER_READ = "cluster.read"
+    METRICS_READ = "metrics.read"
     TOPICS_READ = "topics.read"
     TOPICS_WRITE = "topics.write"
     GROUPS_READ = "groups.read"
@@ -65,6 +66,7 @@ _READER = frozenset(
     {
         Permission.ACCOUNT,
         Permission.CLUSTER_READ,
+        Permission.METRICS_READ,
         Permission.TOPICS_READ,
         Permission.GROUPS_READ,
         Permission.MESSAGES_READ,
@@ -85,6 +87,7 @@ ROLE_PERMISSIONS: dict[str, frozenset[Permission]] = {
 }
 # The most that a token may do; it never has more permissions than its account. Tokens can't manage tokens or users.
 SCOPE_PERMISSIONS: dict[str, frozenset[Permission]] = {
+    ApiToken.Scope.METRICS: frozenset({Permission.METRICS_READ}),
     ApiToken.Scope.READ: _READER - {Permission.ACCOUNT},
     ApiToken.Scope.WRITE: _OPERATOR - {Permission.ACCOUNT},
     ApiToken.Scope.CONFIG: (_OPERATOR | _CONFIG) - {Permission.ACCOUNT},
@@ -227,7 +230,8 @@ async def _keep_session(request: HttpRequest) -> bool:
 
 
 def _is_api(request: HttpRequest) -> bool:
-    return request.path.startswith("/api/")
+    """Whether a program asks, which no log-in page would help."""
+    return request.path.startswith("/api/") or request.path == "/metrics"
 
 
 def _ask_to_log_in(request: HttpRequest) -> HttpResponseBase:

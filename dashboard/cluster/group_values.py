@@ -30,6 +30,19 @@ class GroupSummary:
     is_suspended: bool = False  # a broker hands out nothing to it
     why: str | None = None
     is_partial: bool = False
+    places: tuple[GroupPlace, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlace:
+    """How far a group is in a topic on one broker, over its queues there. consume_rate: messages a second."""
+
+    topic: str
+    broker_name: str
+    consumer_offset: int
+    lag: int
+    lag_ms: int | None
+    consume_rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

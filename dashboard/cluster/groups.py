@@ -11,6 +11,7 @@ from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, Refused, 
 from dashboard.cluster.group_values import (
     GroupDetail,
     GroupMember,
+    GroupPlace,
     GroupSettings,
     GroupSummary,
     QueuePlace,
@@ -168,6 +169,7 @@ class GroupCalls:
             any(not item.consume_enable for item in settings),
             why or (None if places else "it has no place in any queue yet"),
             bool(missing),
+            _by_topic(stats),
         )
 
     async def _owners(
@@ -192,6 +194,22 @@ class GroupCalls:
             for queue in (info.get("mqTable") or {})
             if isinstance(queue, MessageQueue)
         }
+
+
+def _by_topic(stats: Sequence[tuple[BrokerRef, ConsumeStats]]) -> tuple[GroupPlace, ...]:
+    """A group's places, one for each topic on each broker. A queue in which it confirmed nothing counts as 0."""
+    places: dict[tuple[str, str], GroupPlace] = {}
+    for broker, table in stats:
+        for queue, place in table.offset_table.items():
+            done = max(place.consumer_offset, 0)
+            lag = max(0, place.broker_offset - done)
+            lag_ms = known_lag_ms(lag, place.lag_ms)
+            known = places.get((queue.topic, broker.name))
+            if known is not None:
+                done, lag_ms = done + known.consumer_offset, worst_lag_ms([(lag, lag_ms), (known.lag, known.lag_ms)])
+                lag += known.lag
+            places[queue.topic, broker.name] = GroupPlace(queue.topic, broker.name, done, lag, lag_ms)
+    return tuple(places.values())
 
 
 async def _place(admin: AdminClient, broker: BrokerRef, group: str) -> Place:

@@ -10,6 +10,7 @@ from dashboard.cluster import units
 from dashboard.cluster.calls import CALL_ERRORS, CALL_TIMEOUT_S, CALLS_AT_ONCE, ClusterCalls, own_names
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicExists, TopicNotFound, explain
 from dashboard.cluster.values import (
+    BrokerExtent,
     BrokerRef,
     ClusterView,
     PartialFailure,
@@ -285,4 +286,22 @@ def _metrics(queues: Sequence[QueueExtent], now: float, before: Reading[TopicMet
     if before is not None and before.value is not None and now > before.at and put_total >= before.value.put_total:
         in_rate = (put_total - before.value.put_total) / (now - before.at)
     last_write_ms = max((queue.last_write_ms for queue in queues), default=0)
-    return TopicMetrics(sum(queue.stored for queue in queues), put_total, last_write_ms, in_rate)
+    stored = sum(queue.stored for queue in queues)
+    return TopicMetrics(stored, put_total, last_write_ms, in_rate, _extents(queues, now, before))
+
+
+def _extents(
+    queues: Sequence[QueueExtent], now: float, before: Reading[TopicMetrics] | None
+) -> tuple[BrokerExtent, ...]:
+    """Each broker's part, with its rate where it was read before."""
+    known = before.value.extents if before is not None and before.value is not None else ()
+    totals = {extent.broker_name: extent.put_total for extent in known}
+    seconds = now - before.at if before is not None else 0.0
+    extents = []
+    for name in sorted({queue.broker_name for queue in queues}):
+        own = [queue for queue in queues if queue.broker_name == name]
+        put_total, was = sum(queue.max_offset for queue in own), totals.get(name)
+        is_known = was is not None and seconds > 0 and put_total >= was
+        in_rate = (put_total - was) / seconds if is_known else None  # type: ignore[operator]
+        extents.append(BrokerExtent(name, sum(queue.stored for queue in own), put_total, in_rate))
+    return tuple(extents)

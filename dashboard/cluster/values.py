@@ -62,6 +62,16 @@ class PartialFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerExtent:
+    """The part of a topic that one broker has."""
+
+    broker_name: str
+    stored: int
+    put_total: int
+    in_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TopicMetrics:
     """A topic's extent over all answering brokers. in_rate: messages a second, None until two readings exist."""
 
@@ -69,6 +79,7 @@ class TopicMetrics:
     put_total: int  # sum of the queues' ends
     last_write_ms: int  # 0: never, or nothing left
     in_rate: float | None = None
+    extents: tuple[BrokerExtent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway
-from dashboard.cluster.group_values import GroupSettings, GroupSummary, is_system_group
+from dashboard.cluster.group_values import GroupPlace, GroupSettings, GroupSummary, is_system_group
 from dashboard.status.board import WatchedGroup
 
 logger = logging.getLogger(__name__)
@@ -70,4 +72,18 @@ def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> Watch
     """What is remembered of a look at a group."""
     is_alone = row.members == 0 and bool(row.lag)
     alone_since = (before.alone_since if before is not None else None) or now if is_alone else None
-    return WatchedGroup(row.name, row.lag, row.lag_ms, row.members, now, alone_since, row.is_partial)
+    places = with_rates(row.places, before, now)
+    return WatchedGroup(row.name, row.lag, row.lag_ms, row.members, now, alone_since, row.is_partial, places)
+
+
+def with_rates(places: Iterable[GroupPlace], before: WatchedGroup | None, now: float) -> tuple[GroupPlace, ...]:
+    """The places with what was consumed a second since the last look; None where that is not known."""
+    if before is None or now <= before.at:
+        return tuple(places)
+    old = {(place.topic, place.broker_name): place.consumer_offset for place in before.places}
+
+    def rate(place: GroupPlace) -> float | None:
+        was = old.get((place.topic, place.broker_name))
+        return None if was is None or place.consumer_offset < was else (place.consumer_offset - was) / (now - before.at)
+
+    return tuple(replace(place, consume_rate=rate(place)) for place in places)

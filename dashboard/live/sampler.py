@@ -108,6 +108,7 @@ class Sampler:
             stored=self._count.total(),
             stored_why=self._count.why,
             groups=self._groups.seen,
+            topics=self._count.topics(),
             problems=(*database.problems(time.time()), *alarm.problems()),
         )
         point = self._board.put(snapshot)
@@ -175,6 +176,8 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         name=broker.key,
         address=broker.address,
         at=now,
+        cluster=broker.cluster,
+        told=info,
         version=info.get("brokerVersionDesc", ""),
         boot_ms=boot_ms,
         put_total=put_total,

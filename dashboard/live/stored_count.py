@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway
-from dashboard.cluster.values import TopicSummary
+from dashboard.cluster.values import TopicMetrics, TopicSummary
 from dashboard.status.board import Stored
 from gantrymq.message.topics import DLQ_PREFIX
 
@@ -30,6 +30,7 @@ class _Count(NamedTuple):
     messages: int
     at: float
     missing: frozenset[str]
+    metrics: TopicMetrics
 
 
 class StoredCount:
@@ -45,6 +46,7 @@ class StoredCount:
         self._missing: frozenset[str] = frozenset()
         self._counts: dict[str, _Count] = {}
         self._nothing_at: float | None = None
+        self._topics: dict[str, TopicMetrics] = {}
 
     async def run(self) -> None:
         """Go round all topics, at most TOPICS_A_SECOND, so that the sum is seconds old. Ends by cancellation."""
@@ -103,6 +105,10 @@ class StoredCount:
         is_empty = total is not None and total.messages == 0 and len(self._rows) <= TOPICS_A_SECOND
         return 0.0 if is_empty else LISTING_EACH_S
 
+    def topics(self) -> dict[str, TopicMetrics]:
+        """Each topic as it was counted last; not changed any more once handed out."""
+        return self._topics
+
     async def _brokers(self) -> frozenset[str]:
         return frozenset(broker.name for broker in (await self._gateway.brokers.list(max_age_s=0.0)).brokers)
 
@@ -113,10 +119,13 @@ class StoredCount:
 
     def _take(self, rows: Sequence[TopicSummary]) -> None:
         if not self._rows:
-            self._nothing_at, self.why = time.time(), None
+            self._nothing_at, self.why, self._topics = time.time(), None, {}
             return
         self._nothing_at = None
         for row in rows:
             if row.metrics is not None and row.metrics.value is not None and row.metrics.why is None:
-                self._counts[row.name] = _Count(row.metrics.value.stored, row.metrics.at, self._missing)
+                self._counts[row.name] = _Count(
+                    row.metrics.value.stored, row.metrics.at, self._missing, row.metrics.value
+                )
                 self.why = None
+        self._topics = {name: count.metrics for name, count in self._counts.items()}

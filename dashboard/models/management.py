@@ -98,6 +98,7 @@ class ApiToken(models.Model):
     """A bearer token for /api/v1. The secret is shown once; its SHA-256 stays. Never outlives its account's rights."""
 
     class Scope(models.TextChoices):
+        METRICS = "metrics", "Read /metrics only"
         READ = "read", "Read only"
         WRITE = "write", "Read and write"
         CONFIG = "config", "Read, write and change brokers' settings"

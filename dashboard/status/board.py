@@ -9,9 +9,12 @@ that it can be shown greyed with its age; after FORGET_AFTER_S it becomes unknow
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dashboard.cluster.group_values import GroupPlace
+from dashboard.cluster.values import TopicMetrics
 from dashboard.status.problems import Problem
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.services import LaneCounts, Services
@@ -87,6 +90,8 @@ class BrokerFacts:
     name: str
     address: str
     at: float
+    cluster: str = ""
+    told: Mapping[str, str] = field(default_factory=dict)  # all that it said
     version: str = ""
     boot_ms: int | None = None
     put_total: int | None = None
@@ -165,6 +170,7 @@ class WatchedGroup:
     at: float
     alone_since: float | None = None
     is_partial: bool = False  # a broker was not heard: at least so much
+    places: tuple[GroupPlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,7 @@ class Snapshot:
     stored_why: str | None = None
     problems: tuple[Problem, ...] = ()  # of the appliance itself
     groups: tuple[WatchedGroup, ...] = ()
+    topics: Mapping[str, TopicMetrics] = field(default_factory=dict)  # as counted last, without the system's
 
     @property
     def masters(self) -> tuple[BrokerState, ...]:

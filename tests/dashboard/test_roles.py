@@ -49,6 +49,7 @@ PAGES = {
     "password": READERS,
     "tokens": READERS,
     "token-revoke": READERS,
+    "metrics": READERS,
     "api-openapi": READERS,
     "api-docs": READERS,
 }
