@@ -113,6 +113,7 @@ ROOMS = {
         ("gantrymq", "dashboard", *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
+    "dashboard.bodies": Room(("gantrymq", "dashboard.bodies"), ("django", "msgspec")),
     "dashboard.cluster.settings_table": Room(
         ("gantrymq", "store.base.config", "dashboard", *SHARED)
     ),  # settings, as declared

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 
 from ninja import Field, Schema
 
+from dashboard.cluster.message_fate import Fate, Trace
 from dashboard.cluster.message_lookup import Looked
 from dashboard.cluster.message_values import MessageLine
+from gantrymq.client.results import SendResult
 from gantrymq.message.model import MessageExt
 
 
@@ -130,6 +132,85 @@ class SentOut(Schema):
     broker: str
     queue: int
     offset: int
+
+    @classmethod
+    def of(cls, sent: SendResult) -> SentOut:
+        return cls(
+            message_id=sent.msg_id,
+            topic=sent.queue.topic,
+            broker=sent.queue.broker_name,
+            queue=sent.queue.queue_id,
+            offset=sent.queue_offset,
+        )
+
+
+class DeliveryOut(Schema):
+    """One group: consumed (its offset is past the message), not yet, or unknown; clients: who is online."""
+
+    group: str
+    state: str
+    clients: list[str]
+
+
+class FateOut(Schema):
+    """For each group of the topic whether it consumed the message."""
+
+    groups: list[DeliveryOut]
+
+    @classmethod
+    def of(cls, fate: Fate) -> FateOut:
+        return cls(
+            groups=[
+                DeliveryOut(
+                    group=item.group,
+                    state=item.state,
+                    clients=[client for group, client in fate.clients if group == item.group],
+                )
+                for item in fate.deliveries
+            ]
+        )
+
+
+class StepOut(Schema):
+    """One step of a message's life. took_ms is null while its end is not known."""
+
+    what: str
+    by: str
+    at: datetime
+    took_ms: int | None
+    outcome: str
+    is_bad: bool
+
+
+class TraceOut(Schema):
+    """The steps in the order of time; why there are none of clients."""
+
+    steps: list[StepOut]
+    why: str
+
+    @classmethod
+    def of(cls, trace: Trace) -> TraceOut:
+        steps = [
+            StepOut(what=step.what, by=step.who, at=_moment(step.at_ms), took_ms=step.took_ms, outcome=step.outcome,
+                    is_bad=step.is_bad)
+            for step in trace.steps
+        ]  # fmt: skip
+        return cls(steps=steps, why=trace.why)
+
+
+class DeliverIn(Schema):
+    """The client that is to handle the message once more."""
+
+    group: str = Field(min_length=1, max_length=255)
+    client: str = Field(min_length=1, max_length=255)
+
+
+class HandledOut(Schema):
+    """What the client's handler answered: CR_SUCCESS, CR_LATER, CR_THROW_EXCEPTION …"""
+
+    outcome: str
+    took_ms: int
+    remark: str | None
 
 
 def _moment(at_ms: int) -> datetime:

@@ -1,4 +1,4 @@
-"""/api/v1/topics/NAME/messages: find, get, send."""
+"""/api/v1/topics/NAME/messages: find, get, what became of one, send, send again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from ninja import Query, Router, Status
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
-from dashboard.api.message_schemas import MessageDetailOut, MessageIn, MessageList, SentOut
+from dashboard.api.message_schemas import (
+    DeliverIn,
+    FateOut,
+    HandledOut,
+    MessageDetailOut,
+    MessageIn,
+    MessageList,
+    SentOut,
+    TraceOut,
+)
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.cluster.browse import read_cursor
 from dashboard.cluster.errors import TopicNotFound
@@ -20,7 +29,7 @@ from dashboard.cluster.message_values import read_place
 from dashboard.forms.message_search import MessageSearchForm
 from dashboard.forms.messages import BODY_BYTES_MAX, TestMessageForm
 from gantrymq.errors import MessageRejected
-from gantrymq.message.model import Message
+from gantrymq.message.model import Message, MessageExt
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +61,35 @@ async def find_messages(
 @router.get("/{name}/messages/{place}", response={200: MessageDetailOut} | REFUSALS, auth=READ,
             summary="One message by its place", operation_id="get_message")  # fmt: skip
 async def get_message(request: HttpRequest, name: str, place: str) -> MessageDetailOut:
-    found = read_place(place)
-    if found is None:
-        raise TopicNotFound("That is not the place of a message: write it as broker-a.0.17.")
-    return MessageDetailOut.of(await gateway().messages.get(name, *found), name)
+    return MessageDetailOut.of(await _found(name, place), name)
+
+
+@router.get("/{name}/messages/{place}/groups", response={200: FateOut} | REFUSALS, auth=READ,
+            summary="Which groups consumed a message", operation_id="get_message_groups")  # fmt: skip
+async def get_message_groups(request: HttpRequest, name: str, place: str) -> FateOut:
+    return FateOut.of(await gateway().fate.deliveries(await _found(name, place)))
+
+
+@router.get("/{name}/messages/{place}/trace", response={200: TraceOut} | REFUSALS, auth=READ,
+            summary="A message's life, as clients told it", operation_id="get_message_trace")  # fmt: skip
+async def get_message_trace(request: HttpRequest, name: str, place: str) -> TraceOut:
+    return TraceOut.of(await gateway().fate.trace(await _found(name, place)))
+
+
+@router.post("/{name}/messages/{place}/resend", response={201: SentOut} | REFUSALS, auth=SEND,
+             summary="Send a copy as a new message", operation_id="resend_message")  # fmt: skip
+async def resend_message(request: HttpRequest, name: str, place: str) -> Status[SentOut]:
+    sent = await gateway().fate.resend(await _found(name, place))
+    _log(request, "message sent again", "message_resent", name, place=place)
+    return Status(201, SentOut.of(sent))
+
+
+@router.post("/{name}/messages/{place}/deliver", response={200: HandledOut} | REFUSALS, auth=SEND,
+             summary="Have one client handle a message once more", operation_id="deliver_message")  # fmt: skip
+async def deliver_message(request: HttpRequest, name: str, place: str, body: DeliverIn) -> HandledOut:
+    handled = await gateway().fate.deliver(await _found(name, place), body.group, body.client)
+    _log(request, "message delivered again", "message_delivered", name, place=place, group=body.group)
+    return HandledOut(outcome=handled.outcome, took_ms=handled.took_ms, remark=handled.remark)
 
 
 @router.post("/{name}/messages", response={201: SentOut} | REFUSALS, auth=SEND, summary="Send a message",
@@ -76,14 +110,19 @@ async def send_message(request: HttpRequest, name: str, body: MessageIn) -> Stat
     except MessageRejected as exc:
         raise FormProblem({"body": [str(exc)]}) from exc
     sent = await gateway().messages.send(message)
-    logger.info("message sent by hand", extra={"event": "message_sent", "topic": name} | caller(request))
-    return Status(
-        201,
-        SentOut(
-            message_id=sent.msg_id, topic=name, broker=sent.queue.broker_name, queue=sent.queue.queue_id,
-            offset=sent.queue_offset,
-        ),
-    )  # fmt: skip
+    _log(request, "message sent by hand", "message_sent", name)
+    return Status(201, SentOut.of(sent))
+
+
+async def _found(name: str, place: str) -> MessageExt:
+    found = read_place(place)
+    if found is None:
+        raise TopicNotFound("That is not the place of a message: write it as broker-a.0.17.")
+    return await gateway().messages.get(name, *found)
+
+
+def _log(request: HttpRequest, text: str, event: str, topic: str, **facts: str) -> None:
+    logger.info(text, extra={"event": event, "topic": topic} | facts | caller(request))
 
 
 def _decoded(text: str) -> bytes:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dashboard.cluster.brokers import BrokerCalls
 from dashboard.cluster.calls import ClusterCalls
 from dashboard.cluster.groups import GroupCalls
+from dashboard.cluster.message_fate import MessageFate
 from dashboard.cluster.message_lookup import MessageLookup
 from dashboard.cluster.message_search import MessageSearch
 from dashboard.cluster.messages import MessageCalls
@@ -41,6 +42,7 @@ class Gateway:
         self.groups = GroupCalls(self.calls)
         self.messages = MessageCalls(self.calls, self.topics)
         self.succession = SuccessionCalls(self.calls)
+        self.fate = MessageFate(self.calls, self.messages)
         self.search = MessageSearch(self.calls)
         self.lookup = MessageLookup(self.messages, self.search)
 

@@ -1,4 +1,4 @@
-"""A topic's messages: newest first over all queues, one in place, and a test message."""
+"""A topic's messages: the newest, what a search finds, and a test message."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
 from dashboard.cluster import units
-from dashboard.cluster.body_view import view_body
 from dashboard.cluster.browse import read_cursor
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.message_values import MessageLine, read_place
+from dashboard.cluster.message_values import read_place
 from dashboard.cluster.values import TopicDetail
 from dashboard.forms.message_search import MessageSearchForm
 from dashboard.forms.messages import TestMessageForm
-from dashboard.http.error_pages import error_card, gateway_error
+from dashboard.http.error_pages import gateway_error
 from dashboard.live.tail import render_lines
+from dashboard.views.message import message_context
 from dashboard.views.topics import topic_context
 from gantrymq.errors import MessageRejected
-from gantrymq.message import properties as names
-from gantrymq.message.model import Message, MessageExt
+from gantrymq.message.model import Message
 
 PAGE_MESSAGES = 25
 RANGES = ("5 min", "15 min", "1 h", "6 h", "24 h", "7 d")
@@ -39,24 +38,6 @@ async def messages(request: HttpRequest, name: str) -> HttpResponse:
     except GatewayError as exc:
         return gateway_error(request, exc)
     return render(request, "topics/messages.html", context)
-
-
-@requires(Permission.MESSAGES_READ)
-@require_safe
-async def message(request: HttpRequest, name: str, place: str) -> HttpResponse:
-    """One message whole: a page of its own, or the fragment that opens below its row."""
-    found = read_place(place)
-    if found is None:
-        return error_card(request, 404, "Not found", "That is not the place of a message.")
-    try:
-        looked_up = await gateway().messages.get(name, *found)
-        context = _message_context(looked_up, name, request.GET.get("as"))
-        if request.headers.get("HX-Request"):
-            return render(request, "topics/_message.html", context)
-        detail = await gateway().topics.get(name)
-        return render(request, "topics/message.html", await topic_context(detail, "messages") | context)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
 
 
 @requires(Permission.MESSAGES_READ)
@@ -134,7 +115,8 @@ async def _page_context(request: HttpRequest, name: str) -> dict[str, Any]:
     place = read_place(request.GET.get("open", ""))
     if place is not None:
         try:
-            context |= _message_context(await gateway().messages.get(name, *place), name, request.GET.get("as"))
+            found = await gateway().messages.get(name, *place)
+            context |= await message_context(found, name, request.GET.get("tab"), request.GET.get("as"))
             context["open_place"] = request.GET["open"]
         except GatewayError as exc:
             context["open_error"] = str(exc)
@@ -158,17 +140,4 @@ async def _messages_context(detail: TopicDetail, wish: dict[str, str]) -> dict[s
         "is_newest": looked.how == "newest" and not older,
         "is_paused": wish.get("tail") == "off",
         "failures": looked.failures,
-    }
-
-
-def _message_context(found: MessageExt, topic: str, form: str | None) -> dict[str, Any]:
-    hidden = {names.KEYS, names.TAGS, names.UNIQ_KEY}
-    return {
-        "topic": topic,
-        "message": found,
-        "line": MessageLine.of(found),
-        "body": view_body(found, form),
-        "properties": sorted((key, value) for key, value in found.properties.items() if key not in hidden),
-        "born_at": units.moment(found.born_timestamp),
-        "born_host": f"{found.born_host[0]}:{found.born_host[1]}",
     }

@@ -378,6 +378,17 @@
     if (older && !("stopped" in scan.dataset)) runScan(scan);
   }
 
+  // The tab and the form of the body that an opened row shows stand in the address, too.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("tr.opened [data-view]");
+    if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    const address = new URL(location.href);
+    for (const name of ["tab", "as"]) address.searchParams.delete(name);
+    address.searchParams.set("open", link.closest("tr").dataset.of);
+    for (const [name, value] of new URL(link.href).searchParams) address.searchParams.set(name, value);
+    history.replaceState(history.state, "", address);
+  });
+
   async function toggleMessage(opener) {
     const row = opener.closest("tr");
     const next = row.nextElementSibling;
@@ -385,7 +396,7 @@
     if (next?.matches(".opened")) {
       next.remove();
       opener.setAttribute("aria-expanded", "false");
-      address.searchParams.delete("open"); address.searchParams.delete("as");
+      for (const name of ["open", "tab", "as"]) address.searchParams.delete(name);
       const list = row.closest("[data-live-rows]");
       if (list && !$(".opened", list)) showHeld(list);
     } else {

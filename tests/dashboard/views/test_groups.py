@@ -3,54 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from dashboard.cluster.errors import GroupNotFound
 from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.cluster.group_values import known_lag_ms, worst_lag_ms
 from dashboard.models.management import Role, User
-from gantrymq import ConsumeResult
-from gantrymq.client.consume.push_consumer import PushConsumer
-from gantrymq.message.model import Message, MessageExt
+from gantrymq.message.model import Message
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.group_places import placed
 from tests.dashboard.silent_broker import NAME as SILENT
 from tests.dashboard.silent_broker import silent_broker
+from tests.dashboard.views.group_members import consuming, waited_for
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]
-
-
-async def waited_for(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(15):
-        while True:
-            with contextlib.suppress(GroupNotFound):  # until its first heartbeat
-                if await condition():
-                    return
-            await asyncio.sleep(0.05)
-
-
-@asynccontextmanager
-async def consuming(
-    cluster: ServingCluster, group: str, topic: str, expression: str = "*", **options: object
-) -> AsyncIterator[list[MessageExt]]:
-    """A member of the group; what it was handed."""
-    seen: list[MessageExt] = []
-
-    async def handle(messages: list[MessageExt]) -> ConsumeResult:
-        seen.extend(messages)
-        return ConsumeResult.SUCCESS
-
-    consumer = PushConsumer(cluster.namesrv_address, group=group, listener=handle, **options)  # type: ignore[arg-type]
-    consumer.subscribe(topic, expression)
-    async with consumer:
-        yield seen
 
 
 def cells(page: str) -> list[str]:

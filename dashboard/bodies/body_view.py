@@ -1,13 +1,19 @@
-"""A message's body for people: what it seems to be, and the same bytes as text, JSON or hex. No body is ever trusted.
+"""A message's body for people: what it seems to be, and the same bytes in other forms. No body is ever trusted.
 
 The texts are escaped by the template; here only their size is bounded.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass
+from typing import Any
 
+from django.utils.safestring import SafeString
+
+from dashboard.bodies.json_tree import fold
+from dashboard.bodies.unpack import messagepack, unpack
 from gantrymq.message import sysflag
 from gantrymq.message.model import MessageExt
 
@@ -26,6 +32,7 @@ class BodyView:
     size_bytes: int
     cut: bool
     note: str | None = None
+    tree: SafeString | None = None  # the text as markup that folds
 
 
 def body_bytes(message: MessageExt) -> tuple[bytes, str | None]:
@@ -35,19 +42,32 @@ def body_bytes(message: MessageExt) -> tuple[bytes, str | None]:
 
 
 def view_body(message: MessageExt, wanted: str | None = None) -> BodyView:
-    """The body in the wanted form, or in the one that fits best."""
-    body, note = body_bytes(message)
+    """The body in the wanted form, or in the one that fits best. What a producer packed itself is unpacked."""
+    stored, note = body_bytes(message)
+    packed = unpack(stored)
+    body = stored if packed is None else packed[1]
+    if packed is not None:
+        note = f"{packed[0]}, unpacked from {len(stored)} bytes to {len(body)}"
     text = _text(body)
-    pretty = _pretty_json(text) if text is not None else None
-    forms = tuple(form for form, there in (("json", pretty), ("text", text), ("hex", "")) if there is not None)
+    value = _printable(_json(text)) if text is not None else None
+    decoded = _printable(messagepack(body)) if text is None else None
+    there = {"json": value is not None, "messagepack": decoded is not None, "text": text is not None, "hex": True,
+             "base64": True, "stored": packed is not None}  # fmt: skip
+    forms = tuple(form for form, is_there in there.items() if is_there)
     form = wanted if wanted in forms else forms[0]
-    if form == "json":
-        assert pretty is not None
-        return BodyView(form, forms, pretty, len(body), len(body) > TEXT_BYTES_MAX, note)
+    shown, tree, limit = _shown(form, stored if form == "stored" else body, value if form == "json" else decoded)
+    return BodyView(form, forms, shown, len(stored), len(body) > limit, note, tree)
+
+
+def _shown(form: str, body: bytes, value: Any) -> tuple[str, SafeString | None, int]:
+    """(the text, the text that folds, how many bytes are shown at most)."""
+    if form in ("json", "messagepack"):
+        return json.dumps(value, indent=2, ensure_ascii=False), fold(value), TEXT_BYTES_MAX
     if form == "text":
-        shown = body[:TEXT_BYTES_MAX].decode("utf-8", "replace")
-        return BodyView(form, forms, shown, len(body), len(body) > TEXT_BYTES_MAX, note)
-    return BodyView(form, forms, hex_dump(body[:HEX_BYTES_MAX]), len(body), len(body) > HEX_BYTES_MAX, note)
+        return body[:TEXT_BYTES_MAX].decode("utf-8", "replace"), None, TEXT_BYTES_MAX
+    if form == "base64":
+        return base64.b64encode(body[:TEXT_BYTES_MAX]).decode(), None, TEXT_BYTES_MAX
+    return hex_dump(body[:HEX_BYTES_MAX]), None, HEX_BYTES_MAX
 
 
 def preview(message: MessageExt) -> str:
@@ -82,10 +102,20 @@ def _text(body: bytes, *, cut: bool = False) -> str | None:
     return text if controls == 0 else None
 
 
-def _pretty_json(text: str) -> str | None:
+def _json(text: str) -> Any:
+    """The object or array that the text is, None when it is none."""
     if len(text) > TEXT_BYTES_MAX or text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _printable(value: Any) -> Any:
+    """The value, None when it can't be shown: too deep, or with halves of characters."""
+    try:
+        json.dumps(value, indent=2, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return value

@@ -1,0 +1,65 @@
+"""What producers pack bodies in by themselves: gzip, zlib, Zstandard; and MessagePack. Found by their first bytes.
+
+No body is trusted: what it unpacks to is bounded, and what is torn is shown as it is stored.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import Any
+
+import msgspec
+
+from gantrymq.errors import RecordError
+from gantrymq.message.compression import FLAGS, decompress_body
+
+UNPACKED_BYTES_MAX = 1 << 20
+_ZLIB_HEADS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+# Maps and arrays of MessagePack begin so; a body of another kind that does so, too, is hardly ever decoded whole.
+_CONTAINERS = frozenset({*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF})
+_GZIP_WINDOW = 31  # zlib's way to say: with a gzip header
+
+
+def unpack(body: bytes) -> tuple[str, bytes] | None:
+    """(what it is packed in, what is inside), None for a body that is not packed or does not unpack whole."""
+    if body[:2] == b"\x1f\x8b":
+        return _inflated("gzip", body, _GZIP_WINDOW)
+    if body[:2] in _ZLIB_HEADS:
+        return _inflated("zlib", body, zlib.MAX_WBITS)
+    if body[:4] == b"\x28\xb5\x2f\xfd":
+        try:
+            return "zstd", decompress_body(body, FLAGS["zstd"], max_bytes=UNPACKED_BYTES_MAX)
+        except RecordError:  # torn, too large, or the package is not there
+            return None
+    return None
+
+
+def messagepack(body: bytes) -> Any:
+    """The map or array that the bytes are in MessagePack, as JSON knows values; None when they are none."""
+    if not body or body[0] not in _CONTAINERS:
+        return None
+    try:
+        return _plain(msgspec.msgpack.decode(body))
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, ValueError, TypeError):
+        return None
+
+
+def _inflated(name: str, body: bytes, window: int) -> tuple[str, bytes] | None:
+    unpacker = zlib.decompressobj(window)
+    try:
+        plain = unpacker.decompress(body, UNPACKED_BYTES_MAX)
+    except zlib.error:
+        return None
+    return (name, plain) if unpacker.eof else None
+
+
+def _plain(value: Any) -> Any:
+    """Bytes as base64, extensions and times as text, keys as text."""
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else str(_plain(key)): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

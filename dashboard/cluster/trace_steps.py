@@ -1,0 +1,77 @@
+"""A message's life as steps on one line of time: sent, stored, handled by each group, each try. Pure.
+
+Times are of the clients' own clocks (sent, handled) and of the broker's (stored); where they disagree, a step may stand
+before its cause, and is shown as told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dashboard.cluster import units
+from gantrymq.client.produce.trace_records import ConsumeOutcome, TraceKind, TraceRecord
+from gantrymq.message.model import MessageExt
+
+STEPS_MAX = 200
+WIDTH_MIN = 0.8  # percent: what took no time is a mark
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One bar. took_ms is None while the end is not known; left and width are percent of the whole time."""
+
+    what: str
+    who: str
+    at_ms: int
+    took_ms: int | None
+    outcome: str
+    is_bad: bool
+    left: str = "0"
+    width: str = "0"
+
+    @property
+    def at(self) -> str:
+        return units.moment(self.at_ms)
+
+    @property
+    def took(self) -> str:
+        return units.milliseconds(self.took_ms)
+
+
+def steps_of(message: MessageExt, records: Sequence[TraceRecord]) -> tuple[Step, ...]:
+    """The steps in the order of time, with their bars."""
+    steps = [Step("Stored", message.broker_name, message.store_timestamp, 0, "", False)]
+    ends = {record.request_id: record for record in records if record.kind is TraceKind.SUB_AFTER}
+    for record in records[:STEPS_MAX]:
+        if record.kind is TraceKind.PUB:
+            outcome = "" if record.is_success else "failed"
+            steps.append(Step("Sent", _who(record), record.time_ms, record.cost_ms, outcome, not record.is_success))
+        elif record.kind is TraceKind.SUB_BEFORE:
+            steps.append(_handled(record, ends.get(record.request_id)))
+        elif record.kind is TraceKind.END_TRANSACTION:
+            state = record.transaction_state.removesuffix("_MESSAGE").lower()
+            steps.append(Step("Transaction ended", _who(record), record.time_ms, 0, state, state == "rollback"))
+    steps.sort(key=lambda step: step.at_ms)
+    begin = steps[0].at_ms
+    whole = max(1, max(step.at_ms + (step.took_ms or 0) for step in steps) - begin)
+    return tuple(_placed(step, begin, whole) for step in steps)
+
+
+def _handled(begun: TraceRecord, ended: TraceRecord | None) -> Step:
+    what = f"Handled, try {begun.retry_times + 1}"
+    if ended is None:
+        return Step(what, _who(begun), begun.time_ms, None, "no end told: it runs, or its client went", False)
+    name = ConsumeOutcome(ended.outcome).name.lower().replace("_", " ") if ended.outcome in set(ConsumeOutcome) else ""
+    outcome = "success" if ended.is_success else name if name not in ("", "success") else "failed"
+    return Step(what, _who(begun), begun.time_ms, ended.cost_ms, outcome, not ended.is_success)
+
+
+def _who(record: TraceRecord) -> str:
+    return f"{record.group} at {record.client_host}" if record.client_host else record.group
+
+
+def _placed(step: Step, begin: int, whole: int) -> Step:
+    left = min((step.at_ms - begin) / whole * 100, 100 - WIDTH_MIN)
+    width = max(WIDTH_MIN, min((step.took_ms or 0) / whole * 100, 100 - left))
+    return Step(step.what, step.who, step.at_ms, step.took_ms, step.outcome, step.is_bad, f"{left:.2f}", f"{width:.2f}")

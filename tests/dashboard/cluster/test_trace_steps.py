@@ -1,0 +1,46 @@
+"""A message's life as bars, from what clients told."""
+
+from __future__ import annotations
+
+from dashboard.cluster.trace_steps import steps_of
+from gantrymq.client.produce.trace_records import ConsumeOutcome, TraceKind, TraceRecord
+from gantrymq.message.model import MessageExt
+
+HOST = ("127.0.0.1", 1)
+STORED = MessageExt("t", b"", 0, {}, 0, 0, 0, 0, 0, 1000, HOST, 1010, HOST, 0, 0, 0, "broker-a")
+
+
+def record(kind: TraceKind, time_ms: int = 0, **fields: object) -> TraceRecord:
+    return TraceRecord(kind=kind, msg_id="X", time_ms=time_ms, **fields)  # type: ignore[arg-type]
+
+
+def test_steps_stand_in_the_order_of_time_with_their_outcome() -> None:
+    failed = ConsumeOutcome.EXCEPTION
+    steps = steps_of(
+        STORED,
+        [
+            record(TraceKind.SUB_BEFORE, 1200, group="g", request_id="r2", retry_times=1, client_host="10.0.0.7"),
+            record(TraceKind.SUB_BEFORE, 1100, group="g", request_id="r1"),
+            record(TraceKind.PUB, 1000, group="p", cost_ms=20),
+            record(TraceKind.SUB_AFTER, request_id="r1", cost_ms=40, is_success=False, outcome=failed),
+        ],
+    )
+    assert [(step.what, step.who, step.took_ms, step.outcome, step.is_bad) for step in steps] == [
+        ("Sent", "p", 20, "", False),
+        ("Stored", "broker-a", 0, "", False),
+        ("Handled, try 1", "g", 40, "exception", True),
+        ("Handled, try 2", "g at 10.0.0.7", None, "no end told: it runs, or its client went", False),
+    ]
+    assert [(float(step.left), float(step.width)) for step in steps[:3]] == [(0, 10), (5, 0.8), (50, 20)]
+    assert all(float(step.left) + float(step.width) <= 100 for step in steps)
+
+
+def test_without_what_clients_told_there_is_the_broker() -> None:
+    [step] = steps_of(STORED, [])
+    assert (step.what, step.at) == ("Stored", "1970-01-01 00:00:01.010")
+
+
+def test_an_outcome_of_another_client_is_harmless() -> None:
+    ended = record(TraceKind.SUB_AFTER, request_id="r", is_success=False, outcome=99)
+    *_, handled = steps_of(STORED, [record(TraceKind.SUB_BEFORE, 1100, group="g", request_id="r"), ended])
+    assert (handled.outcome, handled.is_bad) == ("failed", True)
