@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import tests.machine  # noqa: F401  # before any test, whether Django's settings were first or not
+from tests.machine import WORKER_VARIABLE  # before any test, whether Django's settings were first or not
+from tests.suite import clock_jumps, pauses
 from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of
 from tests.suite.long_runs import LONG
 from tests.suite.shares import share_of
@@ -75,6 +76,10 @@ def require_tool(name: str, reason: str) -> Path:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only the modules whose tests are all marked unit")
     parser.addoption("--long", action="store_true", help="all examples and messages of what a usual run takes less of")
+    parser.addoption(
+        clock_jumps.OPTION, metavar="SEED", help="let the clocks of the tests' process jump ahead at random"
+    )
+    parser.addoption(pauses.OPTION, metavar="SEED", help="stop processes of the run for moments at random")
     parser.addoption("--fuzz-seconds", default="20", help="seconds that tests/fuzz take in all (default 20)")
     parser.addoption("--fuzz-seed", default="1", help="where the seeds of tests/fuzz begin (default 1)")
 
@@ -87,11 +92,15 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
-def pytest_sessionstart() -> None:
+def pytest_sessionstart(session: pytest.Session) -> None:
     """Modules of tests that import what an extra brings skip themselves without it; in CI that must not happen."""
     absent = [name for name in ("numpy", "pyarrow", "pyspark", "selenium") if importlib.util.find_spec(name) is None]
     if absent and _is_ci():
         raise pytest.UsageError(f"CI installs everything it needs, but not {', '.join(absent)}")
+    seed = session.config.getoption(pauses.OPTION)
+    if seed is not None and WORKER_VARIABLE not in os.environ:
+        has_workers = bool(session.config.getoption("numprocesses", None))
+        session.config.add_cleanup(pauses.begin(seed, spared=os.getpid() if has_workers else None))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -130,6 +139,8 @@ def _kind_of_item(item: pytest.Item) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """What is marked unit keeps to itself, its fixtures too."""
+    if clock_jumps.CLOCK:
+        clock_jumps.CLOCK.begin(item.nodeid)
     if item.get_closest_marker("unit") is None or are_brokers_beside():
         return (yield)
     with nothing_outside(item.path.name):

@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import tests.suite.clock_jumps  # noqa: F401  # before anything of ours keeps a clock
+
 # What is meant for the tests themselves: see the README of tests/interop, and the conftests.
 OURS = re.compile(r"GANTRY_(INTEROP|CRASH|WRITE|SHRINK|TEST|BENCH)(_|$)")
 FOREIGN = re.compile(r"GANTRY(MQ)?_|ROCKETMQ_|NAMESRV_ADDR$|MQ_|DJANGO_|SPARK_|PYSPARK_")
