@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from appliance.settings.loader import read_properties
 from appliance.settings.properties_file import PropertiesFile, with_values
+from tests.bounded import bounded
 
 
 def test_line_ends_and_a_missing_last_one_are_respected() -> None:
@@ -33,6 +34,7 @@ lines = st.one_of(
 )
 
 
+@bounded(100)
 @given(st.lists(lines), st.dictionaries(keys, values, max_size=3))
 def test_what_was_changed_reads_back_and_the_rest_is_as_before(text: list[str], changes: dict[str, str]) -> None:
     before = read_properties("\n".join(text))
