@@ -68,7 +68,7 @@ def stand_still(process: psutil.Process, seconds: float) -> None:
             return
         process.suspend()
         try:
-            time.sleep(seconds)
+            time.sleep(seconds)  # so long it stands
         finally:
             process.resume()
 
