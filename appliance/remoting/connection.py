@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from appliance.remoting.client_requests import ClientRequests
 from appliance.remoting.error_response import error_response, not_supported
 from appliance.remoting.lane import Lane, Route, Turn
-from appliance.remoting.lanes import LONG_SECONDS
+from appliance.remoting.lanes import LONG_SECONDS, ROUND_AFTER_SECONDS
 from appliance.remoting.request_decoder import decode_request, decode_request_with_fields
 from appliance.remoting.typed_request import TypedRequest
 from gantrymq.errors import FrameError
@@ -112,7 +112,7 @@ class ServerConnection(asyncio.Protocol):
         self._awaits_work = False  # waits until some of its coroutines have ended
         self._is_discarding = False  # closed by this side: requests that it still holds are dropped
         self._held: tuple[Lane, Route, RemotingCommand] | None = None  # a decoded request whose lane was full
-        self._served_at_once: tuple[tuple[Lane, int], ...] = ()  # in this turn, by the fast path
+        self._served_at_once = self._pulls_at_once = 0  # in this turn, by the fast path; how many of them are pulls
         self._is_served_now = False  # by the fast path, which is followed by a flush
         self._is_writing_paused = False
         self._close_reason = "closed by the peer"
@@ -196,9 +196,10 @@ class ServerConnection(asyncio.Protocol):
         if seconds >= LONG_SECONDS:
             seconds = lanes.own_seconds(since, since + seconds)
         pull_count = fast_path.pull_count
-        lanes.served_at_once(usage, seconds, ((self._sends, count - pull_count), (self._pulls, pull_count)))
+        lanes.served_at_once(usage, seconds, self._sends, count - pull_count, self._pulls, pull_count)
         usage.charge(seconds)
-        lanes.wake_after_much()
+        if lanes.at_once_seconds >= ROUND_AFTER_SECONDS:  # only a round renews the budget
+            lanes.wake()
         return data[taken:], count >= count_max
 
     def read_requests(self) -> None:
@@ -225,8 +226,11 @@ class ServerConnection(asyncio.Protocol):
             seconds = lanes.own_seconds(now, now + seconds)
         turn.read_seconds += seconds
         if self._served_at_once:
-            lanes.served_at_once(usage, seconds, self._served_at_once)
-            self._served_at_once = ()
+            pull_count = self._pulls_at_once
+            lanes.served_at_once(
+                usage, seconds, self._sends, self._served_at_once - pull_count, self._pulls, pull_count
+            )
+            self._served_at_once = 0
         if not turn.left:  # no request is queued whose settlement would charge the reading
             usage.charge(turn.read_seconds)
             turn.read_seconds = 0.0
@@ -295,8 +299,7 @@ class ServerConnection(asyncio.Protocol):
             return 0
         count = self._protocol.take_frames(fast_path, count_max, self)
         if count:
-            pull_count = fast_path.pull_count
-            self._served_at_once = ((sends, count - pull_count), (pulls, pull_count))
+            self._served_at_once, self._pulls_at_once = count, fast_path.pull_count
         return count
 
     def _park(self, *, is_new: bool = True) -> None:

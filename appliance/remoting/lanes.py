@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 from weakref import ReferenceType
 
@@ -135,12 +135,14 @@ class Lanes:
             turn.prepaid = each
             turn.usage.charge(each * turn.left)
 
-    def wanted_at_once(self, usage: ConnectionUsage, *lanes: Lane) -> int:
-        """How many requests of these lanes may be served on arrival; 0: a lane is full, or requests have to wait."""
-        for lane in lanes:
-            if len(lane.queue) + lane.running >= lane.capacity:  # is_full, without a call
-                return 0
-        if self.budget_seconds() > 0:
+    def wanted_at_once(self, usage: ConnectionUsage, sends: Lane, pulls: Lane) -> int:
+        """How many sends and pulls may be served on arrival; 0: a lane is full, or requests have to wait."""
+        if sends.is_full or pulls.is_full:
+            return 0
+        if (
+            self.queued_seconds + self.at_once_seconds < READ_AHEAD_SECONDS
+            and self.queued_bytes <= BACKLOG_BYTES_WANTED
+        ):
             return self.requests_wanted(usage)
         return 1 if self._is_only_busy_with(usage) else 0
 
@@ -158,15 +160,17 @@ class Lanes:
             and table.waiting == (usage.address.waiting > 0)
         )
 
-    def served_at_once(self, usage: ConnectionUsage, seconds: float, counts: Iterable[tuple[Lane, int]]) -> None:
+    def served_at_once(
+        self, usage: ConnectionUsage, seconds: float, sends: Lane, send_count: int, pulls: Lane, pull_count: int
+    ) -> None:
         """Count requests that the fast path served when they were read, in so many seconds. Who calls charges them."""
-        total = 0
-        for lane, count in counts:
-            total += count
-            lane.served += count
-            if count > lane.size_peak:
-                lane.size_peak = count
-        usage.note(seconds, total)
+        sends.served += send_count
+        if send_count > sends.size_peak:
+            sends.size_peak = send_count
+        pulls.served += pull_count
+        if pull_count > pulls.size_peak:
+            pulls.size_peak = pull_count
+        usage.note(seconds, send_count + pull_count)
         self.served += seconds
         self.at_once_seconds += seconds
 
@@ -204,11 +208,6 @@ class Lanes:
             if self._loop is None:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self.serve_round)
-
-    def wake_after_much(self) -> None:
-        """Schedule a round once much was served on arrival: only a round renews the budget."""
-        if self.at_once_seconds >= ROUND_AFTER_SECONDS:
-            self.wake()
 
     def flush_answered(self, connection: ServerConnection) -> None:
         """Write what a connection was answered on arrival: at once, or when all that is readable now has been read.
