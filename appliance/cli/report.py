@@ -1,11 +1,13 @@
 """Compute a historical report: copy new messages from the brokers' logs to the lake, count them, write the result.
 
   gantry report traffic --data DIR --days 7           messages and bytes per topic and hour
+  gantry report days --data DIR --zone Europe/Berlin  each day beside the day before and the week before
   gantry report ingest --data DIR                     only bring the lake up to date
   gantry report serve --data DIR                      one run for each line of standard input, in one Spark session:
                                                       {"run_id": "", "report": "traffic", "begin_ms": 0, "end_ms": 1}
 
-The result is in DATA/reports/runs/RUN as traffic.json, traffic.csv and traffic.parquet. The command ends with the run.
+Other reports: months, producers, talkers, sizes, latency, retries.
+The result is in DATA/reports/runs/RUN as REPORT.json, REPORT.csv and REPORT.parquet. The command ends with the run.
 Exit codes: 0 succeeded, 3 done but incomplete, 1 failed, 124 took too long, 130 stopped.
 
 The lake is plain Parquet, so other tools read it too, without Spark. Which files count is in its manifest:
@@ -27,9 +29,10 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from appliance.process import formats
+from appliance.reports.catalogue import REPORTS, TRAFFIC
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
-from appliance.reports.runs import HOUR_MS, REPORTS, RunFolder, RunSpec, RunStatus, new_run_id
+from appliance.reports.runs import HOUR_MS, INGEST, RUNNABLE, RunFolder, RunSpec, RunStatus, new_run_id
 from appliance.reports.sessions.launcher import Cancelled, Launcher, launch, stop_signals_raise
 from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.message.topics import check_topic
@@ -40,7 +43,7 @@ SERVE = "serve"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("report", choices=(*REPORTS, SERVE), help="what to compute")
+    parser.add_argument("report", choices=(*RUNNABLE, SERVE), help="what to compute")
     parser.add_argument("--data", metavar="DIR", help="data folder of the appliance (default: the one of `gantry up`)")
     parser.add_argument("--days", type=float, default=7, metavar="N", help="how far back, up to now (default 7)")
     parser.add_argument(
@@ -50,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--topic", metavar="TOPIC", action="append", default=[], help="only this topic; may be repeated"
     )
+    parser.add_argument("--zone", default="UTC", help="time zone of days and months (default UTC)")
     parser.add_argument("--run-id", metavar="NAME", help="name of the run's folder (default: a new one)")
     parser.add_argument(
         "--timeout", type=float, metavar="S", help="seconds until the run is killed (default: report_timeout_s)"
@@ -131,6 +135,7 @@ def _spec(arguments: argparse.Namespace, config: ApplianceConfig) -> RunSpec:
         begin_ms=begin_ms,
         end_ms=end_ms,
         topics=tuple(arguments.topic),
+        zone=arguments.zone,
         **_session_settings(config, arguments.conf),
     )
 
@@ -157,8 +162,12 @@ def spark_conf(setting: str, options: list[str]) -> dict[str, str]:
 def summary(folder: RunFolder, spec: RunSpec, status: RunStatus) -> str:
     """The text for the terminal."""
     lines = [f"read {status.ingested_rows:,} new messages; took {status.duration_s:.1f} s"]
-    page = folder.page() if spec.report == "traffic" else None
-    if page is not None:
+    page = folder.page() if spec.report != INGEST else None
+    if page is not None and spec.report != TRAFFIC:
+        titles = [column.title for column in REPORTS[spec.report].columns]
+        lines += ["  ".join(titles), *("  ".join(map(str, row.values())) for row in page["rows"][:TOPICS_PRINTED])]
+        lines.append(f"{page['row_count']:,} rows: {folder.result('csv', spec.report)} (also .json, .parquet)")
+    elif page is not None:
         lines.append(f"{page['messages']:,} messages, {page['stored_bytes']:,} bytes, {page['topic_count']} topics")
         lines += [
             f"  {total['messages']:>14,}  {total['stored_bytes']:>16,} B  {total['topic']}"

@@ -25,14 +25,15 @@ from pyspark.sql import functions as F
 
 from appliance.process.parent_death import ask_for_signal
 from appliance.reports.broker_folders import brokers_in
+from appliance.reports.catalogue import REPORTS
 from appliance.reports.errors import ReportError
 from appliance.reports.ingest import IngestLimits, IngestProgress, IngestResult, ingest
 from appliance.reports.manifest import Lake, lakes_in
 from appliance.reports.record_columns import SCHEMA_DDL
 from appliance.reports.results import write_results
-from appliance.reports.runs import RunFolder, RunSpec, write_json
+from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session, end_session
-from appliance.reports.transforms import traffic_per_topic_and_hour
+from appliance.reports.transforms import TRANSFORMS, Scope
 from appliance.reports.worker_jobs import reason_of
 
 logger = logging.getLogger(__name__)
@@ -65,12 +66,13 @@ class Runs:
         seconds["ingest"] = _lap(began)
         rows = 0
         missing = [*failures, *behind(ingested)]
-        if spec.report == "traffic":
+        if spec.report in REPORTS:
             began = time.monotonic()
-            folder.write_progress("report", "Counting messages by topic and hour", sum(item.rows for item in ingested))
-            table, gaps = traffic(self._spark, spec)
+            title = REPORTS[spec.report].title
+            folder.write_progress("report", f"Computing: {title}", sum(item.rows for item in ingested))
+            table, gaps = compute(self._spark, spec)
             missing += gaps
-            write_results(folder, table, begin_ms=spec.begin_ms, end_ms=spec.end_ms, notes=missing)
+            write_results(folder, table, spec, notes=missing)
             rows = table.num_rows
             seconds["report"] = _lap(began)
         outcome = {"rows": rows, "ingest": [asdict(item) for item in ingested], "seconds": seconds, "missing": missing}
@@ -146,17 +148,19 @@ def behind(ingested: list[IngestResult]) -> list[str]:
     ]
 
 
-def traffic(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
-    """The traffic report over all lakes, and notes about missing data for its readers."""
+def compute(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
+    """A report over all lakes, and notes about missing data for its readers."""
     lakes = lakes_in(lake_folder(spec))
-    messages = lake_messages(spark, lakes, spec.begin_ms, spec.end_ms)
-    table = traffic_per_topic_and_hour(messages, spec.begin_ms, spec.end_ms, spec.topics).toArrow()
+    read_from_ms = spec.begin_ms - REPORTS[spec.report].days_before * 24 * HOUR_MS
+    messages = lake_messages(spark, lakes, read_from_ms, spec.end_ms)
+    scope = Scope(spec.begin_ms, spec.end_ms, spec.topics, spec.zone)
+    table = TRANSFORMS[spec.report](messages, scope).toArrow()
     notes = [
         f"{lake.broker_name}: {gap.end - gap.begin:,} bytes of the log were deleted by the broker before a run could "
         f"read them; they held messages stored from {_minute(gap.from_ms)} to {_minute(gap.to_ms)} UTC"
         for lake in lakes
         for gap in lake.gaps()
-        if gap.touches(spec.begin_ms, spec.end_ms)
+        if gap.touches(read_from_ms, spec.end_ms)
     ]
     return table, notes
 

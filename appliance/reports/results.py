@@ -15,29 +15,55 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from appliance.reports.runs import RunFolder, write_json, write_whole
+from appliance.reports.catalogue import REPORTS, TRAFFIC, Report
+from appliance.reports.runs import RunFolder, RunSpec, write_json, write_whole
 
 PAGE_TOPICS = 100  # rows of the page's table of topics
 PAGE_ROWS = 1000  # newest rows of the page's table of hours
+CHART_BARS = 400  # places on the axis of a chart, the last ones
 CHART_TOPICS = 8  # more colours can't be distinguished; all other topics are one series
 FORMULA = r"^[=+\-@\t\r]"
 _HOUR_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def write_results(folder: RunFolder, table: pa.Table, *, begin_ms: int, end_ms: int, notes: list[str]) -> None:
-    """Write every form of the traffic table. Columns: hour, topic, kind, messages, stored_bytes, body_bytes."""
+def write_results(folder: RunFolder, table: pa.Table, spec: RunSpec, *, notes: list[str]) -> None:
+    """Write every form of the table, whose columns are those of the catalogue."""
     parquet = io.BytesIO()
     pq.write_table(table, parquet, compression="zstd")
-    write_whole(folder.result("parquet"), parquet.getvalue())
+    write_whole(folder.result("parquet", spec.report), parquet.getvalue())
 
-    readable = table.set_column(0, "hour", pc.strftime(table["hour"].cast(pa.timestamp("s", "UTC")), _HOUR_FORMAT))
-    write_whole(folder.result("csv"), csv_bytes(readable))
+    readable = table
+    if spec.report == TRAFFIC:
+        readable = table.set_column(0, "hour", pc.strftime(table["hour"].cast(pa.timestamp("s", "UTC")), _HOUR_FORMAT))
+    write_whole(folder.result("csv", spec.report), csv_bytes(readable))
     rows = readable.to_pylist()
-    write_whole(
-        folder.result("json"),
-        json.dumps({"report": "traffic", "begin_ms": begin_ms, "end_ms": end_ms, "rows": rows}).encode(),
-    )
-    write_json(folder.path / "page.json", page_of(rows, begin_ms=begin_ms, end_ms=end_ms, notes=notes))
+    head = {"report": spec.report, "begin_ms": spec.begin_ms, "end_ms": spec.end_ms}
+    write_whole(folder.result("json", spec.report), json.dumps({**head, "rows": rows}).encode())
+    if spec.report == TRAFFIC:
+        page = page_of(rows, begin_ms=spec.begin_ms, end_ms=spec.end_ms, notes=notes)
+    else:
+        page = {**head, "zone": spec.zone, **table_page_of(REPORTS[spec.report], rows), "notes": notes}
+    write_json(folder.path / "page.json", page)
+
+
+def table_page_of(report: Report, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the page of any report but traffic shows; its size does not depend on the number of rows."""
+    chart = report.chart
+    x = list(dict.fromkeys(row[chart.x] for row in rows))[-CHART_BARS:]
+    totals: defaultdict[str | None, float] = defaultdict(float)
+    for row in rows:
+        totals[row[chart.series] if chart.series else None] += row[chart.y]
+    drawn = sorted(totals, key=lambda name: (-totals[name], name or ""))[:CHART_TOPICS]
+    values: dict[Any, dict[Any, float]] = {name: dict.fromkeys(x, 0) for name in drawn}
+    others = dict.fromkeys(x, 0)
+    for row in rows:
+        if row[chart.x] in others:
+            bars = values.get(row[chart.series] if chart.series else None, others)
+            bars[row[chart.x]] += row[chart.y]
+    series = [{"name": name, "values": list(bars.values())} for name, bars in values.items()]
+    if len(totals) > len(drawn):
+        series.append({"name": f"{len(totals) - len(drawn)} others", "values": list(others.values())})
+    return {"row_count": len(rows), "rows": rows[:PAGE_ROWS], "chart": {"x": x, "series": series}}
 
 
 def csv_bytes(table: pa.Table) -> bytes:

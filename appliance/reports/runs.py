@@ -5,7 +5,7 @@
                             status.json     RunStatus: how it ended; it exists when the run has ended
                             run.log         everything the process wrote to stderr
                             page.json       the result as a page shows it, bounded in size
-                            traffic.json, traffic.csv, traffic.parquet    the whole result
+                            REPORT.json, .csv, .parquet    the whole result
                             lock            held by the launcher (flock) from before the others are written
 
     work/<name>/, beside runs/    temporary files of a Spark process; its owner holds the lock in it, and removes it
@@ -23,14 +23,17 @@ import re
 import secrets
 import shutil
 import time
+import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from appliance.reports.catalogue import REPORTS, TRAFFIC
 from appliance.reports.errors import ReportError
 
-REPORTS = ("traffic", "ingest")  # ingest only updates the lakes
+INGEST = "ingest"  # only updates the lakes
+RUNNABLE = (*REPORTS, INGEST)
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 RESULT_SUFFIXES = ("csv", "json", "parquet")
 HOUR_MS = 3_600_000
@@ -48,6 +51,7 @@ class RunSpec:
     begin_ms: int
     end_ms: int
     topics: tuple[str, ...] = ()  # empty: all
+    zone: str = "UTC"  # whose days and months are meant
     master: str = "local[2]"
     driver_memory: str = "1g"
     java_home: str = ""
@@ -55,8 +59,10 @@ class RunSpec:
     conf: Mapping[str, str] = field(default_factory=dict)  # further Spark settings, for a cluster
 
     def __post_init__(self) -> None:
-        if self.report not in REPORTS:
-            raise ReportError(f"report {self.report!r} is unknown; there are: {', '.join(REPORTS)}")
+        if self.report not in RUNNABLE:
+            raise ReportError(f"report {self.report!r} is unknown; there are: {', '.join(RUNNABLE)}")
+        if self.zone not in zoneinfo.available_timezones():
+            raise ReportError(f"time zone {self.zone!r} is unknown; write a name such as Europe/Berlin")
         if self.begin_ms >= self.end_ms:
             raise ReportError("the report's range is empty: its begin must lie before its end")
         if self.timeout_s <= 0:
@@ -158,11 +164,11 @@ class RunFolder:
     def page(self) -> dict[str, Any] | None:
         return _read_json(self.path / "page.json")
 
-    def result(self, suffix: str) -> Path:
+    def result(self, suffix: str, report: str = TRAFFIC) -> Path:
         """Path of the result in one of RESULT_SUFFIXES; it exists once the run has succeeded."""
         if suffix not in RESULT_SUFFIXES:
             raise ReportError(f"there is no result as {suffix!r}; there are: {', '.join(RESULT_SUFFIXES)}")
-        return self.path / f"traffic.{suffix}"
+        return self.path / f"{report}.{suffix}"
 
 
 def runs_in(data: Path) -> list[RunFolder]:

@@ -6,12 +6,41 @@ Input is the lake (see record_columns.SCHEMA) with the column `broker_name`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window
 
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
+
+TALKERS = 100
+PERCENTILES = (0.5, 0.9, 0.99)
+TOPIC_CHARS_MAX = 32767  # more than a record can hold
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which messages a report is about: stored in [begin_ms, end_ms); no topics: all; days are those of `zone`."""
+
+    begin_ms: int
+    end_ms: int
+    topics: Sequence[str] = ()
+    zone: str = "UTC"
+
+    def cut(self, messages: DataFrame) -> DataFrame:
+        stored = F.col("store_timestamp")
+        found = messages.where((stored >= self.begin_ms) & (stored < self.end_ms))
+        return found.where(F.col("topic").isin(list(self.topics))) if self.topics else found
+
+    def ordinary(self, messages: DataFrame) -> DataFrame:
+        """Without topics that hold a message again or for the broker: retries, dead letters, schedules."""
+        return self.cut(messages).where(topic_kind(F.col("topic")) == "normal")
+
+    def local(self) -> Column:
+        """The time of storing on the clocks of the zone."""
+        return F.from_utc_timestamp(F.timestamp_millis("store_timestamp"), self.zone)
 
 
 def traffic_per_topic_and_hour(
@@ -48,3 +77,154 @@ def topic_kind(topic: Column) -> Column:
         .when(topic.isin(sorted(SYSTEM_TOPICS)) | topic.startswith(SYSTEM_TOPIC_PREFIX), "system")
         .otherwise("normal")
     )
+
+
+def traffic_per_day(messages: DataFrame, scope: Scope) -> DataFrame:
+    """Messages of each day of the zone beside the day before and the week before; 0 where the lake has none.
+
+    The messages must reach back a week and a day before the scope; the first day counts whole.
+    """
+    first = F.to_date(F.from_utc_timestamp(F.timestamp_millis(F.lit(scope.begin_ms)), scope.zone))
+    wide = Scope(0, scope.end_ms, scope.topics, scope.zone)
+    days = (
+        wide.ordinary(messages)
+        .groupBy(F.to_date(scope.local()).alias("date"))
+        .agg(F.count("*").alias("messages"), F.sum("size_bytes").alias("stored_bytes"))
+    )
+
+    def earlier(by_days: int, name: str) -> DataFrame:
+        return days.select(F.date_add("date", by_days).alias("date"), F.col("messages").alias(name))
+
+    joined = days.where(F.col("date") >= first)
+    joined = joined.join(earlier(1, "day_before"), "date", how="left")
+    joined = joined.join(earlier(7, "week_before"), "date", how="left")
+    return joined.orderBy("date").select(
+        F.date_format("date", "yyyy-MM-dd").alias("day"),
+        "messages",
+        "stored_bytes",
+        F.coalesce("day_before", F.lit(0)).alias("day_before"),
+        (F.col("messages") / F.col("day_before") - 1).alias("day_change"),
+        F.coalesce("week_before", F.lit(0)).alias("week_before"),
+        (F.col("messages") / F.col("week_before") - 1).alias("week_change"),
+    )
+
+
+def bytes_by_topic_and_month(messages: DataFrame, scope: Scope) -> DataFrame:
+    """What each topic stored in each month of the zone."""
+    return (
+        scope.cut(messages)
+        .groupBy(F.date_format(scope.local(), "yyyy-MM").alias("month"), "topic")
+        .agg(
+            F.count("*").alias("messages"),
+            F.sum("size_bytes").alias("stored_bytes"),
+            F.sum("body_bytes").alias("body_bytes"),
+        )
+        .orderBy("month", "topic")
+        .select("month", "topic", topic_kind(F.col("topic")).alias("kind"), "messages", "stored_bytes", "body_bytes")
+    )
+
+
+def producers_by_host(messages: DataFrame, scope: Scope) -> DataFrame:
+    """Each host that sent to an ordinary topic, the busiest first."""
+    return (
+        scope.ordinary(messages)
+        .groupBy(F.col("born_host").alias("host"))
+        .agg(
+            F.count("*").alias("messages"),
+            F.sum("size_bytes").alias("stored_bytes"),
+            F.count_distinct("topic").alias("topics"),
+            F.min("store_timestamp").alias("first_ms"),
+            F.max("store_timestamp").alias("last_ms"),
+        )
+        .orderBy(F.desc("messages"), "host")
+        .select("host", "messages", "stored_bytes", "topics", "first_ms", "last_ms")
+    )
+
+
+def top_talkers(messages: DataFrame, scope: Scope) -> DataFrame:
+    """The pairs of host and topic that stored the most; `share` is of what all of them stored."""
+    return (
+        scope.ordinary(messages)
+        .groupBy(F.col("born_host").alias("host"), "topic")
+        .agg(F.count("*").alias("messages"), F.sum("size_bytes").alias("stored_bytes"))
+        .withColumn("share", F.col("stored_bytes") / F.sum("stored_bytes").over(Window.partitionBy()))
+        .orderBy(F.desc("stored_bytes"), "host", "topic")
+        .limit(TALKERS)
+        .select("host", "topic", "messages", "stored_bytes", "share")
+    )
+
+
+def sizes_of_bodies(messages: DataFrame, scope: Scope) -> DataFrame:
+    """Exact percentiles of the bodies' bytes of each ordinary topic."""
+    size = F.col("body_bytes")
+    return (
+        scope.ordinary(messages)
+        .groupBy("topic")
+        .agg(
+            F.count("*").alias("messages"),
+            F.min(size).alias("smallest"),
+            *_percentiles(size),
+            F.max(size).alias("largest"),
+        )
+        .orderBy("topic")
+        .select("topic", "messages", "smallest", "p50", "p90", "p99", "largest")
+    )
+
+
+def produce_latency(messages: DataFrame, scope: Scope) -> DataFrame:
+    """Exact percentiles of the time from the producer's clock to the broker's, of each ordinary topic."""
+    latency = F.col("store_timestamp") - F.col("born_timestamp")
+    return (
+        scope.ordinary(messages)
+        .groupBy("topic")
+        .agg(
+            F.count("*").alias("messages"),
+            *_percentiles(latency),
+            F.max(latency).alias("longest"),
+            F.count_if(latency < 0).alias("clock_ahead"),
+        )
+        .orderBy("topic")
+        .select("topic", "messages", "p50", "p90", "p99", "longest", "clock_ahead")
+    )
+
+
+def retries_and_dead_letters(messages: DataFrame, scope: Scope) -> DataFrame:
+    """What each group sent back and gave up on each day of the zone."""
+    topic = F.col("topic")
+    is_retry, is_dead = topic.startswith(RETRY_PREFIX), topic.startswith(DLQ_PREFIX)
+    group = F.when(is_retry, F.substring(topic, len(RETRY_PREFIX) + 1, TOPIC_CHARS_MAX)).otherwise(
+        F.substring(topic, len(DLQ_PREFIX) + 1, TOPIC_CHARS_MAX)
+    )
+    return (
+        scope.cut(messages)
+        .where(is_retry | is_dead)
+        .groupBy(F.date_format(scope.local(), "yyyy-MM-dd").alias("day"), group.alias("group"))
+        .agg(
+            F.count_if(is_retry).alias("retried"),
+            F.count_if(is_dead).alias("dead_letters"),
+            F.max("reconsume_times").alias("attempts_max"),
+        )
+        .orderBy("day", "group")
+        .select("day", "group", "retried", "dead_letters", "attempts_max")
+    )
+
+
+def _percentiles(value: Column) -> list[Column]:
+    """p50, p90, p99; between two values the mean by distance, as SQL's percentile_cont."""
+    return [F.percentile(value, share).alias(f"p{round(share * 100)}") for share in PERCENTILES]
+
+
+def _traffic(messages: DataFrame, scope: Scope) -> DataFrame:
+    return traffic_per_topic_and_hour(messages, scope.begin_ms, scope.end_ms, scope.topics)
+
+
+TRANSFORMS: dict[str, Callable[[DataFrame, Scope], DataFrame]] = {  # by the names of the catalogue
+    "traffic": _traffic,
+    "days": traffic_per_day,
+    "months": bytes_by_topic_and_month,
+    "producers": producers_by_host,
+    "talkers": top_talkers,
+    "sizes": sizes_of_bodies,
+    "latency": produce_latency,
+    "retries": retries_and_dead_letters,
+}

@@ -14,5 +14,5 @@ urlpatterns = [
     path("schedule", reports.schedule, name="schedule"),
     path("runs", reports.runs, name="runs"),
     path("runs/<str:run_id>", reports.detail, name="detail"),
-    path("runs/<str:run_id>/traffic.<str:suffix>", reports.download, name="download"),
+    path("runs/<str:run_id>/<slug:report>.<str:suffix>", reports.download, name="download"),
 ]

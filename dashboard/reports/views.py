@@ -22,6 +22,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from appliance.process.file_tail import read_tail
+from appliance.reports.catalogue import REPORTS, TRAFFIC
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
@@ -30,6 +31,7 @@ from dashboard.cluster import units
 from dashboard.forms.base import BaseForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports.schedule import enqueue, ensure_plan, set_plan
+from dashboard.reports.tables import table_context
 from dashboard.reports.warm_session import note_look
 
 logger = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ INTERVALS = (
 class RunForm(BaseForm):
     """What "Run now" may ask for."""
 
+    report = forms.ChoiceField(choices=[(one.name, one.title) for one in REPORTS.values()], label="Report")
     days = forms.TypedChoiceField(choices=RANGES, coerce=int, initial=7, label="Range")
 
 
@@ -130,7 +133,7 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
         "download_suffixes": list(CONTENT_TYPES),
     }
     if page is not None:
-        context |= result_context(page)
+        context |= _page_context(run, page)
     if request.headers.get("HX-Request"):
         if request.GET.get("was") == "live" and not run.is_live:
             return _reload()
@@ -140,16 +143,16 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
 
 @requires(Permission.REPORTS_READ)
 @require_safe
-async def download(request: HttpRequest, run_id: str, suffix: str) -> HttpResponseBase:
+async def download(request: HttpRequest, run_id: str, report: str, suffix: str) -> HttpResponseBase:
     """The whole result as a file. Text cells of the CSV were made safe for spreadsheets when it was written."""
     run = await _find(run_id)
-    if suffix not in CONTENT_TYPES:
+    if suffix not in CONTENT_TYPES or report != run.report:
         raise Http404
-    path = _folder(run.run_id).result(suffix)
+    path = _folder(run.run_id).result(suffix, report)
     if not path.is_file():
         raise Http404("this run has no result")
     response = StreamingHttpResponse(_chunks(path), content_type=CONTENT_TYPES[suffix])
-    response["Content-Disposition"] = f'attachment; filename="traffic-{run.run_id}.{suffix}"'
+    response["Content-Disposition"] = f'attachment; filename="{report}-{run.run_id}.{suffix}"'
     response["Content-Length"] = str(path.stat().st_size)
     return response
 
@@ -159,10 +162,11 @@ async def download(request: HttpRequest, run_id: str, suffix: str) -> HttpRespon
 async def run_now(request: HttpRequest) -> HttpResponseBase:
     form = RunForm(request.POST)
     if not form.is_valid():
-        return HttpResponse("There is no such range.", status=400)
+        return HttpResponse("There is no such report or range.", status=400)
     waiting = await ReportRun.objects.filter(state=ReportRun.State.QUEUED).acount()
     if waiting < WAITING_MAX:
-        run = await enqueue("traffic", form.cleaned_data["days"], requested_by=request.principal.user)  # type: ignore[attr-defined]
+        user = request.principal.user  # type: ignore[attr-defined]
+        run = await enqueue(form.cleaned_data["report"], form.cleaned_data["days"], requested_by=user)
         logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
     else:
         notes.warning(request, f"{waiting} runs are waiting already.")
@@ -179,6 +183,14 @@ async def schedule(request: HttpRequest) -> HttpResponseBase:
     logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
     notes.success(request, "Schedule saved.")
     return redirect("reports:index")
+
+
+def _page_context(run: ReportRun, page: Mapping[str, Any]) -> dict[str, Any]:
+    if run.report == TRAFFIC:
+        return result_context(page)
+    report = REPORTS[run.report]
+    titles = {column.name: column.title for column in report.columns}
+    return table_context(report, page) | {"chart_title": titles[report.chart.y]}
 
 
 def result_context(page: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,6 +267,7 @@ def _row(run: ReportRun) -> dict[str, Any]:
     """A run as the list shows it; a running one with how far it is."""
     row: dict[str, Any] = {
         "run": run,
+        "title": REPORTS[run.report].title if run.report in REPORTS else "Log copied to the lake",
         "by": _asked_by(run),
         "range": f"{_minute(run.begin_ms)[:10]} to {_minute(run.end_ms - 1)[:10]}",
         "progress": None,

@@ -19,10 +19,12 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import AsyncClient
 
+from appliance.reports.catalogue import REPORTS, Kind
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
 from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue, enqueue_due, ensure_plan
+from dashboard.reports.tables import SHOWN
 from dashboard.reports.views import WAITING_MAX, chart_figure
 from tests.appliance.reports.stores import Record, write_log
 from tests.conftest import missing
@@ -95,7 +97,7 @@ def test_the_chart_of_a_first_day_is_wide_enough_to_be_seen(hours: list[str], sh
 
 async def test_run_now_puts_a_run_in_the_queue(data: Path, log_in: Client) -> None:
     client = await log_in("operator")
-    assert (await client.post("/reports/run", {"days": "7"})).status_code == 302
+    assert (await client.post("/reports/run", {"report": "sizes", "days": "7"})).status_code == 302
     run = await ReportRun.objects.select_related("requested_by").aget()
     assert run.requested_by is not None
     assert (run.state, run.requested_by.username) == ("queued", "operator")
@@ -105,17 +107,26 @@ async def test_run_now_puts_a_run_in_the_queue(data: Path, log_in: Client) -> No
     assert "Waiting" in page and "was=live" in page
 
 
+async def test_a_report_that_is_not_offered_is_refused(data: Path, log_in: Client) -> None:
+    """S50."""
+    client = await log_in("operator")
+    for report in ("", "ingest", "traffic; DROP TABLE x"):
+        assert (await client.post("/reports/run", {"report": report, "days": "7"})).status_code == 400
+
+
 @pytest.mark.parametrize("days", ["", "3", "1; DROP TABLE x", "-1"])
 async def test_a_range_that_is_not_offered_is_refused(data: Path, log_in: Client, days: str) -> None:
     """S50."""
-    assert (await (await log_in("operator")).post("/reports/run", {"days": days})).status_code == 400
+    assert (
+        await (await log_in("operator")).post("/reports/run", {"report": "traffic", "days": days})
+    ).status_code == 400
     assert await ReportRun.objects.acount() == 0
 
 
 async def test_clicking_on_does_not_fill_the_queue(data: Path, log_in: Client) -> None:
     client = await log_in("operator")
     for _ in range(WAITING_MAX + 2):
-        await client.post("/reports/run", {"days": "1"})
+        await client.post("/reports/run", {"report": "traffic", "days": "1"})
     assert await ReportRun.objects.acount() == WAITING_MAX
 
 
@@ -140,6 +151,41 @@ async def test_a_result_is_shown_with_its_chart_and_strange_names_stay_inert(dat
         assert "'unsafe-inline'" not in response["Content-Security-Policy"]
         figure = page.split('id="traffic-figure" type="application/json">')[1].split("</script>")[0]
         assert json.loads(figure)["data"][0]["name"] == NASTY
+
+
+async def test_any_report_is_shown_by_its_columns_with_a_chart_and_downloaded(data: Path, log_in: Client) -> None:
+    table_page_of = pytest.importorskip("appliance.reports.results").table_page_of
+    client = await log_in("reader")
+    run = await enqueue("retries", 1, requested_by=None, now=NOW)
+    row = {"day": "2026-11-21", "group": NASTY, "retried": 1234, "dead_letters": 5, "attempts_max": None}
+    folder = RunFolder.in_data(data, run.run_id)
+    folder.path.mkdir(parents=True)
+    shown = table_page_of(REPORTS["retries"], [row]) | {"notes": ["broker-a: 7 bytes of the log were deleted"]}
+    write_json(folder.path / "page.json", shown)
+    folder.result("csv", "retries").write_text("day\n")
+    await ReportRun.objects.aupdate(state=ReportRun.State.SUCCEEDED, rows=1)
+    page = await text_of(client, f"/reports/runs/{run.run_id}")
+    assert "Retries and dead letters" in page and "1\u202f234" in page and "7 bytes of the log were deleted" in page
+    assert "<img" not in page and "plotly/plotly.min.js" in page and "—" in page
+    figure = page.split('id="report-figure" type="application/json">')[1].split("</script>")[0]
+    assert json.loads(figure)["data"] == [{"type": "bar", "name": NASTY, "x": ["2026-11-21"], "y": [1234]}]
+    assert (await client.get(f"/reports/runs/{run.run_id}/retries.csv")).status_code == 200
+    assert (await client.get(f"/reports/runs/{run.run_id}/traffic.csv")).status_code == 404
+    assert "Retries and dead letters" in await text_of(client, "/reports/")
+    write_json(folder.path / "page.json", table_page_of(REPORTS["retries"], []) | {"notes": []})
+    assert "Nothing of this was stored" in await text_of(client, f"/reports/runs/{run.run_id}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (Kind.CHANGE, 0.5, "+50\u202f%"), (Kind.CHANGE, -0.5, "-50.0\u202f%"), (Kind.CHANGE, None, "—"),
+        (Kind.SHARE, 0.25, "25\u202f%"), (Kind.TIME, 1_795_262_400_000, "2026-11-21 12:00:00"),
+        (Kind.MS, -3.0, "-3\u202fms"), (Kind.BYTES, 2048.0, "2.0\u202fKiB"), (Kind.TEXT, "<b>", "<b>"),
+    ],
+)  # fmt: skip
+def test_a_value_is_shown_in_its_unit(kind: Kind, value: Any, text: str) -> None:
+    assert SHOWN[kind](value) == text
 
 
 async def test_the_csv_is_downloaded_as_it_was_written(data: Path, log_in: Client) -> None:
@@ -254,7 +300,7 @@ async def test_a_run_asked_for_by_button_is_computed_by_spark_and_shown(data: Pa
     write_log(folder / "store" / "commitlog", [Record(topic="orders", stored_at=now_ms - 60_000)] * 321)
     (folder / "broker.properties").write_text("brokerName=broker-a\n")
     client = await log_in("operator")
-    await client.post("/reports/run", {"days": "1"})
+    await client.post("/reports/run", {"report": "traffic", "days": "1"})
     await enqueue("ingest", 1, requested_by=None)
     schedule = ReportSchedule(data=data)
     try:

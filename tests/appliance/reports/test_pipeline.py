@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from appliance.reports.errors import LogTruncated, ReportError
 from appliance.reports.manifest import Lake
+from tests.appliance.reports.counted import counted
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, unpack_golden, write_log
 
 if TYPE_CHECKING:
@@ -249,7 +252,7 @@ def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Pa
     import duckdb
 
     from appliance.cli import report as report_command
-    from appliance.reports.jobs import traffic
+    from appliance.reports.jobs import compute
     from appliance.reports.runs import RunSpec
 
     logs = {"broker-a": day_of_records(200), "broker-b": [Record(topic="SCHEDULE_TOPIC_XXXX"), *day_of_records(60)]}
@@ -261,7 +264,7 @@ def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Pa
         paths += [str(lake.path / file.path) for file in lake.files()]
     begin, end = NOON + HOUR_MS, NOON + 14 * HOUR_MS
     spec = RunSpec(report="traffic", data=str(tmp_path), begin_ms=begin, end_ms=end)
-    table, notes = traffic(spark, spec)
+    table, notes = compute(spark, spec)
     expected = duckdb.sql(
         f"""SELECT strftime(make_timestamp(store_timestamp // 3600000 * 3600000000), '%Y-%m-%d %H') AS hour, topic,
                    count(*), sum(size_bytes)::BIGINT, sum(body_bytes)::BIGINT
@@ -283,7 +286,7 @@ def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Pa
     by_topic = duckdb.sql(sql.replace("DATA", str(tmp_path))).fetchall()
     assert dict(by_topic) == Counter(record.topic for record in every)
 
-    only, _ = traffic(
+    only, _ = compute(
         spark, RunSpec(report="traffic", data=str(tmp_path), begin_ms=begin, end_ms=end, topics=("mail",))
     )
     assert only.num_rows and set(only["topic"].to_pylist()) == {"mail"}
@@ -323,10 +326,10 @@ def test_traffic_counts_by_topic_and_hour_and_marks_what_is_not_an_ordinary_topi
 
 
 def test_a_lake_without_files_gives_an_empty_report(spark: SparkSession, tmp_path: Path) -> None:
-    from appliance.reports.jobs import traffic
+    from appliance.reports.jobs import compute
     from appliance.reports.runs import RunSpec
 
-    table, _ = traffic(spark, RunSpec(report="traffic", data=str(tmp_path), begin_ms=0, end_ms=1))
+    table, _ = compute(spark, RunSpec(report="traffic", data=str(tmp_path), begin_ms=0, end_ms=1))
     assert table.num_rows == 0
     assert table.column_names == ["hour", "topic", "kind", "messages", "stored_bytes", "body_bytes"]
 
@@ -350,3 +353,95 @@ def frame(spark: SparkSession, rows: Iterable[tuple[str, int, int, int]]) -> Any
     wanted = spark.createDataFrame(list(rows), "topic STRING, store_timestamp BIGINT, size_bytes INT, body_bytes INT")
     names = [part.split()[0] for part in SCHEMA_DDL.split(", ")]
     return wanted.select(*(F.col(name) if name in wanted.columns else F.lit(None).alias(name) for name in names))
+
+
+def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
+    """Over nine days in which a clock was put back, in the zone of that clock."""
+    from appliance.reports.catalogue import REPORTS
+    from appliance.reports.jobs import compute
+    from appliance.reports.runs import RunSpec
+
+    begin = int(datetime(2026, 10, 17, 22, tzinfo=UTC).timestamp() * 1000)
+    topics = itertools.cycle(["orders", "mail", "%RETRY%billing", "%DLQ%billing", "SCHEDULE_TOPIC_XXXX", "orders"])
+    records = [
+        Record(
+            topic=next(topics),
+            body=bytes(index * index % 1009),
+            stored_at=begin + index * 9 * 24 * HOUR_MS // 400,
+            born_ip=f"10.0.{index % 3}.{index % 5}",
+        )
+        for index in range(400)
+    ]
+    log, lake = tmp_path / "commitlog", Lake(tmp_path / "reports" / "lake" / "broker-a")
+    write_log(log, records, file_bytes=1 << 16)
+    run_ingest(spark, log, lake)
+    paths = [str(lake.path / file.path) for file in lake.files()]
+    end, zone = begin + 9 * 24 * HOUR_MS, "Europe/Berlin"
+    for name in sorted(set(REPORTS) - {"traffic"}):
+        spec = RunSpec(report=name, data=str(tmp_path), begin_ms=begin, end_ms=end, zone=zone)
+        table, notes = compute(spark, spec)
+        assert table.column_names == [column.name for column in REPORTS[name].columns]
+        found, expected = [tuple(row.values()) for row in table.to_pylist()], counted(name, paths, begin, end, zone)
+        assert [row[:3] for row in found] == [row[:3] for row in expected], name
+        assert [pytest.approx(row) for row in expected] == found, name
+        assert len(found) > 1 and notes == []
+
+
+def test_days_are_those_of_the_zone_when_its_clocks_change(spark: SparkSession) -> None:
+    """A message an hour: a day of 23 and one of 25 hours; the day before and the week before are the calendar's."""
+    from appliance.reports.transforms import Scope, traffic_per_day
+
+    for day, hours in ((datetime(2026, 3, 29), 23), (datetime(2026, 10, 25), 25)):
+        zone = ZoneInfo("Europe/Berlin")
+        first = int((day - timedelta(days=8)).replace(tzinfo=zone).timestamp() * 1000)
+        begin, end = (int(moment.replace(tzinfo=zone).timestamp() * 1000) for moment in (day, day + timedelta(days=2)))
+        messages = frame(spark, [("orders", at, 100, 10) for at in range(first, end, HOUR_MS)])
+        rows = traffic_per_day(messages, Scope(begin + HOUR_MS, end, zone="Europe/Berlin")).collect()
+        assert [tuple(row) for row in rows] == [
+            (f"{day:%Y-%m-%d}", hours, 100 * hours, 24, hours / 24 - 1, 24, hours / 24 - 1),
+            (f"{day + timedelta(days=1):%Y-%m-%d}", 24, 2400, hours, 24 / hours - 1, 24, 0.0),
+        ]
+
+
+def test_each_report_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:
+    from appliance.reports.transforms import TRANSFORMS, Scope
+
+    noon, hour = NOON, HOUR_MS
+    columns = (
+        "topic STRING, born_host STRING, store_timestamp BIGINT, born_timestamp BIGINT, size_bytes INT, "
+        "body_bytes INT, reconsume_times INT"
+    )
+    messages = spark.createDataFrame(
+        [
+            ("orders", "a", noon, noon - 10, 100, 1, 0),
+            ("orders", "a", noon + hour, noon + hour - 30, 100, 3, 0),
+            ("orders", "b", noon + hour, noon + hour + 5, 100, 5, 0),
+            ("mail", "b", noon + 2 * hour, noon + 2 * hour, 700, 9, 0),
+            ("%RETRY%g", "a", noon, noon - 1, 10, 1, 2),
+            ("%RETRY%g", "a", noon + hour, noon - 1, 10, 1, 3),
+            ("%DLQ%g", "a", noon + hour, noon - 1, 10, 1, 16),
+            ("SCHEDULE_TOPIC_XXXX", "a", noon, noon - 1, 10, 1, 0),
+            ("orders", "a", noon - 1, noon - 1, 5, 1, 0),
+            ("orders", "a", noon + 3 * hour, noon, 5, 1, 0),
+        ],
+        columns,
+    )
+    expected = {
+        "months": [
+            ("2026-11", "%DLQ%g", "dead letter", 1, 10, 1),
+            ("2026-11", "%RETRY%g", "retry", 2, 20, 2),
+            ("2026-11", "SCHEDULE_TOPIC_XXXX", "system", 1, 10, 1),
+            ("2026-11", "mail", "normal", 1, 700, 9),
+            ("2026-11", "orders", "normal", 3, 300, 9),
+        ],
+        "producers": [("a", 2, 200, 1, noon, noon + hour), ("b", 2, 800, 2, noon + hour, noon + 2 * hour)],
+        "talkers": [("b", "mail", 1, 700, 0.7), ("a", "orders", 2, 200, 0.2), ("b", "orders", 1, 100, 0.1)],
+        "sizes": [("mail", 1, 9, 9.0, 9.0, 9.0, 9), ("orders", 3, 1, 3.0, 4.6, 4.96, 5)],
+        "latency": [("mail", 1, 0.0, 0.0, 0.0, 0, 0), ("orders", 3, 10.0, 26.0, 29.6, 30, 1)],
+        "retries": [("2026-11-21", "g", 2, 1, 16)],
+    }
+    for name, rows in expected.items():
+        found = TRANSFORMS[name](messages, Scope(noon, noon + 3 * hour)).collect()
+        assert [tuple(row) for row in found] == [pytest.approx(row) for row in rows], name
+    only = TRANSFORMS["sizes"](messages, Scope(noon, noon + 3 * hour, topics=["mail"])).collect()
+    assert [row.topic for row in only] == ["mail"]

@@ -13,8 +13,17 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
+from appliance.reports.catalogue import REPORTS
 from appliance.reports.errors import ReportError
-from appliance.reports.results import CHART_TOPICS, PAGE_ROWS, PAGE_TOPICS, csv_bytes, page_of
+from appliance.reports.results import (
+    CHART_BARS,
+    CHART_TOPICS,
+    PAGE_ROWS,
+    PAGE_TOPICS,
+    csv_bytes,
+    page_of,
+    table_page_of,
+)
 from appliance.reports.runs import RunFolder, RunSpec, new_run_id
 
 
@@ -78,10 +87,41 @@ def test_a_run_folder_gives_back_what_was_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [({"report": "x"}, "unknown"), ({"end_ms": 1}, "empty"), ({"timeout_s": 0}, "greater than 0")],
+    [
+        ({"report": "x"}, "unknown"),
+        ({"end_ms": 1}, "empty"),
+        ({"timeout_s": 0}, "greater than 0"),
+        ({"zone": "Nowhere"}, "time zone"),
+    ],
 )
 def test_a_spec_that_makes_no_sense_is_refused(change: dict[str, object], sentence: str) -> None:
     """S50."""
     values = {"report": "traffic", "data": "d", "begin_ms": 1, "end_ms": 2} | change
     with pytest.raises(ReportError, match=sentence):
         RunSpec(**values)
+
+
+def test_the_page_of_any_report_stays_small_and_its_chart_whole() -> None:
+    every = [
+        {"day": f"{2000 + day // 28}-01-{1 + day % 28:02}", "group": f"g{group:02}", "retried": 1 + group}
+        | {"dead_letters": 0, "attempts_max": 1}
+        for day in range(CHART_BARS + 50)
+        for group in range(CHART_TOPICS + 3)
+    ]
+    page = table_page_of(REPORTS["retries"], every)
+    assert (len(page["rows"]), page["row_count"]) == (PAGE_ROWS, len(every))
+    assert page["chart"]["x"] == [row["day"] for row in every[-CHART_BARS * (CHART_TOPICS + 3) :: CHART_TOPICS + 3]]
+    assert [series["name"] for series in page["chart"]["series"]][:2] == ["g10", "g09"]
+    assert page["chart"]["series"][-1] == {"name": "3 others", "values": [1 + 2 + 3] * CHART_BARS}
+    assert table_page_of(REPORTS["days"], []) == {"row_count": 0, "rows": [], "chart": {"x": [], "series": []}}
+
+
+def test_every_report_has_a_transform_and_every_chart_its_columns() -> None:
+    pytest.importorskip("pyspark")
+    from appliance.reports.transforms import TRANSFORMS
+
+    assert set(TRANSFORMS) == set(REPORTS)
+    for report in REPORTS.values():
+        names = {column.name for column in report.columns}
+        assert {report.chart.x, report.chart.y, report.chart.series or report.chart.x} <= names
+        assert len(report.name) <= 16

@@ -1,0 +1,159 @@
+"""The reports there are: names, what each says, its columns, its chart. Plain data, which pages and Spark's side share.
+
+How each is computed stands in transforms.py, under the same name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """How a page shows a column's values. Files hold the plain numbers."""
+
+    TEXT = "text"
+    COUNT = "count"
+    BYTES = "bytes"
+    MS = "ms"
+    TIME = "time"  # ms since 1970
+    CHANGE = "change"  # a ratio: 0.5 is half as many again
+    SHARE = "share"  # of 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    title: str
+    kind: Kind = Kind.COUNT
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Bars: `y` over `x`, stacked by `series` if there is one. All three are names of columns."""
+
+    x: str
+    y: str
+    series: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """`days_before`: what it reads before its range begins, to compare with."""
+
+    name: str
+    title: str
+    about: str
+    columns: tuple[Column, ...]
+    chart: Chart
+    days_before: int = 0
+
+
+_MESSAGES = Column("messages", "Messages")
+_STORED = Column("stored_bytes", "Stored", Kind.BYTES)
+_BODIES = Column("body_bytes", "Bodies", Kind.BYTES)
+_TOPIC = Column("topic", "Topic", Kind.TEXT)
+_KIND = Column("kind", "Kind", Kind.TEXT)
+_HOST = Column("host", "Host", Kind.TEXT)
+_DAY = Column("day", "Day", Kind.TEXT)
+TRAFFIC = "traffic"
+
+_ALL = (
+    Report(
+        name=TRAFFIC,
+        title="Traffic per topic and hour",
+        about="Messages and bytes of each topic in each hour, by the time of storing.",
+        columns=(Column("hour", "Hour", Kind.TEXT), _TOPIC, _KIND, _MESSAGES, _STORED, _BODIES),
+        chart=Chart("hour", "messages", "topic"),
+    ),
+    Report(
+        name="days",
+        title="Traffic per day",
+        about="Messages of ordinary topics on each day, beside the day before and the same day of the week before. "
+        "The first day is counted whole; the last one may not be over.",
+        columns=(
+            _DAY,
+            _MESSAGES,
+            _STORED,
+            Column("day_before", "Day before"),
+            Column("day_change", "Change", Kind.CHANGE),
+            Column("week_before", "Week before"),
+            Column("week_change", "Change in a week", Kind.CHANGE),
+        ),
+        chart=Chart("day", "messages"),
+        days_before=9,  # a week, the rest of the first day, and an hour that a clock was put back
+    ),
+    Report(
+        name="months",
+        title="Bytes by topic and month",
+        about="What each topic stored in each month, for those who pay for it.",
+        columns=(Column("month", "Month", Kind.TEXT), _TOPIC, _KIND, _MESSAGES, _STORED, _BODIES),
+        chart=Chart("month", "stored_bytes", "topic"),
+    ),
+    Report(
+        name="producers",
+        title="Producers by host",
+        about="Which hosts sent to ordinary topics, to how many, and when first and last.",
+        columns=(
+            _HOST,
+            _MESSAGES,
+            _STORED,
+            Column("topics", "Topics"),
+            Column("first_ms", "First", Kind.TIME),
+            Column("last_ms", "Last", Kind.TIME),
+        ),
+        chart=Chart("host", "messages"),
+    ),
+    Report(
+        name="talkers",
+        title="Top talkers",
+        about="The hundred pairs of host and topic that stored the most bytes, and their share of all.",
+        columns=(_HOST, _TOPIC, _MESSAGES, _STORED, Column("share", "Share", Kind.SHARE)),
+        chart=Chart("host", "stored_bytes", "topic"),
+    ),
+    Report(
+        name="sizes",
+        title="Sizes of bodies",
+        about="Bytes of the bodies of each ordinary topic, as stored: half, nine tenths and 99 of 100 are no larger.",
+        columns=(
+            _TOPIC,
+            _MESSAGES,
+            Column("smallest", "Smallest", Kind.BYTES),
+            Column("p50", "Half", Kind.BYTES),
+            Column("p90", "90 %", Kind.BYTES),
+            Column("p99", "99 %", Kind.BYTES),
+            Column("largest", "Largest", Kind.BYTES),
+        ),
+        chart=Chart("topic", "p99"),
+    ),
+    Report(
+        name="latency",
+        title="Produce latency",
+        about="From the producer's clock to the broker's, for each ordinary topic: half, nine tenths and 99 of 100 "
+        "took no longer. A delayed message's delay is part of it. With a producer's clock ahead it is negative.",
+        columns=(
+            _TOPIC,
+            _MESSAGES,
+            Column("p50", "Half", Kind.MS),
+            Column("p90", "90 %", Kind.MS),
+            Column("p99", "99 %", Kind.MS),
+            Column("longest", "Longest", Kind.MS),
+            Column("clock_ahead", "Clock ahead"),
+        ),
+        chart=Chart("topic", "p99"),
+    ),
+    Report(
+        name="retries",
+        title="Retries and dead letters",
+        about="Messages that a group sent back, and those it gave up, on each day. The cause is not stored with them.",
+        columns=(
+            _DAY,
+            Column("group", "Group", Kind.TEXT),
+            Column("retried", "Retried"),
+            Column("dead_letters", "Dead letters"),
+            Column("attempts_max", "Most attempts"),
+        ),
+        chart=Chart("day", "retried", "group"),
+    ),
+)
+REPORTS = {report.name: report for report in _ALL}

@@ -1,0 +1,58 @@
+"""Any report but traffic as a page shows it: a table by the catalogue's columns, and a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from appliance.reports.catalogue import Column, Kind, Report
+from dashboard.cluster import units
+
+
+def change(ratio: float | None) -> str:
+    """0.5 as "+50 %"."""
+    text = units.percent(ratio)
+    return f"+{text}" if ratio is not None and ratio > 0 else text
+
+
+SHOWN: Mapping[Kind, Callable[[Any], str]] = {
+    Kind.TEXT: str,
+    Kind.COUNT: units.count,
+    Kind.BYTES: units.size,
+    Kind.MS: units.milliseconds,
+    Kind.TIME: lambda at_ms: units.moment(at_ms)[:19],
+    Kind.CHANGE: change,
+    Kind.SHARE: units.percent,
+}
+
+
+def table_context(report: Report, page: Mapping[str, Any]) -> dict[str, Any]:
+    """What _table.html needs."""
+    return {
+        "page": page,
+        "report": report,
+        "columns": [{"title": column.title, "is_number": column.kind is not Kind.TEXT} for column in report.columns],
+        "cells": [[_cell(column, row) for column in report.columns] for row in page["rows"]],
+        "figure": _figure(report, page["chart"]) if page["chart"]["x"] else None,
+    }
+
+
+def _cell(column: Column, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"text": SHOWN[column.kind](row[column.name]), "is_number": column.kind is not Kind.TEXT}
+
+
+def _figure(report: Report, chart: Mapping[str, Any]) -> dict[str, Any]:
+    """Plotly's figure JSON. Colours come from the theme, in reports.js."""
+    titles = {column.name: column.title for column in report.columns}
+    bars = [
+        {"type": "bar", "name": series["name"] or titles[report.chart.y], "x": chart["x"], "y": series["values"]}
+        for series in chart["series"]
+    ]
+    layout = {
+        "barmode": "stack",
+        "xaxis": {"type": "category"},  # a text stays a text, also one that looks like a number or a day
+        "yaxis": {"rangemode": "tozero", "tickformat": "~s"},
+        "hovermode": "x unified",
+        "showlegend": bool(report.chart.series),
+    }
+    return {"data": bars, "layout": layout}
