@@ -59,6 +59,7 @@ ROOMS = {
     "gantrymq.client": Room(("gantrymq",), ("orjson",)),
     "gantrymq.contrib": Room(("gantrymq",), ("opentelemetry", "prometheus_client")),
     "gantrymq.home": Room(()),
+    "gantrymq.runner": Room(("gantrymq",)),
     "gantrymq.testing": Room(("gantrymq",), ("pytest",)),
     "gantrymq.log_limit": Room(()),
     "gantrymq.timeouts": Room(()),

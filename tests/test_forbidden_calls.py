@@ -14,7 +14,8 @@ CALLS = {
     "eval", "exec", "compile", "os.system", "os.popen", "yaml.load", "yaml.unsafe_load", "yaml.full_load",
     "subprocess.getoutput", "subprocess.getstatusoutput", "asyncio.create_subprocess_shell", "tempfile.mktemp",
 }  # fmt: skip
-STARTERS = ("gantrymq/testing",)  # a broker for the tests of applications: no client imports it
+# a broker for the tests of applications, a consumer that is started anew: no client imports them
+STARTERS = ("gantrymq/testing", "gantrymq/runner")
 SERVERS = ("appliance/broker", "appliance/namesrv", "appliance/remoting", "appliance/acl", "store", "gantrymq")
 
 
