@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,12 @@ from tests.waiting import wait_until
 
 ROUNDS = 1  # usual; each kills once and moves the master twice as it comes
 BODY = re.compile(rb"<\d+:[0-9a-f]+>")
-SYNC = FILES | {"slavesEnable": "true", "brokerRole": "SYNC_MASTER", "slaveTimeout": "2000"}
+SYNC = FILES | {
+    "slavesEnable": "true",
+    "brokerRole": "SYNC_MASTER",
+    "slaveTimeout": "2000",
+    "flushDiskType": "SYNC_FLUSH",
+}
 
 
 @pytest.fixture
@@ -89,3 +95,9 @@ def test_no_message_that_the_slave_acknowledged_is_lost(
     wait_until(lambda: is_same(master, slave))
     assert log_of(slave) == log_of(master)
     check_holds(slave, load.acknowledged)
+    with EndlessLoad(master.namesrv_address, TOPIC, body_bytes=1000) as last:
+        last.more()
+        master.kill_broker()
+        shutil.rmtree(master.store)  # its disk is lost
+        promote(slave)
+    check_holds(slave, load.acknowledged + last.acknowledged)
