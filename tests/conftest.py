@@ -23,6 +23,7 @@ from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone
 from tests.suite.long_runs import LONG
 from tests.suite.shares import share_of
 from tests.suite.unit_guard import are_brokers_beside, nothing_outside
+from tests.waiting import WITHIN_S
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -41,7 +42,12 @@ def missing(what: str, reason: str) -> None:
 
 
 def time_limit(seconds: float) -> float:
-    """`seconds`, and six times as many while the machine is busy with other things: then a clock proves little."""
+    """`seconds`, and six times as many while the machine is busy with other things: then a clock proves little.
+
+    With --clock-jumps or --pauses it proves nothing.
+    """
+    if clock_jumps.CLOCK or os.environ.get(pauses.VARIABLE):
+        return WITHIN_S
     return seconds * 6 if is_busy() else seconds
 
 
@@ -99,6 +105,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise pytest.UsageError(f"CI installs everything it needs, but not {', '.join(absent)}")
     seed = session.config.getoption(pauses.OPTION)
     if seed is not None and WORKER_VARIABLE not in os.environ:
+        os.environ[pauses.VARIABLE] = seed
         has_workers = bool(session.config.getoption("numprocesses", None))
         session.config.add_cleanup(pauses.begin(seed, spared=os.getpid() if has_workers else None))
 

@@ -24,6 +24,7 @@ import psutil
 from tests.machine import RUN_VARIABLE
 
 OPTION = "--pauses"
+VARIABLE = "GANTRY_TEST_PAUSES"  # tells the workers of a parallel run
 STOPPED_S = (0.02, 0.5)
 BETWEEN_S = (0.02, 0.4)
 

@@ -12,8 +12,19 @@ from channels.testing import WebsocketCommunicator
 from django.test import AsyncClient
 
 from dashboard.asgi import application
+from tests.waiting import WITHIN_S
 
 HOST = b"localhost:8080"
+
+
+class PatientCommunicator(WebsocketCommunicator):
+    """Waits for as long as any test does: a second, as the library has it, is little on a busy machine."""
+
+    async def receive_output(self, timeout: float = WITHIN_S) -> Any:
+        return await super().receive_output(max(timeout, WITHIN_S))
+
+    async def wait(self, timeout: float = WITHIN_S) -> None:
+        await super().wait(max(timeout, WITHIN_S))
 
 
 def communicator(client: AsyncClient | None, origin: bytes | None = b"http://localhost:8080") -> WebsocketCommunicator:
@@ -23,7 +34,7 @@ def communicator(client: AsyncClient | None, origin: bytes | None = b"http://loc
     if client is not None:
         cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
         headers.append((b"cookie", cookies.encode()))
-    return WebsocketCommunicator(application, "/live", headers=headers)
+    return PatientCommunicator(application, "/live", headers=headers)
 
 
 @asynccontextmanager
@@ -38,7 +49,7 @@ async def connected(client: AsyncClient) -> AsyncIterator[WebsocketCommunicator]
 
 
 async def frame_of(
-    socket: WebsocketCommunicator, channel: str, holds: str = "", timeout: float = 4.0
+    socket: WebsocketCommunicator, channel: str, holds: str = "", timeout: float = WITHIN_S
 ) -> dict[str, Any]:
     """The next frame of a channel that holds a key."""
     async with asyncio.timeout(timeout):

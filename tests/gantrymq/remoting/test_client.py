@@ -13,6 +13,7 @@ from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.signature import SIGNATURE, Credentials
 from tests.conftest import time_limit
 from tests.gantrymq.remoting.scripted import ScriptedServer, echo, scripted_server, silence
+from tests.waiting import WITHIN_S
 
 
 def request(n: int = 0, body: bytes = b"") -> RemotingCommand:
@@ -22,7 +23,9 @@ def request(n: int = 0, body: bytes = b"") -> RemotingCommand:
 async def test_many_calls_share_one_connection_and_each_gets_its_own_answer() -> None:
     async with scripted_server(echo) as server:
         client = RemotingClient()
-        answers = await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(500)))
+        answers = await asyncio.gather(
+            *(client.invoke(server.address, request(n), timeout_s=WITHIN_S) for n in range(500))
+        )
         assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(500)]
         assert len(server.writers) == 1
         await client.close()
