@@ -37,6 +37,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("topics", topics.topics, name="topics"),
     path("topics/create", topics.create, name="topic-create"),
     re_path(TOPIC + r"$", messages.messages, name="topic"),
+    re_path(TOPIC + r"/export/(?P<form>jsonl|csv)$", messages.export, name="topic-export"),
     re_path(TOPIC + r"/search$", messages.search, name="topic-search"),
     re_path(TOPIC + r"/messages/(?P<place>[^/]{1,200})$", message.message, name="topic-message"),
     re_path(TOPIC + r"/messages/(?P<place>[^/]{1,200})/body$", message.body, name="topic-message-body"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
+from typing import Any, Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Status
@@ -26,6 +27,7 @@ from dashboard.cluster.browse import read_cursor
 from dashboard.cluster.errors import TopicNotFound
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import read_place
+from dashboard.exports.messages import export_response
 from dashboard.forms.message_search import MessageSearchForm
 from dashboard.forms.messages import BODY_BYTES_MAX, TestMessageForm
 from gantrymq.errors import MessageRejected
@@ -56,6 +58,26 @@ async def find_messages(
         raise FormProblem(asked.problems())
     detail = await gateway().topics.get(name)
     return MessageList.of(await gateway().lookup.look(detail, asked.search(), older=read_cursor(older), limit=limit))
+
+
+@router.get("/{name}/messages.{form}", response={200: None} | REFUSALS, auth=READ,
+            summary="Messages as a file of JSON lines (jsonl) or CSV", operation_id="export_messages")  # fmt: skip
+async def export_messages(
+    request: HttpRequest,
+    name: str,
+    form: Literal["jsonl", "csv"],
+    q: str = "",
+    since: str = "",
+    until: str = "",
+    queue: str = "",
+    older: str = Query("", description="of the last line of a file that was cut"),
+) -> Any:
+    asked = MessageSearchForm({"q": q, "since": since, "until": until, "queue": queue})
+    if not asked.is_valid():
+        raise FormProblem(asked.problems())
+    detail = await gateway().topics.get(name)
+    _log(request, "messages exported", "messages_exported", name)
+    return export_response(detail, asked.search(), form, read_cursor(older))
 
 
 @router.get("/{name}/messages/{place}", response={200: MessageDetailOut} | REFUSALS, auth=READ,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -15,6 +17,7 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import read_place
 from dashboard.cluster.values import TopicDetail
+from dashboard.exports.messages import export_response
 from dashboard.forms.message_search import MessageSearchForm
 from dashboard.forms.messages import TestMessageForm
 from dashboard.http.error_pages import gateway_error
@@ -23,6 +26,8 @@ from dashboard.views.message import message_context
 from dashboard.views.topics import topic_context
 from gantrymq.errors import MessageRejected
 from gantrymq.message.model import Message
+
+logger = logging.getLogger(__name__)
 
 PAGE_MESSAGES = 25
 RANGES = ("5 min", "15 min", "1 h", "6 h", "24 h", "7 d")
@@ -62,6 +67,21 @@ async def search(request: HttpRequest, name: str) -> HttpResponse:
             "troubles": [f"{failure.what}: {failure.reason}" for failure in step.failures],
         }
     )
+
+
+@requires(Permission.MESSAGES_READ)
+@require_safe
+async def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
+    """What is asked for as a file."""
+    asked = MessageSearchForm(request.GET.dict())
+    if not asked.is_valid():
+        return redirect(f"{reverse('topic', args=[name])}?{request.GET.urlencode()}")  # the page says what is wrong
+    try:
+        detail = await gateway().topics.get(name)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    logger.info("messages exported", extra={"event": "messages_exported", "topic": name, "username": str(request.user)})
+    return export_response(detail, asked.search(), form, read_cursor(request.GET.get("older", "")))
 
 
 @requires(Permission.MESSAGES_SEND)

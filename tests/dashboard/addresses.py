@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from django.urls import URLPattern, URLResolver, get_resolver
 
 OPEN = {"login", "first-run", "theme", "healthz", "static"}
-EXAMPLES = {"name": "no-such-topic", "place": "broker-a.0.0", "token_id": "1", "path": "dashboard/app.css"}
+EXAMPLES = {
+    "name": "no-such-topic",
+    "place": "broker-a.0.0",
+    "form": "csv",
+    "token_id": "1",
+    "path": "dashboard/app.css",
+}
 
 
 def all_patterns(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:

@@ -122,6 +122,7 @@ async def test_the_document_describes_every_operation(log_in: Client, users_toke
             "/api/v1/topics",
             "/api/v1/topics/{name}",
             "/api/v1/topics/{name}/messages",
+            "/api/v1/topics/{name}/messages.{form}",
             "/api/v1/topics/{name}/messages/{place}",
             "/api/v1/topics/{name}/messages/{place}/groups",
             "/api/v1/topics/{name}/messages/{place}/trace",

@@ -31,6 +31,7 @@ PAGES = {
     "topic-message-body": READERS,
     "topic-message-again": OPERATORS,
     "topic-search": READERS,
+    "topic-export": READERS,
     "topic-send": OPERATORS,
     "topic-queues": READERS,
     "topic-groups": READERS,
@@ -67,6 +68,7 @@ REST = {
     ("get", "/topics/no-such/messages"): (READ, READERS),
     ("post", "/topics/no-such/messages"): (WRITE, OPERATORS),
     ("get", "/topics/no-such/messages/broker-a.0.0"): (READ, READERS),
+    ("get", "/topics/no-such/messages.csv"): (READ, READERS),
     ("get", "/topics/no-such/messages/broker-a.0.0/groups"): (READ, READERS),
     ("get", "/topics/no-such/messages/broker-a.0.0/trace"): (READ, READERS),
     ("post", "/topics/no-such/messages/broker-a.0.0/resend"): (WRITE, OPERATORS),
@@ -98,7 +100,10 @@ def guarded_patterns() -> dict[str, str]:
 def test_the_tables_have_every_address_and_every_operation() -> None:
     assert set(guarded_patterns()) == set(PAGES)
     operations = {
-        (method.lower(), (prefix + path).replace("{name}", "no-such").replace("{place}", "broker-a.0.0"))
+        (
+            method.lower(),
+            (prefix + path).replace("{name}", "no-such").replace("{place}", "broker-a.0.0").replace("{form}", "csv"),
+        )
         for prefix, router in api._routers
         for path, view in router.path_operations.items()
         for operation in view.operations

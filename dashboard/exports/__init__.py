@@ -1,0 +1,1 @@
+"""What leaves as a file: rows for programs and spreadsheets."""
