@@ -1,7 +1,7 @@
 """The consumer groups of this broker and their settings; kept in subscriptionGroup.json.
 
-A config in the table is replaced, never changed in place. Groups come into being by being asked for (if the broker
-allows that), as in RocketMQ: a consumer needs no registration.
+Groups come into being by being asked for (if the broker allows that), as in RocketMQ: a consumer needs no
+registration.
 """
 
 from __future__ import annotations
@@ -12,20 +12,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from appliance.process.cooperative import in_slices
-from appliance.process.json_file import (
-    Document,
-    JsonFile,
-    SavedTable,
-    StateWriter,
-    document_body,
-    member_text,
-)
+from appliance.process.config_table import ConfigTable, entry
+from appliance.process.json_file import document_body
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.log_limit import LogLimit
 from gantrymq.message import topics as names
-from gantrymq.remoting.bodies import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper
+from gantrymq.remoting.bodies import SubscriptionGroupConfig, SubscriptionGroupWrapper
 
 logger = logging.getLogger(__name__)
 
@@ -40,25 +33,18 @@ BUILT_IN_GROUPS = (
     "CID_ONSAPI_PERMISSION",
     "CID_ONSAPI_OWNER",
 )
-WRITE_DELAY_S = 0.02
-GROUPS_A_SLICE = 64  # of a master's table, before others have a turn
 
 
-class SubscriptionGroupManager(SavedTable):
+class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
     """The group table. load() before anything else; run() writes the file."""
 
     def __init__(self, path: Path, config: BrokerConfig, *, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(path, "subscriptionGroupTable", clock)
         self._config = config
-        self._clock = clock
-        self._file = JsonFile(path)
-        self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
         self._log_limit = LogLimit()
-        self._lines: dict[str, str] = {}  # group to its entry in the file
         self._suspended: dict[str, SubscriptionGroupConfig] = {}  # as they were before, by name
-        self.configs: dict[str, SubscriptionGroupConfig] = {}
-        self.data_version = DataVersion()
         for group in BUILT_IN_GROUPS:
-            self._keep(SubscriptionGroupConfig(group))
+            self._keep(group, SubscriptionGroupConfig(group))
 
     def load(self) -> None:
         """Read subscriptionGroup.json: its groups are added to the built-in ones. Raises StateFileError."""
@@ -68,7 +54,7 @@ class SubscriptionGroupManager(SavedTable):
             return
         self.data_version = stored.data_version
         for group, config in stored.subscription_group_table.items():
-            self._keep(dataclasses.replace(config, group_name=group))
+            self._keep(group, self._named(group, config))
 
     def get(self, group: str) -> SubscriptionGroupConfig | None:
         """Return the group's settings; an unknown group is created if that is allowed, else None."""
@@ -86,7 +72,7 @@ class SubscriptionGroupManager(SavedTable):
                 logger.warning("group not created", extra={"event": "group_not_created", "reason": str(exc)[:300]})
             return None
         config = SubscriptionGroupConfig(group)
-        self._keep(config)
+        self._keep(group, config)
         self._touch()
         left_out = self._log_limit.left_out("group_created", "")
         if left_out is not None:
@@ -98,37 +84,29 @@ class SubscriptionGroupManager(SavedTable):
         """Create or replace a group's settings. Raises MessageRejected for a name that no group can have."""
         if config.group_name not in self.configs:
             names.check_group(config.group_name)
-        self._keep(dataclasses.replace(config))  # a copy: the caller may go on using its own
+        self._keep(config.group_name, dataclasses.replace(config))  # a copy: the caller may go on using its own
         self._touch()
         logger.info("group updated", extra={"event": "group_updated", "group": config.group_name})
 
     def delete(self, group: str) -> bool:
         """Forget the group's settings; False when there were none. Offsets are the caller's to clean."""
-        if self.configs.pop(group, None) is None:
+        if group not in self.configs:
             return False
-        del self._lines[group]
-        self._suspended.pop(group, None)
+        self._drop(group)
         self._touch()
         logger.info("group deleted", extra={"event": "group_deleted", "group": group})
         return True
 
     async def replace_all(self, theirs: SubscriptionGroupWrapper) -> None:
         """Take over a master's table as it is, its version included; for its slave."""
-        for group in self.configs.keys() - theirs.subscription_group_table.keys():
-            del self.configs[group], self._lines[group]
-            self._suspended.pop(group, None)
-        async for group, config in in_slices(list(theirs.subscription_group_table.items()), GROUPS_A_SLICE):
-            if self.configs.get(group) != config:
-                self._keep(dataclasses.replace(config, group_name=group))
-        self.data_version = theirs.data_version
-        self._writer.changed()
+        await self._take_over(theirs.subscription_group_table, theirs.data_version)
 
     async def body(self) -> bytes:
         """The whole table as the body of 201: with the groups that are suspended as they are now."""
-        lines = self._lines
-        if self._suspended:
-            lines = lines | {group: _entry(self.configs[group]) for group in self._suspended}
-        return await document_body({"subscriptionGroupTable": lines.values()}, data_version=self.data_version.to_json())
+        if not self._suspended:
+            return await super().body()
+        lines = self._lines | {group: entry(group, self.configs[group]) for group in self._suspended}
+        return await document_body({self._member: lines.values()}, data_version=self.data_version.to_json())
 
     # -- suspending, in memory only -----------------------------------------------------------------------------------
 
@@ -144,7 +122,7 @@ class SubscriptionGroupManager(SavedTable):
             return False
         self._suspended[group] = config
         self.configs[group] = dataclasses.replace(config, consume_enable=False)
-        self.data_version.bump(int(self._clock() * 1000))
+        self._bump()
         return True
 
     def resume(self, group: str) -> None:
@@ -152,22 +130,17 @@ class SubscriptionGroupManager(SavedTable):
         config = self._suspended.pop(group, None)
         if config is not None:
             self.configs[group] = config
-            self.data_version.bump(int(self._clock() * 1000))
+            self._bump()
 
     # -- entries ------------------------------------------------------------------------------------------------------
 
-    def _keep(self, config: SubscriptionGroupConfig) -> None:
-        self.configs[config.group_name] = config
-        self._suspended.pop(config.group_name, None)
-        self._lines[config.group_name] = _entry(config)
+    def _named(self, name: str, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
+        return dataclasses.replace(config, group_name=name)
 
-    def _touch(self) -> None:
-        self.data_version.bump(int(self._clock() * 1000))
-        self._writer.changed()
+    def _keep(self, name: str, config: SubscriptionGroupConfig) -> None:
+        super()._keep(name, config)
+        self._suspended.pop(name, None)
 
-    def _render(self) -> Document:
-        return Document({"subscriptionGroupTable": self._lines.values()}, data_version=self.data_version.to_json())
-
-
-def _entry(config: SubscriptionGroupConfig) -> str:
-    return member_text(config.group_name, config.to_json().decode())
+    def _drop(self, name: str) -> None:
+        super()._drop(name)
+        self._suspended.pop(name, None)

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from appliance.broker.status.replication import epoch_metrics, master_metrics, slave_metrics
+from appliance.process.json_file import SavedTable
 from appliance.remoting.acceptor import files_max
 from appliance.remoting.lane import Lane
 
@@ -36,7 +37,12 @@ _TOLD_BY_ROCKETMQ = frozenset({"send", "pull", "query", "transaction"})  # runti
 def service_metrics(parts: Parts) -> dict[str, str]:
     """One row a metric. Cheap: reads memory only."""
     known, all_ = parts.outer_api.registered
-    tables = {"topics": parts.topics, "groups": parts.groups, "offsets": parts.offsets, "filters": parts.filters}
+    tables: dict[str, SavedTable] = {
+        "topics": parts.topics,
+        "groups": parts.groups,
+        "offsets": parts.offsets,
+        "filters": parts.filters,
+    }
     rows = {
         "brokerRole": parts.config.broker_role,
         **(master_metrics(parts.slaves) if parts.follower is None else slave_metrics(parts.follower)),

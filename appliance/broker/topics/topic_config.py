@@ -1,8 +1,7 @@
 """The topics of this broker: built-in ones, created on send, on demand and by hand; kept in topics.json.
 
-A TopicConfig in the table is replaced, never changed in place, so `configs` may be read without copying and each
-entry is rendered for the file once. Every change bumps the data version, is saved soon after (see StateWriter), and
-is announced, and so the broker registers itself with the name servers again.
+Every change of the table (see ConfigTable) is announced, and so the broker registers itself with the name servers
+again.
 """
 
 from __future__ import annotations
@@ -13,15 +12,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from appliance.process.cooperative import in_slices
-from appliance.process.json_file import (
-    Document,
-    JsonFile,
-    SavedTable,
-    StateWriter,
-    document_body,
-    member_text,
-)
+from appliance.process.config_table import ConfigTable
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.log_limit import LogLimit
@@ -30,7 +21,6 @@ from gantrymq.remoting.bodies import (
     PERM_INHERIT,
     PERM_READ,
     PERM_WRITE,
-    DataVersion,
     TopicConfig,
     TopicConfigSerializeWrapper,
 )
@@ -46,11 +36,9 @@ DLQ_QUEUES = 1
 UNIT_FLAG = 1
 UNIT_SUB_FLAG = 2
 CREATED_TOPICS_MAX = 250_000  # by sends and heartbeats; an operator may go on
-TOPICS_A_SLICE = 64  # of a master's table, before others have a turn
-WRITE_DELAY_S = 0.02  # a burst of new topics is one write, yet an operator's topic is on disk at once
 
 
-class TopicConfigManager(SavedTable):
+class TopicConfigManager(ConfigTable[TopicConfig]):
     """The topic table. load() before anything else; run() writes the file.
 
     on_replaced: told at once of a topic whose entry is another now, or gone. clock: seconds since the epoch.
@@ -64,19 +52,14 @@ class TopicConfigManager(SavedTable):
         on_replaced: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(path, "topicConfigTable", clock)
         self._config = config
-        self._clock = clock
-        self._file = JsonFile(path)
-        self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
         self._log_limit = LogLimit()
-        self._lines: dict[str, str] = {}  # topic to its entry in the file
-        self.configs: dict[str, TopicConfig] = {}
-        self.data_version = DataVersion()
         self._on_replaced = on_replaced
         self._on_change: Callable[[TopicConfig | None], None] | None = None
         self._on_created_by_send: Callable[[TopicConfig], None] | None = None
         for built_in in built_in_topics(config):
-            self._keep(built_in)
+            self._keep(built_in.topic_name, built_in)
         self.system_topics: frozenset[str] = names.SYSTEM_TOPICS | self.configs.keys()
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -91,7 +74,7 @@ class TopicConfigManager(SavedTable):
         missing = self.configs.keys() - stored.topic_config_table.keys()
         for topic, config in stored.topic_config_table.items():
             if topic != names.AUTO_CREATE_TOPIC or self._config.auto_create_topic_enable:
-                self._keep(dataclasses.replace(config, topic_name=topic))
+                self._keep(topic, self._named(topic, config))
         if missing:
             self._touch()
 
@@ -114,10 +97,6 @@ class TopicConfigManager(SavedTable):
     def is_system_topic(self, topic: str) -> bool:
         """Say if the topic is RocketMQ's or this broker's own: not to be changed or deleted by an operator."""
         return topic in self.system_topics or names.is_system_topic(topic)
-
-    async def body(self) -> bytes:
-        """The whole table as the body of 21."""
-        return await document_body({"topicConfigTable": self._lines.values()}, data_version=self.data_version.to_json())
 
     def entry(self, topic: str) -> str:
         """One topic's member of that table, `"name":{...}`."""
@@ -222,11 +201,9 @@ class TopicConfigManager(SavedTable):
 
     def delete(self, topic: str) -> bool:
         """Forget the topic; False when there was none. Messages and offsets are the caller's to clean."""
-        if self.configs.pop(topic, None) is None:
+        if topic not in self.configs:
             return False
-        del self._lines[topic]
-        if self._on_replaced is not None:
-            self._on_replaced(topic)
+        self._drop(topic)
         self._touch()
         self._tell(None)
         logger.info("topic deleted", extra={"event": "topic_deleted", "topic": topic})
@@ -234,15 +211,7 @@ class TopicConfigManager(SavedTable):
 
     async def replace_all(self, theirs: TopicConfigSerializeWrapper) -> None:
         """Take over a master's table as it is, its version included; for its slave."""
-        for topic in self.configs.keys() - theirs.topic_config_table.keys():
-            del self.configs[topic], self._lines[topic]
-            if self._on_replaced is not None:
-                self._on_replaced(topic)
-        async for topic, config in in_slices(list(theirs.topic_config_table.items()), TOPICS_A_SLICE):
-            if self.configs.get(topic) != config:
-                self._keep(dataclasses.replace(config, topic_name=topic))
-        self.data_version = theirs.data_version
-        self._writer.changed()
+        await self._take_over(theirs.topic_config_table, theirs.data_version)
 
     def apply_order_topics(self, ordered: Collection[str]) -> bool:
         """Mark exactly the topics in `ordered` (the name servers' order table) as ordered. Returns if any changed.
@@ -255,32 +224,32 @@ class TopicConfigManager(SavedTable):
             if config.order != (topic in ordered)
         ]
         for config in turned:
-            self._keep(config)
+            self._keep(config.topic_name, config)
         if turned:
             self._touch()
         return bool(turned)
 
     def _replace(self, config: TopicConfig) -> None:
-        self._keep(dataclasses.replace(config))  # a copy: the caller may go on using its own
+        self._keep(config.topic_name, dataclasses.replace(config))  # a copy: the caller may go on using its own
         self._touch()
         self._tell(config)
 
-    def _keep(self, config: TopicConfig) -> None:
-        self.configs[config.topic_name] = config
-        self._lines[config.topic_name] = member_text(config.topic_name, config.to_json().decode())
-        if self._on_replaced is not None:
-            self._on_replaced(config.topic_name)
+    def _named(self, name: str, config: TopicConfig) -> TopicConfig:
+        return dataclasses.replace(config, topic_name=name)
 
-    def _touch(self) -> None:
-        self.data_version.bump(int(self._clock() * 1000))
-        self._writer.changed()
+    def _keep(self, name: str, config: TopicConfig) -> None:
+        super()._keep(name, config)
+        if self._on_replaced is not None:
+            self._on_replaced(name)
+
+    def _drop(self, name: str) -> None:
+        super()._drop(name)
+        if self._on_replaced is not None:
+            self._on_replaced(name)
 
     def _tell(self, config: TopicConfig | None) -> None:
         if self._on_change is not None:
             self._on_change(config)
-
-    def _render(self) -> Document:
-        return Document({"topicConfigTable": self._lines.values()}, data_version=self.data_version.to_json())
 
 
 def _check_room(configs: Collection[str]) -> None:
