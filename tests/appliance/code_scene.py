@@ -39,9 +39,10 @@ QUEUES = 4
 class Scene:
     """A cluster with something to find: a topic with messages, a group with a consumer that answers, a transaction."""
 
-    def __init__(self, cluster: ServingCluster, folder: Path) -> None:
+    def __init__(self, cluster: ServingCluster, folder: Path, consumer: Peer) -> None:
         self.cluster = cluster
         self.folder = folder
+        self.consumer = consumer
         self.values: dict[str, str] = {}
 
     def port(self, example: Example) -> int:
@@ -56,7 +57,8 @@ class Scene:
             await peer.close()
 
     async def prepare(self, peer: Peer) -> None:
-        """What a right request may use up: made again before each."""
+        """What a right request may use up, or time: made again before each."""
+        self.beat()
         broker = self.cluster.broker
         for topic in (TOPIC, "CodesGone"):
             broker.topics.update(TopicConfig(topic, QUEUES, QUEUES))
@@ -77,6 +79,15 @@ class Scene:
         while namesrv.routes.pickup_topic_route(TOPIC) is None:  # brokers tell it of new topics in their own time
             assert time.monotonic() < deadline, f"no route of {TOPIC}; registered: {broker.opened.outer_api.registered}"
             await asyncio.sleep(0.01)
+
+    def beat(self) -> None:
+        """The broker forgets who is silent for two minutes, and on a busy machine a module takes longer."""
+        data = HeartbeatData(
+            CLIENT,
+            [ProducerData(PRODUCERS)],
+            [ConsumerData(GROUP, subscription_data_set=[SubscriptionData(TOPIC, sub_version=1)])],
+        )
+        self.consumer.write(RemotingCommand.request(RequestCode.HEART_BEAT, body=data.to_json()).encode())
 
     async def send(self, peer: Peer, *pairs: str) -> str:
         properties = encode_properties(dict(zip(pairs[::2], pairs[1::2], strict=True)))
@@ -107,14 +118,9 @@ class Scene:
 async def open_scene(folder: Path) -> AsyncIterator[Scene]:
     """Serve the scene from `folder`; at the end no file may lie where no file belongs."""
     async with serving(folder) as cluster:
-        scene = Scene(cluster, folder)
         consumer = await Peer.connect(cluster.broker.port)
-        beat = HeartbeatData(
-            CLIENT,
-            [ProducerData(PRODUCERS)],
-            [ConsumerData(GROUP, subscription_data_set=[SubscriptionData(TOPIC, sub_version=1)])],
-        )
-        consumer.write(RemotingCommand.request(RequestCode.HEART_BEAT, body=beat.to_json()).encode())
+        scene = Scene(cluster, folder, consumer)
+        scene.beat()
         answering = asyncio.create_task(answer_pushes(consumer))
         yield scene
         answering.cancel()
