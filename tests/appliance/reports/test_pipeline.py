@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import logging
+import os
+import signal
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -218,6 +223,39 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_fails_is_told_in_wor
     with pytest.raises(WorkersFailed, match=r"5 times; the last time: ValueError: no such thing"):
         run_on_a_worker(spark, refuse, None, sleep=pauses.append)
     assert pauses == [PAUSES_S[0], *PAUSES_S]
+
+
+def test_a_worker_that_does_not_connect_back_in_time_is_started_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a machine does that is too loaded to start a worker in the time that Spark gives it, here a second."""
+    from appliance.reports.worker_jobs import PAUSES_S, run_on_a_worker
+
+    context = spark.sparkContext
+    slow_once, late = tmp_path / "python", tmp_path / "late"
+    slow_once.write_text(
+        f'#!/bin/sh\n[ -e {late} ] || {{ echo $$ > {late}; exec sleep 600; }}\nexec {sys.executable} "$@"\n'
+    )
+    slow_once.chmod(0o700)
+    monkeypatch.setattr(context, "pythonExec", str(slow_once))
+    conf = context._jvm.org.apache.spark.SparkEnv.get().conf()  # type: ignore[union-attr]
+    patience, daemon = "spark.python.authenticate.socketTimeout", "spark.python.use.daemon"
+    before = conf.get(patience)
+
+    def wait(pause_s: float) -> None:
+        assert pause_s == PAUSES_S[0]
+        conf.set(patience, before)
+
+    conf.set(patience, "1s").set(daemon, "false")
+    try:
+        with caplog.at_level(logging.WARNING):
+            assert run_on_a_worker(spark, str, 7, sleep=wait) == "7"
+    finally:
+        conf.set(patience, before).remove(daemon)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(late.read_text()), signal.SIGKILL)
+    reasons = [record.__dict__["reason"] for record in caplog.records if record.message == "task failed"]
+    assert len(reasons) == 1 and "connect back" in reasons[0]
 
 
 @pytest.mark.parametrize("what", ["rewritten", "shorter", "empty"])
