@@ -13,6 +13,7 @@ from dashboard.views import (
     first_run,
     groups,
     health,
+    incidents,
     message,
     messages,
     metrics,
@@ -51,6 +52,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("groups", groups.groups, name="groups"),
     re_path(GROUP + r"$", groups.group, name="group"),
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
+    path("incidents", incidents.incidents, name="incidents"),
     path("reports/", include("dashboard.reports.urls")),
     # brokers
     re_path(r"^broker/(?P<name>[^/]{1,255})/config$", brokers.config, name="broker-config"),

@@ -10,7 +10,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, ValidationError
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.api import brokers, cluster, groups, messages, topics
+from dashboard.api import brokers, cluster, groups, incidents, messages, topics
 from dashboard.api.auth import Forbidden
 from dashboard.api.problems import FormProblem
 from dashboard.cluster.errors import GatewayError
@@ -30,6 +30,7 @@ api.add_router("/topics", topics.router, tags=["topics"])
 api.add_router("/topics", messages.router, tags=["messages"])
 api.add_router("/groups", groups.router, tags=["groups"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
+api.add_router("/incidents", incidents.router, tags=["cluster"])
 api.add_router("/cluster", cluster.router, tags=["cluster"])
 
 

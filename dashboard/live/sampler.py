@@ -22,6 +22,7 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.database import state as database
+from dashboard.incidents.keeper import IncidentKeeper
 from dashboard.live import frames
 from dashboard.live.group_watch import GroupWatch
 from dashboard.live.history import Minute, keep_minute
@@ -69,6 +70,7 @@ class Sampler:
         self._groups = GroupWatch(self._gateway)
         self._minute = Minute()
         self._problem_log = ProblemLog()
+        self._incidents = IncidentKeeper()
 
     async def run(self) -> None:
         """Sample until cancelled. A failed round is logged and the next one tried: watching must not end."""
@@ -77,6 +79,7 @@ class Sampler:
                 group.create_task(self._each_second(), name="sampler")
                 group.create_task(self._count.run(), name="sampler-topics")
                 group.create_task(self._groups.run(), name="sampler-groups")
+                group.create_task(self._incidents.run(), name="incidents")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
                 group.create_task(StallWatch().run(), name="standstill")
         finally:
@@ -112,7 +115,9 @@ class Sampler:
             problems=(*database.problems(time.time()), *alarm.problems()),
         )
         point = self._board.put(snapshot)
-        self._problem_log.note(judge(snapshot).problems, snapshot.at)
+        problems = judge(snapshot).problems
+        self._problem_log.note(problems, snapshot.at)
+        self._incidents.note(problems, snapshot.at)
         await publish(snapshot, point)
         finished = self._minute.add(snapshot, point)
         if finished is not None:

@@ -40,6 +40,7 @@ PAGES = {
     "groups": READERS,
     "group": READERS,
     "group-reset": OPERATORS,
+    "incidents": READERS,
     "index": READERS,  # of the reports
     "run": OPERATORS,
     "schedule": OPERATORS,
@@ -78,6 +79,7 @@ REST = {
     ("post", "/groups/no-such/reset"): (WRITE, OPERATORS),
     ("get", "/brokers/no-such/config"): (CONFIG, ADMINS),
     ("put", "/brokers/no-such/config"): (CONFIG, ADMINS),
+    ("get", "/incidents"): (READ, READERS),
     ("get", "/cluster"): (READ, READERS),
 }
 
