@@ -133,4 +133,12 @@ async def snapshot_with(topic: str, gateway: Gateway) -> Snapshot:
         return topic in count.topics()
 
     await until(is_counted)
-    return replace(await Sampler(gateway, keep=Board()).sample(), topics=count.topics())
+    sampler = Sampler(gateway, keep=Board())
+    taken: list[Snapshot] = []
+
+    async def has_answered() -> bool:  # a busy machine may need more than one round
+        taken.append(await sampler.sample())
+        return bool(taken[-1].brokers) and all(broker.is_answering for broker in taken[-1].brokers)
+
+    await until(has_answered)
+    return replace(taken[-1], topics=count.topics())
