@@ -292,8 +292,11 @@ async def test_after_a_restart_runs_left_open_get_their_status(data: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-async def test_a_run_asked_for_by_button_is_computed_by_spark_and_shown(data: Path, log_in: Client) -> None:
+async def test_a_run_asked_for_by_button_is_computed_by_spark_and_shown(
+    data: Path, log_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And a second run, due at the same time, shares its session; nothing of that stays behind."""
+    monkeypatch.setenv("GANTRY_TEST_CLASS_ARCHIVE", "off")
     _need_stack(data)
     now_ms = int(time.time() * 1000)
     folder = data / "brokers" / "broker-a"

@@ -17,6 +17,7 @@ from typing import Protocol
 from appliance.reports.java import Java
 
 WRITE, READ = "-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="
+SWITCH = "GANTRY_TEST_CLASS_ARCHIVE"  # off: tests, which start one session, do not pay for the next one
 
 
 class WithOptions(Protocol):
@@ -45,7 +46,9 @@ class ClassArchive:
             return ""
         if self.path.exists():
             return f"{READ}{self.path}"
-        return f"{WRITE}{self._unfinished}" if may_write else ""
+        if not may_write or os.environ.get(SWITCH) == "off":
+            return ""
+        return f"{WRITE}{self._unfinished}"
 
     def is_wanted_in(self, settings: WithOptions) -> bool:
         """Whether a session with these settings writes the archive when it ends."""
