@@ -132,6 +132,7 @@ async def test_the_document_describes_every_operation(log_in: Client, users_toke
             "/api/v1/groups/{name}",
             "/api/v1/groups/{name}/reset",
             "/api/v1/brokers/{name}/config",
+            "/api/v1/incidents",
             "/api/v1/cluster",
         }
         assert set(document["paths"]["/api/v1/topics/{name}"]) == {"get", "put", "delete"}
