@@ -50,7 +50,11 @@ def _watch(child: subprocess.Popen[bytes], folder: Path, before: Sources, stoppe
             return changed
         if not is_told and child.poll() is not None:
             is_told = True
-            logger.warning("ended with %s; waiting for a change", child.returncode, extra={"event": "reload_waits"})
+            logger.warning(
+                "ended with %s; waiting for a change",
+                child.returncode,
+                extra={"event": "reload_waits", "code": child.returncode},
+            )
     return None
 
 
@@ -61,7 +65,7 @@ def _end(child: subprocess.Popen[bytes]) -> int:
     try:
         return child.wait(END_S)
     except subprocess.TimeoutExpired:
-        logger.warning("killed: it did not end within %s s", END_S, extra={"event": "reload_kills"})
+        logger.warning("killed: it did not end within %s s", END_S, extra={"event": "reload_kills", "limit_s": END_S})
         child.kill()
         return child.wait()
 
