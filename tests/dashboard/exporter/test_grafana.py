@@ -6,7 +6,6 @@ import asyncio
 import functools
 import json
 import re
-import shutil
 import urllib.parse
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +13,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from django.test import AsyncClient
 
 from appliance.bench.processes import free_ports
@@ -26,6 +24,7 @@ from dashboard.models.management import User
 from dashboard.status.board import Snapshot, board
 from gantrymq import ConsumeResult, PushConsumer
 from gantrymq.message.model import Message
+from tests.conftest import require_tool
 from tests.waiting import until
 
 BOARD = Path(__file__).parents[3] / "deploy/grafana/gantrymq.json"
@@ -52,8 +51,7 @@ async def listener(_: object) -> ConsumeResult:
 async def test_every_panel_has_data_from_a_real_prometheus(
     gateway: Gateway, make_topic: Callable[..., Awaitable[str]], users: dict[str, User], tmp_path: Path
 ) -> None:
-    if shutil.which("prometheus") is None:
-        pytest.skip("prometheus is missing: the board's expressions are compared with the names of figures only")
+    require_tool("prometheus", "the board's expressions are compared with the names of figures only")
     topic = await make_topic("on-the-board", messages=[Message("on-the-board", b"x") for _ in range(9)])
     _, secret = await create_token(users["reader"], "prometheus", "metrics", 7)
     (tmp_path / "token").write_text(secret)
