@@ -1,6 +1,6 @@
 """Spans for OpenTelemetry (gantrymq[opentelemetry]), after its semantic conventions for messaging and RocketMQ.
 
-A message's context travels in its property `traceparent` (W3C Trace Context), so that a trace goes on at the other side.
+A message's context travels in its property `traceparent` (W3C Trace Context), so a trace goes on at the other side.
 
     create TOPIC    producer   a message that goes in a batch with others
     send TOPIC      producer   one message; for a batch: client, linked to its messages
