@@ -50,11 +50,12 @@ async def test_answers_may_come_in_any_order() -> None:
 async def test_a_call_without_an_answer_fails_at_its_deadline_and_not_before() -> None:
     async with scripted_server(silence) as server:
         client = RemotingClient()
+        await client.invoke_oneway(server.address, request())  # connecting is another call's time
         started = time.monotonic()
         long = asyncio.create_task(client.invoke(server.address, request(), timeout_s=30))
         with pytest.raises(RequestTimeout) as caught:
             await client.invoke(server.address, request(), timeout_s=0.2)
-        assert 0.15 < time.monotonic() - started < time_limit(1)
+        assert 0.15 < time.monotonic() - started < time_limit(10)
         assert (caught.value.address, caught.value.code) == (server.address, 10)
         with pytest.raises(ConnectError):
             await long  # a peer that said nothing at all since is given up with all its calls
@@ -68,7 +69,7 @@ async def test_a_late_answer_fails_one_call_and_leaves_the_connection() -> None:
 
     async with scripted_server(one_of_two) as server:
         client = RemotingClient()
-        late = asyncio.create_task(client.invoke(server.address, request(0), timeout_s=0.3))
+        late = asyncio.create_task(client.invoke(server.address, request(0), timeout_s=1))
         await asyncio.sleep(0.05)
         await client.invoke(server.address, request(1))
         with pytest.raises(RequestTimeout):

@@ -73,6 +73,7 @@ async def test_a_host_that_does_not_exist_is_a_wrong_name(monkeypatch: pytest.Mo
 async def test_silence_names_the_request() -> None:
     async with scripted_server(silence) as server:
         client = RemotingClient()
+        await client.invoke_oneway(server.address, RemotingCommand.request(1))  # connecting is another call's time
         with pytest.raises(RequestTimeout) as caught:
             await client.invoke(server.address, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2), timeout_s=0.05)
         await client.close()
