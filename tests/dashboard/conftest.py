@@ -15,6 +15,7 @@ from django.test import AsyncClient
 
 from dashboard.accounts.tokens import create_token
 from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.live import sampler
 from dashboard.models.management import Role, User
 from dashboard.status.board import board
 from gantrymq.message.model import Message
@@ -34,8 +35,9 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def gateway(cluster: ServingCluster) -> AsyncIterator[Gateway]:
-    """The process's gateway, pointed at that cluster."""
+async def gateway(cluster: ServingCluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateway]:
+    """The process's gateway, pointed at that cluster, whose broker always answers: a look waits for it."""
+    monkeypatch.setattr(sampler, "ROUND_TIMEOUT_S", 30.0)
     instance = Gateway(cluster.namesrv_address)
     use_gateway(instance)
     yield instance
