@@ -127,7 +127,7 @@ ROOMS = {
         ),
         WEB,
     ),
-    "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.admin.output", *SHARED), WEB),
+    "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.tables", *SHARED), WEB),
     "dashboard.management.commands.up": Room(
         ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")
     ),

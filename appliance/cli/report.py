@@ -25,11 +25,13 @@ import json
 import re
 import sys
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import IO, Any
 
+from appliance.cli.tables import table
 from appliance.process import formats
-from appliance.reports.catalogue import REPORTS, TRAFFIC
+from appliance.reports.catalogue import REPORTS, TRAFFIC, Column, Kind
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, INGEST, RUNNABLE, RunFolder, RunSpec, RunStatus, new_run_id
@@ -159,13 +161,28 @@ def spark_conf(setting: str, options: list[str]) -> dict[str, str]:
     return {name: value for name, _, value in (item.partition("=") for item in settings)}
 
 
+def rows_of(columns: Iterable[Column], rows: Iterable[dict[str, Any]]) -> list[str]:
+    """A report's rows as an aligned table; shares and changes in percent, times in UTC."""
+    shown = list(columns)
+    return table(
+        [column.title for column in shown], [[_cell(column, row[column.name]) for column in shown] for row in rows]
+    )
+
+
+def _cell(column: Column, value: Any) -> Any:
+    if value is None or column.kind not in (Kind.CHANGE, Kind.SHARE, Kind.TIME):
+        return value
+    if column.kind is Kind.TIME:
+        return f"{datetime.fromtimestamp(value / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    return f"{value:+.1%}" if column.kind is Kind.CHANGE else f"{value:.1%}"
+
+
 def summary(folder: RunFolder, spec: RunSpec, status: RunStatus) -> str:
     """The text for the terminal."""
     lines = [f"read {status.ingested_rows:,} new messages; took {status.duration_s:.1f} s"]
     page = folder.page() if spec.report != INGEST else None
     if page is not None and spec.report != TRAFFIC:
-        titles = [column.title for column in REPORTS[spec.report].columns]
-        lines += ["  ".join(titles), *("  ".join(map(str, row.values())) for row in page["rows"][:TOPICS_PRINTED])]
+        lines += rows_of(REPORTS[spec.report].columns, page["rows"][:TOPICS_PRINTED])
         lines.append(f"{page['row_count']:,} rows: {folder.result('csv', spec.report)} (also .json, .parquet)")
     elif page is not None:
         lines.append(f"{page['messages']:,} messages, {page['stored_bytes']:,} bytes, {page['topic_count']} topics")

@@ -7,8 +7,8 @@ import getpass
 import secrets
 import sys
 
-from appliance.cli.admin.output import Cell
 from appliance.cli.asking import asking
+from appliance.cli.tables import Cell
 from gantrymq.client.admin.accounts import Account
 from gantrymq.errors import ConfigError
 

@@ -19,8 +19,9 @@ from appliance.cli.admin.account_format import (
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.options import speaks_tls
-from appliance.cli.admin.output import facts, table, when
+from appliance.cli.admin.output import when
 from appliance.cli.admin.white_list import WHITE_LIST
+from appliance.cli.tables import facts, table
 from gantrymq.client.admin.accounts import Account, AccountList, with_permissions
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient

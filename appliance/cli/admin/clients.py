@@ -7,7 +7,8 @@ from typing import Any
 
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
-from appliance.cli.admin.output import ago, duration, facts, table, when
+from appliance.cli.admin.output import ago, duration, when
+from appliance.cli.tables import facts, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.model import MessageQueue

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.options import add_cluster, parse_pair
-from appliance.cli.admin.output import Cell, ago, facts, table
+from appliance.cli.admin.output import ago
 from appliance.cli.parser import did_you_mean
+from appliance.cli.tables import Cell, facts, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import PartlyDone

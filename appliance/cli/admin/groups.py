@@ -7,7 +7,8 @@ import argparse
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.options import add_cluster, positive
-from appliance.cli.admin.output import Cell, ago, duration, table
+from appliance.cli.admin.output import ago, duration
+from appliance.cli.tables import Cell, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.results import GroupProgress

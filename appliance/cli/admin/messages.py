@@ -12,8 +12,9 @@ from appliance.cli.admin import send as admin_send
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.options import not_negative, parse_time, positive
-from appliance.cli.admin.output import Cell, body_text, message_json, message_lines, print_json_line, table, when
+from appliance.cli.admin.output import body_text, message_json, message_lines, print_json_line, when
 from appliance.cli.admin.send import add_topic_and_id, message_by_id
+from appliance.cli.tables import Cell, table
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.messages import LONG_MAX
 from gantrymq.client.produce.trace_records import TraceKind

@@ -7,7 +7,7 @@ import argparse
 from appliance.cli.admin.cluster import choose_brokers
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere
-from appliance.cli.admin.output import table
+from appliance.cli.tables import table
 from gantrymq.client.admin.client import AdminClient
 
 CLEANINGS = {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.options import not_negative, parse_time
-from appliance.cli.admin.output import table
+from appliance.cli.tables import table
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove

@@ -11,7 +11,8 @@ from pathlib import Path
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.options import not_negative, parse_pair, parse_time
-from appliance.cli.admin.output import facts, message_lines, when
+from appliance.cli.admin.output import message_lines, when
+from appliance.cli.tables import facts
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError
 from gantrymq.message.model import Message, MessageExt

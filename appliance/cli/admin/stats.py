@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from appliance.cli.admin.command import Command, Shown
-from appliance.cli.admin.output import table
 from appliance.cli.admin.topic_format import kind_of
+from appliance.cli.tables import table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.results import TopicTraffic

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from appliance.cli.admin.command import Command, Shown
-from appliance.cli.admin.output import Cell, facts
+from appliance.cli.tables import Cell, facts
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.succession import Changed, Member, Promotion
 from gantrymq.errors import ConfigError

@@ -7,7 +7,7 @@ from typing import Any
 
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.options import add_cluster, positive
-from appliance.cli.admin.output import Cell, ago, facts, table
+from appliance.cli.admin.output import ago
 from appliance.cli.admin.stats import STATS
 from appliance.cli.admin.topic_format import (
     PERMS,
@@ -17,6 +17,7 @@ from appliance.cli.admin.topic_format import (
     perm_text,
     without_effect_line,
 )
+from appliance.cli.tables import Cell, facts, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.topics import changed_attributes

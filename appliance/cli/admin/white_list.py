@@ -8,7 +8,7 @@ from appliance.cli.admin.account_brokers import add_where, known_at, known_every
 from appliance.cli.admin.account_format import parse_word
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
-from appliance.cli.admin.output import table
+from appliance.cli.tables import table
 from gantrymq.client.admin.accounts import AccountList
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError

@@ -15,7 +15,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from appliance.cli.admin.output import table
+from appliance.cli.tables import table
 from dashboard.accounts import lockout, user_accounts
 from dashboard.accounts.access import ROLE_PERMISSIONS
 from dashboard.accounts.known_browsers import account_key

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli.report import spark_conf
+from appliance.cli.report import rows_of, spark_conf
+from appliance.reports.catalogue import Column, Kind
 from appliance.reports.errors import ReportError
 from appliance.reports.java import Java
 from appliance.reports.runs import RunFolder
@@ -156,3 +157,15 @@ def test_a_line_that_asks_for_no_run_is_refused(java: Java, tmp_path: Path) -> N
     serve = [sys.executable, "-m", "appliance", "report", "serve", "--data", str(tmp_path)]
     done = subprocess.run(serve, input="nonsense\n", cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "asks for no run" in done.stderr
+
+
+def test_rows_are_aligned_with_shares_in_percent_and_a_dash_for_what_is_not_known() -> None:
+    columns: tuple[Column, ...] = (Column("host", "Host", Kind.TEXT), Column("n", "Messages"))
+    columns = (*columns, Column("c", "Change", Kind.CHANGE))
+    rows = [{"host": "10.0.0.1", "n": 12_345, "c": 0.5}, {"host": "a", "n": 1, "c": None}]
+    columns = (*columns, Column("s", "Share", Kind.SHARE), Column("t", "Last", Kind.TIME))
+    assert rows_of(columns, [row | {"s": 0.256, "t": 86_400_000} for row in rows]) == [
+        "HOST      MESSAGES  CHANGE  SHARE  LAST",
+        "10.0.0.1    12,345  +50.0%  25.6%  1970-01-02 00:00:00",
+        "a                1  -       25.6%  1970-01-02 00:00:00",
+    ]
