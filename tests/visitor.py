@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import re
 import socket
@@ -162,6 +163,7 @@ def web_process(gantry: RunningAppliance) -> psutil.Process:
     port = int(gantry.http.rpartition(":")[2])
     first = psutil.Process(gantry.process.pid)
     for process in (first, *first.children(recursive=True)):
-        if any(item.status == psutil.CONN_LISTEN and item.laddr.port == port for item in process.net_connections()):
-            return process
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if any(item.status == psutil.CONN_LISTEN and item.laddr.port == port for item in process.net_connections()):
+                return process
     raise AssertionError(f"nobody listens on {gantry.http}")

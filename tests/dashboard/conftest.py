@@ -4,6 +4,7 @@ client.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -15,12 +16,13 @@ from django.test import AsyncClient
 
 from dashboard.accounts.tokens import create_token
 from dashboard.cluster.gateway import Gateway, use_gateway
-from dashboard.live import sampler
 from dashboard.models.management import Role, User
 from dashboard.status.board import board
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.model import Message
 from tests.harness import ServingCluster, serving
 from tests.suite.unit_guard import brokers_beside
+from tests.waiting import WITHIN_S
 
 PASSWORD = "a long way from 1234"
 Client = Callable[..., Awaitable[AsyncClient]]
@@ -36,13 +38,25 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def gateway(cluster: ServingCluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateway]:
-    """The process's gateway, pointed at that cluster, whose broker always answers: a look waits for it."""
-    monkeypatch.setattr(sampler, "ROUND_TIMEOUT_S", 30.0)
-    instance = Gateway(cluster.namesrv_address)
+    """The process's gateway, pointed at that cluster, whose broker always answers."""
+    instance = patient_gateway(cluster.namesrv_address, monkeypatch)
     use_gateway(instance)
     yield instance
     use_gateway(None)
     await instance.close()
+
+
+def patient_gateway(namesrv: str, monkeypatch: pytest.MonkeyPatch) -> Gateway:
+    """A gateway that waits for each answer: the limits of pages are short, and a test's process may be held up."""
+    monkeypatch.setattr("dashboard.cluster.calls.AdminClient", functools.partial(AdminClient, timeout_s=WITHIN_S))
+    instance = Gateway(namesrv)
+    ask = instance.calls.call
+
+    async def patiently(question: Callable[[AdminClient], Awaitable[Any]], timeout_s: float = 0.0) -> Any:
+        return await ask(question, max(timeout_s, WITHIN_S))
+
+    monkeypatch.setattr(instance.calls, "call", patiently)
+    return instance
 
 
 @pytest.fixture(autouse=True)

@@ -9,20 +9,20 @@ import pytest
 import pytest_asyncio
 
 from appliance.settings.changeable import CHANGEABLE
-from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.cluster.gateway import use_gateway
 from dashboard.cluster.settings_table import MASK, broker_settings, read_changes
 from dashboard.models.management import Role
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, patient_gateway
 from tests.harness import ServingCluster, serving
 
 NASTY = "<script>alert('x')</script>"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def own(tmp_path: Path) -> AsyncIterator[ServingCluster]:
+async def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServingCluster]:
     """A cluster whose settings may be spoiled."""
     async with serving(tmp_path) as running:
-        instance = Gateway(running.namesrv_address)
+        instance = patient_gateway(running.namesrv_address, monkeypatch)
         use_gateway(instance)
         yield running
         use_gateway(None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import time
 from collections.abc import Awaitable, Callable
@@ -17,6 +16,7 @@ from dashboard.models.management import Role, User
 from gantrymq.message import properties as names
 from tests.dashboard.conftest import Client, api_for
 from tests.harness import ServingCluster
+from tests.waiting import until
 
 Topic = Callable[..., Awaitable[str]]
 
@@ -110,9 +110,7 @@ async def test_a_message_waits_for_its_time(
     before = cluster.broker.timer.pending
     sent = await client.post(f"/topic/{topic}/send", {"body": "x", "deliver": "2 h"}, headers={"hx-request": "true"})
     assert sent.status_code == 200 and "waits for its time" in sent.content.decode()
-    async with asyncio.timeout(30):
-        while cluster.broker.timer.pending != before + 1:
-            await asyncio.sleep(0.02)
+    await until(lambda: cluster.broker.timer.pending == before + 1)
     assert (await gateway.topics.get(topic)).stored == 0
     now = await client.post(f"/topic/{topic}/send", {"body": "y", "delay_level": "0"}, headers={"hx-request": "true"})
     assert "Stored in" in now.content.decode() and (await gateway.topics.get(topic)).stored == 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import pytest
+
 from dashboard.cluster import units
 from dashboard.cluster.values import (
     BrokerRef,
@@ -15,6 +17,7 @@ from dashboard.cluster.values import (
     TopicSettings,
     TopicSummary,
 )
+from dashboard.live import stored_count
 from dashboard.live.history import Minute
 from dashboard.live.stored_count import TOPICS_A_SECOND, StoredCount
 from dashboard.status.board import Point, Snapshot, Stored
@@ -98,7 +101,8 @@ def test_a_sum_that_lacks_a_broker_is_shown_as_the_least_and_kept_in_no_history(
     assert minute.stored is None
 
 
-async def test_the_first_message_of_a_new_topic_is_counted_at_the_next_look() -> None:
+async def test_the_first_message_of_a_new_topic_is_counted_at_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_count, "LISTING_EACH_S", 3600.0)
     cluster = Cluster([])
     count = counting(cluster)
     await count.look()

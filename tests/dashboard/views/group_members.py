@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,15 +11,18 @@ from gantrymq import ConsumeResult
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import MessageExt
 from tests.harness import ServingCluster
+from tests.waiting import until
 
 
 async def waited_for(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(15):
-        while True:
-            with contextlib.suppress(GroupNotFound):  # until its first heartbeat
-                if await condition():
-                    return
-            await asyncio.sleep(0.05)
+    """A consumer that missed its first share of the queues gets one with the next round, 20 s later."""
+
+    async def holds() -> bool:
+        with contextlib.suppress(GroupNotFound):  # until its first heartbeat
+            return await condition()
+        return False
+
+    await until(holds)
 
 
 @asynccontextmanager

@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 from django.http import HttpResponse
 
-from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.cluster.gateway import use_gateway
 from dashboard.models.management import Role
 from tests.appliance.broker.replication.brokers import Group, group, is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.pair import follower_of
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, patient_gateway
 
 PAGE = "/broker/broker-a/succession"
 HIDDEN = re.compile(r'<input type="hidden" name="(to|accept_loss|seen)" value="([^"]*)">')
@@ -24,9 +24,9 @@ NAME = {"typed_name": "broker-a"}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def brokers(tmp_path: Path) -> AsyncIterator[Group]:
+async def brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Group]:
     async with group(tmp_path) as running:
-        instance = Gateway(running.namesrv_address)
+        instance = patient_gateway(running.namesrv_address, monkeypatch)
         use_gateway(instance)
         yield running
         use_gateway(None)

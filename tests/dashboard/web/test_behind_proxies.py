@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 import websocket
 
+from appliance.bench.processes import free_ports
 from tests.appliance_process import RunningAppliance
 from tests.certificates import authority
 from tests.conftest import require_tool, time_limit
 from tests.docs.pages import ROOT
 from tests.visitor import Visitor, first_run_token
+from tests.waiting import WITHIN_S
 
 ELSEWHERE = "127.0.0.2"  # an address of this machine that is no trusted proxy
 FORGED = "203.0.113.9"
@@ -37,7 +39,7 @@ def proxy(
     request: pytest.FixtureRequest, gantry: RunningAppliance, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """host:port of a proxy with the configuration of the page."""
-    folder, port = tmp_path_factory.mktemp(request.param), free_port()
+    folder, port = tmp_path_factory.mktemp(request.param), free_ports()
     command = {"nginx": nginx, "haproxy": haproxy}[request.param](folder, port, gantry.http)
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -46,7 +48,7 @@ def proxy(
         yield f"localhost:{port}"
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(WITHIN_S)
 
 
 def nginx(folder: Path, port: int, http: str) -> list[str]:
@@ -77,12 +79,6 @@ def snippet(language: str) -> str:
     found = re.search(rf"```{language}\n(.*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
     assert found is not None
     return found[1]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def await_listening(port: int, process: subprocess.Popen[bytes], output: Path) -> None:

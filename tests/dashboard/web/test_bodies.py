@@ -139,8 +139,7 @@ def test_what_is_not_http_is_refused_with_a_reason(gantry: RunningAppliance) -> 
 
 
 def test_a_websocket_takes_small_messages_only(gantry: RunningAppliance, administrator: Visitor) -> None:
-    options = {"cookie": administrator.cookie_header(), "origin": administrator.base, "timeout": 30}
-    live = websocket.create_connection(f"ws://{gantry.http}/live", **options)
+    live = administrator.live()
     try:
         live.send('{"subscribe": ["overview"]}')
         assert "overview" in live.recv()

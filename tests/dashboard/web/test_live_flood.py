@@ -11,6 +11,7 @@ from dashboard.live.sockets import CLOSE_TOO_MUCH, SOCKETS_OF_ONE_ACCOUNT_MAX
 from gantrymq import Message, SyncProducer
 from tests.appliance_process import RunningAppliance
 from tests.visitor import Visitor
+from tests.waiting import WITHIN_S
 
 SOCKETS = 60
 TEXTS = 2000
@@ -31,7 +32,7 @@ def opened(visitor: Visitor) -> list[websocket.WebSocket]:
 
 def is_ended(live: websocket.WebSocket) -> bool:
     """Whether the server closes the socket within a while."""
-    live.settimeout(20)
+    live.settimeout(WITHIN_S)
     try:
         while True:
             opcode, data = live.recv_data()
@@ -67,7 +68,7 @@ def test_a_flood_ends_its_sockets_and_every_message_is_stored(gantry: RunningApp
 
 def until_free(visitor: Visitor) -> None:
     """Until the account gets a socket again: its others are gone."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline:
         try:
             visitor.live().close()
