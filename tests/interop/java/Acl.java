@@ -41,7 +41,7 @@ public final class Acl {
     }
 
     private static void send(String namesrv, String topic, String group, RPCHook hook) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer(group, hook);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer(group, hook));
         producer.setNamesrvAddr(namesrv);
         producer.setRetryTimesWhenSendFailed(0);
         producer.start();

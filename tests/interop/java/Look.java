@@ -9,8 +9,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 public final class Look {
     public static void main(String[] args) throws Exception {
         String topic = args[1];
-        DefaultMQProducer producer = new DefaultMQProducer("LookProducer");
-        producer.setSendMsgTimeout(20_000); // a busy machine takes longer than the usual 3 s
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("LookProducer"));
         producer.setNamesrvAddr(args[0]);
         producer.start();
         for (int index = 2; index < args.length; index++) {

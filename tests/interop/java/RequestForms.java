@@ -21,7 +21,7 @@ public final class RequestForms {
     private static final int EACH = 50;
 
     public static void main(String[] args) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer(args[2] + "-producer");
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer(args[2] + "-producer"));
         producer.setNamesrvAddr(args[0]);
         producer.start();
         if (args[3].equals("answer")) {
@@ -46,7 +46,7 @@ public final class RequestForms {
                 String reply = body.startsWith("long") ? "x".repeat(100_000) : "re: " + body;
                 try {
                     Message message = MessageUtil.createReplyMessage(request, reply.getBytes(StandardCharsets.UTF_8));
-                    Lines.say("REPLIED", body, producer.send(message, 3000).getSendStatus());
+                    Lines.say("REPLIED", body, producer.send(message).getSendStatus());
                 } catch (Exception exception) {
                     Lines.say("FAILED", body, exception.toString().replaceAll("\\s", " "));
                 }

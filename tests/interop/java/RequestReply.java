@@ -13,7 +13,7 @@ import org.apache.rocketmq.common.message.MessageExt;
  */
 public final class RequestReply {
     public static void main(String[] args) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer(args[2] + "-producer");
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer(args[2] + "-producer"));
         producer.setNamesrvAddr(args[0]);
         producer.setCompressMsgBodyOverHowmuch(1000);
         producer.start();
@@ -38,7 +38,7 @@ public final class RequestReply {
                 try {
                     String answer = "java answers " + new String(message.getBody(), StandardCharsets.UTF_8);
                     Message reply = MessageUtil.createReplyMessage(message, answer.getBytes(StandardCharsets.UTF_8));
-                    Lines.say("REPLIED", producer.send(reply, 5000).getSendStatus());
+                    Lines.say("REPLIED", producer.send(reply).getSendStatus());
                 } catch (Exception exception) {
                     Lines.say("FAILED", exception.toString().replaceAll("\\s", " "));
                 }

@@ -14,7 +14,7 @@ import org.apache.rocketmq.common.message.Message;
 public final class SendModes {
     public static void main(String[] args) throws Exception {
         String topic = args[1];
-        DefaultMQProducer producer = new DefaultMQProducer("SendModes");
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("SendModes"));
         producer.setNamesrvAddr(args[0]);
         producer.start();
         List<Message> batch = new ArrayList<>();

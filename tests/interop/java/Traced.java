@@ -33,7 +33,7 @@ public final class Traced {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
-        DefaultMQProducer producer = new DefaultMQProducer(args[2] + "-producer", null, true, null);
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer(args[2] + "-producer", null, true, null));
         producer.setNamesrvAddr(args[0]);
         producer.start();
         byte[] body = "traced".getBytes(StandardCharsets.UTF_8);

@@ -19,7 +19,7 @@ public final class Transactions {
     public static void main(String[] args) throws Exception {
         String topic = args[1];
         boolean silent = args[5].equals("silent");
-        TransactionMQProducer producer = new TransactionMQProducer(args[2]);
+        TransactionMQProducer producer = Patience.patient(new TransactionMQProducer(args[2]));
         producer.setNamesrvAddr(args[0]);
         producer.setHeartbeatBrokerInterval(1000);
         producer.setTransactionListener(new TransactionListener() {

@@ -21,8 +21,7 @@ public final class Variety {
     public static void main(String[] args) throws Exception {
         String topic = args[1];
         int number = Integer.parseInt(args[2]);
-        DefaultMQProducer producer = new DefaultMQProducer("Variety");
-        producer.setSendMsgTimeout(20_000); // a busy machine takes longer than the usual 3 s
+        DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("Variety"));
         producer.setNamesrvAddr(args[0]);
         producer.start();
         for (int end = number + Integer.parseInt(args[3]); number < end; number++) {
@@ -60,8 +59,7 @@ public final class Variety {
     }
 
     private static void transactions(String namesrv, String topic, int first, int count) throws Exception {
-        TransactionMQProducer producer = new TransactionMQProducer("VarietyTransactions");
-        producer.setSendMsgTimeout(20_000);
+        TransactionMQProducer producer = Patience.patient(new TransactionMQProducer("VarietyTransactions"));
         producer.setNamesrvAddr(namesrv);
         producer.setTransactionListener(new TransactionListener() {
             @Override
