@@ -132,7 +132,7 @@ async def test_many_changes_make_one_write(file: JsonFile) -> None:
     for n in range(1, 101):
         state["n"] = n
         writer.changed()
-    await asyncio.wait_for(writer.saved(), 5)
+    await asyncio.wait_for(writer.saved(), 30)
     assert file.load() == {"n": 100}
     assert renderings == [100]
     task.cancel()
@@ -161,7 +161,7 @@ async def test_a_change_during_a_write_is_written_after_it(file: JsonFile) -> No
         state["n"] = n
         writer.changed()
         await asyncio.sleep(0.001)
-    await asyncio.wait_for(writer.saved(), 5)
+    await asyncio.wait_for(writer.saved(), 30)
     assert file.load() == {"n": 19}
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -16,8 +17,14 @@ from tests.appliance_process import ROOT, RunningAppliance
 
 def open_to_others(folder: Path) -> list[str]:
     """Files and folders that somebody else has a right to, were they copied out of the folder."""
-    loose = [path for path in folder.rglob("*") if path.lstat().st_mode & 0o077 and not path.is_symlink()]
-    return [f"{stat.filemode(path.lstat().st_mode)} {path.relative_to(folder)}" for path in loose]
+    loose = []
+    for parent, folders, files in os.walk(folder):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            with contextlib.suppress(FileNotFoundError):  # a running appliance renames and deletes
+                mode = path.lstat().st_mode
+                if mode & 0o077 and not stat.S_ISLNK(mode):
+                    loose.append(f"{stat.filemode(mode)} {path.relative_to(folder)}")
+    return loose
 
 
 def copied(folder: Path, to: Path) -> Path:

@@ -55,4 +55,5 @@ async def test_a_loop_that_is_held_up_tells_it_afterwards(
 def test_the_clocks_of_this_machine_agree() -> None:
     before = read_clocks()
     time.sleep(0.05)  # time has to pass: the clocks are compared by how far they went
-    assert compare(before, read_clocks()) == []
+    told = [found.facts["event"] for found in compare(before, read_clocks())]
+    assert "clock_set" not in told, "on a busy machine only that the process stood still"

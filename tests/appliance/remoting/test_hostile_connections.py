@@ -14,14 +14,16 @@ import pytest
 
 from appliance.remoting import server as limits
 from appliance.remoting.connection import REQUEST_HEADER_BYTES_MAX
+from gantrymq import log_limit
 from gantrymq.log_limit import LINES_MAX
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.peer import Peer, connected
+from tests.conftest import time_limit
 from tests.harness import serving
 
 ASK = RemotingCommand.request(RequestCode.GET_BROKER_RUNTIME_INFO)
-PROBE_S_MAX = 10.0  # a busy machine
+PROBE_S_MAX = 10.0
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def blocking() -> Iterator[list[socket.socket]]:
 async def probe(peer: Peer) -> None:
     started = time.monotonic()
     assert (await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).code == 0
-    assert time.monotonic() - started < PROBE_S_MAX
+    assert time.monotonic() - started < time_limit(PROBE_S_MAX)
 
 
 async def until_closed(reader: asyncio.StreamReader) -> None:
@@ -134,6 +136,7 @@ async def test_one_address_can_not_take_all_connections(
 ) -> None:
     """S37."""
     monkeypatch.setattr(limits, "CONNECTIONS_PER_ADDRESS_MAX", 30)
+    monkeypatch.setattr(log_limit, "WINDOW_S", 1e6)  # one window, however slow the machine is
     caplog.set_level(logging.INFO)
     async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
         server = cluster.broker.server
@@ -181,8 +184,9 @@ async def test_incomplete_frames_of_all_together_are_bounded(
 
 
 async def test_bad_frames_are_logged_a_few_times_and_then_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(log_limit, "WINDOW_S", 1e6)
     caplog.set_level(logging.WARNING)
     async with serving(tmp_path) as cluster:
         for _ in range(3 * LINES_MAX):
@@ -191,5 +195,5 @@ async def test_bad_frames_are_logged_a_few_times_and_then_counted(
             await until_closed(reader)
             writer.close()
     lines = [record for record in caplog.records if getattr(record, "event", "") == "bad_frame"]
-    assert 1 <= len(lines) <= 2 * LINES_MAX
+    assert len(lines) == LINES_MAX
     assert vars(lines[0])["peer"].startswith("127.0.0.1:")

@@ -335,6 +335,7 @@ def test_a_lane_of_costly_requests_lets_the_others_in_after_a_few(clock: Clock) 
     scene.rounds_until(201)
 
 
+@pytest.mark.usefixtures("clock")
 async def test_costly_work_that_is_done_later_is_begun_once_a_round() -> None:
     """Coroutines run after the round: begun all at once, they would keep the loop for as long as all of them take."""
     begun: list[int] = []

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from appliance.errors import BrokerError
+from appliance.remoting import lanes as lanes_module
 from appliance.remoting import server as server_module
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.lane import LaneLimits, Route
@@ -41,7 +42,7 @@ def broken(connection: ServerConnection, request: RemotingCommand) -> RemotingCo
 
 
 async def ask_back(connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    answer = await connection.invoke(RemotingCommand.request(307), timeout_s=5)
+    answer = await connection.invoke(RemotingCommand.request(307), timeout_s=60)
     return request.reply(0, answer.remark)
 
 
@@ -85,6 +86,13 @@ class Peer:
     async def ask(self, request: RemotingCommand) -> RemotingCommand | None:
         self.send(request)
         return await self.receive()
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that comes at once is read at once, however long a request took before."""
+    for name in ("READ_AHEAD_SECONDS", "TURN_SECONDS", "ROUND_SECONDS_MAX", "LANE_SECONDS_MAX"):
+        monkeypatch.setattr(lanes_module, name, 60.0)
 
 
 @contextlib.asynccontextmanager
@@ -227,6 +235,7 @@ async def test_a_hostile_frame_ends_its_connection_and_no_other(frame: bytes) ->
         assert await peer.ask(RemotingCommand.request(ECHO)) is not None
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_a_full_lane_refuses_at_once_and_recovers() -> None:
     async with connected(LaneLimits(2)) as (peer, lanes, _):
         requests = [RemotingCommand.request(SLOW) for _ in range(5)]
@@ -256,6 +265,7 @@ async def test_requests_under_way_take_their_place_in_the_lane() -> None:
         assert served is not None and served.code == 0
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_a_request_that_waited_too_long_is_refused_unserved() -> None:
     async with connected(LaneLimits(10, wait_ms_max=0)) as (peer, lanes, _):
         answer = await peer.ask(RemotingCommand.request(ECHO))
