@@ -13,7 +13,7 @@ from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.client.connection.broker_calls import int_field
 from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import pack_aside
-from gantrymq.client.produce.trace_records import decode_records
+from gantrymq.client.produce.trace_records import decode_records, in_order
 from gantrymq.client.results import SendResult
 from gantrymq.errors import ConfigError, RecordError, ResponseError
 from gantrymq.message import properties as names
@@ -192,7 +192,7 @@ class MessageAdmin:
                 if record.msg_id == message_id:
                     record.client_host = trace.born_host[0]
                     records.append(record)
-        return MessageTrace(message_id, sorted(records, key=lambda record: record.time_ms))
+        return MessageTrace(message_id, in_order(records))
 
     async def deliveries(self, message: MessageExt) -> list[Delivery]:
         """For each group of the message's topic whether it has consumed it, as far as offsets tell."""

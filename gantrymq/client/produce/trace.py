@@ -175,6 +175,7 @@ class SendTracer:
         if not result.is_traced or messages[0].topic == self._dispatcher.topic:
             return
         cost_ms = int(took_s * 1000)
+        began_ms = (time.time_ns() - int(took_s * 1e9)) // 1_000_000  # from whole ms it might lie behind the delivery
         ids = zip(messages, result.msg_id.split(","), result.offset_msg_id.split(","), strict=False)
         for message, msg_id, offset_msg_id in ids:
             if not self._dispatcher.wants(msg_id):
@@ -184,7 +185,7 @@ class SendTracer:
                 TraceRecord(
                     kind=TraceKind.PUB,
                     msg_id=msg_id,
-                    time_ms=time.time_ns() // 1_000_000 - cost_ms,
+                    time_ms=began_ms,
                     region=result.region_id,
                     group=self._group,
                     topic=message.topic,

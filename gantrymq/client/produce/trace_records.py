@@ -113,6 +113,11 @@ def decode_records(text: str) -> list[TraceRecord]:
     return records
 
 
+def in_order(records: Iterable[TraceRecord]) -> list[TraceRecord]:
+    """By time; a message that is delivered in the millisecond it was sent in was sent first."""
+    return sorted(records, key=lambda record: (record.time_ms, record.kind is not TraceKind.PUB))
+
+
 def _decode(kind: TraceKind, fields: list[str]) -> TraceRecord:
     """ValueError or IndexError when the fields don't make such a record."""
     if kind is TraceKind.SUB_AFTER:  # the older form has neither outcome nor time and group

@@ -12,7 +12,7 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import TopicConfig
 from tests.harness import LocalCluster
-from tests.peers.fixtures import make_apache_peer
+from tests.peers.fixtures import PATIENT, make_apache_peer
 
 DELAYS = {"messageDelayLevel": " ".join(["1s"] * 18)}
 
@@ -21,7 +21,7 @@ DELAYS = {"messageDelayLevel": " ".join(["1s"] * 18)}
 def running_peer(make: str, home: Path, **settings: str) -> Iterator[Peer]:
     """A running name server and broker of `make`: "gantry" or "apache". settings: properties of the broker."""
     if make == "gantry":
-        with LocalCluster(home, broker_properties=DELAYS | settings) as peer:
+        with LocalCluster(home, broker_properties=PATIENT | DELAYS | settings) as peer:
             yield peer
         return
     with make_apache_peer(home, broker_properties=DELAYS | settings) as apache:

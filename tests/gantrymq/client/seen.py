@@ -7,11 +7,12 @@ import itertools
 from collections.abc import Callable
 
 from gantrymq import MessageExt
+from tests.waiting import WITHIN_S
 
 numbers = itertools.count()
 
 
-async def until(condition: Callable[[], bool], *, within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], *, within_s: float = WITHIN_S) -> None:
     """Wait until the condition holds; TimeoutError when it does not."""
     async with asyncio.timeout(within_s):
         while not condition():

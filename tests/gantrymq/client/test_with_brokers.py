@@ -34,6 +34,8 @@ from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import ROCKETMQ
 from tests.gantrymq.client.peers import held_of, running_peer, topic_at
 from tests.gantrymq.client.seen import Seen, until
+from tests.waiting import WITHIN_S
+from tests.waiting import until as until_it
 
 _numbers = itertools.count()
 
@@ -72,7 +74,7 @@ async def test_every_way_to_send_stores_what_was_sent(peer: Peer, name: str) -> 
         batch = await producer.send_batch([Message(name, b"b0", tags="x"), Message(name, b"b1", keys="k")], queue=third)
         await producer.send_oneway(Message(name, b"oneway"), queue=third)
         found: list[MessageExt] = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WITHIN_S):
             while len(found) < 6:
                 found, *_ = await admin.messages.pull_at(peer.broker_address, name, 3, 0, 32)
         assert [message.body for message in found] == [b"explicit", b"selected", large, b"b0", b"b1", b"oneway"]
@@ -184,7 +186,7 @@ async def test_a_failed_message_comes_again_and_rests_in_the_dead_letters_at_las
             await until(lambda: len(tries) >= 4)
             assert sorted(tries) == sorted((name, times, result.msg_id) for times in (0, 1) for result in sent)
             found: list[MessageExt] = []
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(WITHIN_S):
                 while len(found) < 2:
                     await asyncio.sleep(0.1)
                     try:
@@ -200,7 +202,7 @@ async def test_broadcasting_gives_everyone_everything_and_keeps_offsets_on_disk(
 ) -> None:
     async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
         queue = (await producer.send(Message(name, b"before"))).queue
-        async with asyncio.timeout(15):  # Apache's broker acknowledges a message before its queue has it
+        async with asyncio.timeout(WITHIN_S):  # Apache's broker acknowledges a message before its queue has it
             while not await admin.offsets.max_at(peer.broker_address, name, queue.queue_id):
                 await asyncio.sleep(0.02)
 
@@ -238,12 +240,16 @@ async def test_an_operator_resets_the_group_and_asks_a_consumer_how_it_is(peer: 
         async with consumer:
             await producer.send_many(Message(name, b"%d" % n) for n in range(40))
             await until(lambda: len(seen.messages) == 40)
-            info = fastjson.loads(
-                await admin.clients.running_info_json_at(peer.broker_address, name, consumer.client_id)
-            )
-            assert info["mqTable"][MessageQueue(name, peer.broker_name, 0)]["commitOffset"] == 10
+            queue, info = MessageQueue(name, peer.broker_name, 0), {}
+
+            async def is_done() -> bool:
+                told = await admin.clients.running_info_json_at(peer.broker_address, name, consumer.client_id)
+                info.update(fastjson.loads(told))
+                return bool(info["mqTable"][queue]["commitOffset"] == 10)
+
+            await until_it(is_done)
             assert info["statusTable"][name]["consumeFailedMsgs"] == 0
-            async with asyncio.timeout(15):  # the broker wants an offset of every queue first
+            async with asyncio.timeout(WITHIN_S):  # the broker wants an offset of every queue first
                 while len(await offsets_written(admin, peer, name, name)) < 4:
                     await asyncio.sleep(0.1)
             reset = await admin.offsets.reset_at(peer.broker_address, name, name, started_ms - 60_000)
@@ -302,12 +308,21 @@ async def test_a_slow_listener_holds_no_more_than_its_limits(peer: Peer, name: s
         consumer.subscribe(name)
         async with consumer:
             await producer.send_many(Message(name, b"x") for _ in range(200))
-            await asyncio.sleep(1.0)  # it would fetch more than it may hold meanwhile
             queue = MessageQueue(name, peer.broker_name, 0)
-            held = await held_of(admin, peer, name, consumer.client_id, queue)
+            await until(lambda: queue in consumer.assigned_queues)
+
+            async def count() -> int:
+                return int((await held_of(admin, peer, name, consumer.client_id, queue))["cachedMsgCount"])
+
+            async def is_full() -> bool:
+                return await count() >= 10
+
+            await until_it(is_full)
+            await asyncio.sleep(0.5)  # it would fetch more than it may hold meanwhile
+            held = await count()
             gate.set()
             await until(lambda: consumed == 200)
-        assert 10 <= held["cachedMsgCount"] < 14
+        assert 10 <= held < 14
         assert await offsets_written(admin, peer, name, name) == {0: (200, 200)}
 
 
@@ -337,7 +352,7 @@ async def test_an_offset_outside_the_queue_is_corrected(peer: Peer, name: str) -
         consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen)
         consumer.subscribe(name)
         async with consumer:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(WITHIN_S):
                 while await admin.offsets.get_at(peer.broker_address, name, name, 0) != 1:
                     await asyncio.sleep(0.05)
             await producer.send(Message(name, b"new"))
@@ -414,7 +429,7 @@ def test_the_blocking_clients_do_the_same_from_threads(peer: Peer, name: str) ->
                 thread.start()
             for thread in threads:
                 thread.join()
-            assert echoed.wait(20)
+            assert echoed.wait(WITHIN_S)
         assert sorted(got) == sorted([b"ping", b"pong", *[b"%d" % n for n in range(5)], *[b"t"] * 5])
     with pytest.raises(ClientClosed):
         producer.send(Message(name, b"x"))

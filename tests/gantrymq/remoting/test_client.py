@@ -12,6 +12,7 @@ from gantrymq.remoting.client import RemotingClient, split_address
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.signature import SIGNATURE, Credentials
 from tests.conftest import time_limit
+from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.remoting.scripted import ScriptedServer, echo, scripted_server, silence
 from tests.waiting import WITHIN_S
 
@@ -69,8 +70,9 @@ async def test_a_late_answer_fails_one_call_and_leaves_the_connection() -> None:
 
     async with scripted_server(one_of_two) as server:
         client = RemotingClient()
+        await client.invoke_oneway(server.address, request())  # connecting is another call's time
         late = asyncio.create_task(client.invoke(server.address, request(0), timeout_s=1))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         await client.invoke(server.address, request(1))
         with pytest.raises(RequestTimeout):
             await late
@@ -80,11 +82,9 @@ async def test_a_late_answer_fails_one_call_and_leaves_the_connection() -> None:
 
 
 async def test_an_address_without_a_listener_is_a_connect_error() -> None:
-    async with scripted_server(echo) as server:
-        address = server.address
     client = RemotingClient()
     with pytest.raises(ConnectError):
-        await client.invoke(address, request())
+        await client.invoke(closed_port(), request())
     await client.close()
 
 
@@ -146,8 +146,9 @@ async def test_more_calls_than_fit_wait_for_room() -> None:
 async def test_waiting_for_room_ends_at_the_deadline() -> None:
     async with scripted_server(silence) as server:
         client = RemotingClient(in_flight_max=1)
-        first = asyncio.create_task(client.invoke(server.address, request(), timeout_s=5))
-        await asyncio.sleep(0.05)
+        await client.invoke_oneway(server.address, request())  # connecting is another call's time
+        first = asyncio.create_task(client.invoke(server.address, request(), timeout_s=3600))
+        await asyncio.sleep(0)
         with pytest.raises(RequestTimeout):
             await client.invoke(server.address, request(), timeout_s=0.1)
         await client.close()
@@ -182,7 +183,7 @@ async def test_oneway_requests_written_before_closing_arrive() -> None:
         for n in range(50):
             await client.invoke_oneway(server.address, request(n))
         await client.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while len(server.requests) < 50:
                 await asyncio.sleep(0.01)
 
@@ -199,7 +200,7 @@ def asks_back(code: int, *, oneway: bool = False) -> object:
 
 
 async def answers_to(server: ScriptedServer, count: int) -> list[RemotingCommand]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         while len(found := [command for command in server.requests if command.is_response]) < count:
             await asyncio.sleep(0.01)
     return found
@@ -251,7 +252,7 @@ async def test_a_oneway_request_from_the_server_gets_no_answer() -> None:
     async with scripted_server(asks_back(40, oneway=True)) as server:  # type: ignore[arg-type]
         client = RemotingClient(request_handlers={40: handler})
         await client.invoke(server.address, request())
-        await asyncio.wait_for(seen.wait(), 10)
+        await asyncio.wait_for(seen.wait(), WITHIN_S)
         await client.close()
         assert not any(command.is_response for command in server.requests)
 
@@ -259,8 +260,9 @@ async def test_a_oneway_request_from_the_server_gets_no_answer() -> None:
 async def test_calls_in_flight_fail_when_the_client_closes_and_later_ones_are_refused() -> None:
     async with scripted_server(silence) as server:
         client = RemotingClient()
-        call = asyncio.create_task(client.invoke(server.address, request(), timeout_s=30))
-        await asyncio.sleep(0.05)
+        await client.invoke_oneway(server.address, request())
+        call = asyncio.create_task(client.invoke(server.address, request(), timeout_s=3600))
+        await asyncio.sleep(0)
         await client.close()
         with pytest.raises(ConnectError):
             await call
@@ -274,7 +276,7 @@ async def test_header_encoding_and_signature_are_put_on_every_request() -> None:
         await client.invoke(server.address, request(1))
         await client.invoke_oneway(server.address, request(2))
         await client.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while len(server.requests) < 2:
                 await asyncio.sleep(0.01)
         assert all(

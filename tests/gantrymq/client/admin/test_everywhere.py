@@ -15,6 +15,7 @@ from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import Seen, numbers, until
+from tests.waiting import WITHIN_S
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def name() -> str:
 async def test_acts_on_all_brokers_say_where_they_failed(
     peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with AdminClient(peer.namesrv_address, timeout_s=2.0) as admin:
+    async with AdminClient(peer.namesrv_address) as admin:
         masters = await admin.cluster.masters()
         assert masters == {peer.broker_name: peer.broker_address}
 
@@ -70,7 +71,7 @@ async def test_a_reset_to_a_time_and_a_clone_move_what_they_said(peer: Peer, nam
         middle_ms = int(time.time() * 1000)
         await asyncio.sleep(0.05)  # and before the second
         await producer.send(Message(name, b"new"))
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(WITHIN_S):
             while await admin.offsets.max_at(peer.broker_address, name, 0) < 2:
                 await asyncio.sleep(0.02)
         await admin.offsets.set_at(peer.broker_address, name, name, 0, 2)
@@ -120,7 +121,7 @@ async def test_a_dead_letter_goes_back_to_where_it_came_from(peer: Peer, name: s
             await until(lambda: len(consumer.assigned_queues) == 2)
             sent = await producer.send(Message(name, b"again", tags="T", keys="k", properties={"own": "kept"}))
             dead: MessageExt | None = None
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(WITHIN_S):
                 while dead is None:
                     await asyncio.sleep(0.1)
                     try:

@@ -13,6 +13,7 @@ from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.command import RemotingCommand
+from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
 
 
@@ -165,8 +166,7 @@ async def test_a_route_stays_where_no_broker_would_make_the_topic() -> None:
 
 
 async def test_the_next_name_server_is_asked_when_one_is_gone_and_kept_while_it_answers() -> None:
-    async with scripted_server(Topics()) as gone:
-        dead = gone.address
+    dead = closed_port()
     async with scripted_server(Topics(T=one_broker())) as server:
         remoting = RemotingClient()
         name_servers = NameServers(remoting, [dead, server.address])
@@ -177,11 +177,9 @@ async def test_the_next_name_server_is_asked_when_one_is_gone_and_kept_while_it_
 
 
 async def test_all_name_servers_gone_is_a_connect_error() -> None:
-    async with scripted_server(Topics()) as gone:
-        dead = gone.address
     remoting = RemotingClient()
     with pytest.raises(ConnectError):
-        await NameServers(remoting, dead).invoke(105, {"topic": "T"})
+        await NameServers(remoting, closed_port()).invoke(105, {"topic": "T"})
     await remoting.close()
 
 

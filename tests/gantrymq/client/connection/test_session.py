@@ -14,9 +14,11 @@ from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.remoting.bodies import BrokerData, HeartbeatData, QueueData, TopicConfig, TopicRouteData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import until
 from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
 from tests.harness import serving
+from tests.waiting import WITHIN_S
 
 
 async def listener(messages: list[MessageExt]) -> None:
@@ -47,7 +49,7 @@ async def test_consumers_whose_group_disagrees_are_warned_once_each_and_an_admin
         other = PushConsumer(cluster.namesrv_address, group="G", listener=listener)
         one.subscribe("T", "A")
         other.subscribe("T", "B")
-        async with one, other, asyncio.timeout(30):
+        async with one, other, asyncio.timeout(WITHIN_S):
             while not cluster.broker.consumers.agreement.disagreeing_groups:
                 await asyncio.sleep(0.05)
             remarks.clear()
@@ -73,8 +75,7 @@ async def test_a_consumer_whose_broker_is_gone_goes_where_the_topic_is_now(tmp_p
     def name_server(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
         writer.write(request.reply(body=one_broker(*now).to_json()).encode())
 
-    async with scripted_server(broker) as gone:
-        dead = gone.address
+    dead = closed_port()
     async with scripted_server(broker) as live, scripted_server(name_server) as names:
         now = "a", live.address
         consumer = PushConsumer(

@@ -14,9 +14,12 @@ import pytest
 
 from appliance.bench.peer import Peer
 from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer, PushConsumer
+from gantrymq.client.consume import push_consumer
 from gantrymq.errors import ConfigError, GantryError
+from tests.conftest import time_limit
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.seen import Seen, numbers, until
+from tests.waiting import WITHIN_S
 
 
 @pytest.fixture
@@ -96,7 +99,7 @@ async def test_a_message_that_failed_often_enough_rests_in_the_dead_letters(peer
             await producer.send(Message(name, b"good"))
             await until(lambda: (b"good", 0) in tries)
             found: list[MessageExt] = []
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(WITHIN_S):
                 while not found:
                     await asyncio.sleep(0.1)
                     try:
@@ -134,7 +137,7 @@ async def test_a_queue_changes_hands_only_when_the_call_in_progress_has_ended(pe
                 assert not [queue for queue in second.assigned_queues if queue.topic == name]
                 assert not spans
                 gate.set()
-                await until(lambda: len(spans) == 6, within_s=30)
+                await until(lambda: len(spans) == 6)
     moved = {queue_id for who, queue_id, *_ in spans if who == "second"}
     assert len(moved) == 1  # the other stayed
     of_moved = [(who, began, ended) for who, queue_id, began, ended in spans if queue_id in moved]
@@ -156,7 +159,7 @@ async def test_the_next_consumer_gets_the_queues_of_one_that_left_at_once(peer: 
         async with ordered(peer, name, again):
             await producer.send(Message(name, b"two"))
             await until(lambda: b"two" in again.bodies)  # Apache may take a late pull's older offset for the newer one
-        assert time.monotonic() - started < 20  # not the 60 s after which a broker forgets a lock
+        assert time.monotonic() - started < time_limit(20)  # not the 60 s after which a broker forgets a lock
 
 
 async def test_a_reset_waits_for_the_call_in_progress(peer: Peer, name: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -185,7 +188,10 @@ async def test_a_reset_waits_for_the_call_in_progress(peer: Peer, name: str, cap
     assert most == 1
 
 
-async def test_a_lost_lock_stops_the_queue_until_it_is_taken_anew(peer: Peer, name: str) -> None:
+async def test_a_lost_lock_stops_the_queue_until_it_is_taken_anew(
+    peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push_consumer, "RENEW_S", 3600.0)  # a round at the wrong moment would renew the lock
     seen = Seen()
     async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
         consumer = ordered(peer, name, seen)

@@ -24,13 +24,14 @@ from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce import trace
 from gantrymq.client.produce.trace import TraceDispatcher
-from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, decode_records, encode_record
+from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, decode_records, encode_record, in_order
 from gantrymq.errors import GantryError
 from gantrymq.remoting.bodies import HeartbeatData, TopicConfig
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import numbers, until
 from tests.harness import serving
+from tests.waiting import WITHIN_S
 
 # captured from a Java 4.9.4 producer
 FROM_JAVA = (
@@ -68,6 +69,12 @@ def test_what_is_no_record_is_left_out_and_separators_cannot_be_smuggled_in() ->
     assert [each.keys for each in decode_records(encode_record(record))] == ["a Pub b"]
 
 
+def test_what_was_delivered_within_its_millisecond_was_sent_before() -> None:
+    told = [(7, TraceKind.SUB_BEFORE), (7, TraceKind.SUB_AFTER), (7, TraceKind.PUB), (6, TraceKind.SUB_BEFORE)]
+    records = in_order(TraceRecord(kind=kind, msg_id="M", time_ms=time_ms) for time_ms, kind in told)
+    assert [(record.time_ms, record.kind) for record in records] == [told[3], told[2], told[0], told[1]]
+
+
 async def test_a_message_is_followed_from_its_producer_to_its_consumer(peer: Peer) -> None:
     name = f"trace_{next(numbers)}"
     tries = 0
@@ -100,7 +107,7 @@ async def test_a_message_is_followed_from_its_producer_to_its_consumer(peer: Pee
 
 
 async def traced(admin: AdminClient, msg_id: str, count: int) -> MessageTrace:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         while True:
             try:
                 found = await admin.messages.trace(msg_id)
@@ -118,7 +125,7 @@ async def test_a_trace_that_cannot_be_sent_neither_blocks_nor_fails_anything() -
     for _ in range(trace.WAITING_MAX + 5):
         dispatcher.append(TraceRecord(kind=TraceKind.PUB, msg_id="M"))
     assert dispatcher.dropped == 5
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WITHIN_S):
         await dispatcher.flush()
     await session.close()
 

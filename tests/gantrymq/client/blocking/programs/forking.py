@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -12,6 +13,7 @@ from gantrymq import ConsumeFrom, Message, SyncProducer, SyncPullConsumer
 from gantrymq.errors import ClientClosed
 
 NAME_SERVERS, WAY = sys.argv[1:]
+logging.getLogger("gantrymq").setLevel(logging.ERROR)  # a broker that is slow to answer is not what this shows
 TOPIC = f"forks_{WAY}"
 producer = SyncProducer(NAME_SERVERS)
 consumer = SyncPullConsumer(NAME_SERVERS, group=TOPIC, consume_from=ConsumeFrom.FIRST_OFFSET)

@@ -9,6 +9,9 @@ import threading
 from gantrymq import ConsumeFrom, MessageExt, SyncPushConsumer
 
 logging.basicConfig(level=logging.WARNING)
+logging.getLogger("gantrymq").setLevel(logging.ERROR)  # a broker that is slow to answer is not what this shows
+for name in ("blocking.shared_loop", "consume.listener_calls", "consume.failed_messages"):
+    logging.getLogger(f"gantrymq.client.{name}").setLevel(logging.WARNING)
 started = threading.Semaphore(0)
 may_end = threading.Event()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import time
 
@@ -18,6 +19,7 @@ def listener(messages: list[MessageExt]) -> None:
 
 
 address, topic, kind, seconds = sys.argv[1:]
+logging.getLogger("gantrymq").setLevel(logging.ERROR)  # a broker that is slow to answer is not what this shows
 make = SyncPushConsumer if kind == "sync" else PushConsumer
 consumer = make(
     address, group=topic, listener=listener, concurrency=1, consume_from=ConsumeFrom.FIRST_OFFSET, close_wait_s=20
