@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from gantrymq.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.waiting import WITHIN_S
 
 VERSION_1 = DataVersion(1_700_000_000_000, 1)
 
@@ -34,7 +35,7 @@ class Peer:
         return self._told.popleft() if self._told else await self._next()
 
     async def _next(self) -> RemotingCommand:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WITHIN_S):
             size_bytes = int.from_bytes(await self._reader.readexactly(4), "big")
             return RemotingCommand.decode(await self._reader.readexactly(size_bytes))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.harness import ServingCluster, serving
+from tests.waiting import WITHIN_S, until
 
 GROUP = "readers"
 
@@ -27,7 +27,7 @@ class Caller:
         self._client = client
 
     async def ask(self, request: RemotingCommand) -> RemotingCommand:
-        return await self._client.invoke(self.cluster.broker_address, request, timeout_s=10)
+        return await self._client.invoke(self.cluster.broker_address, request, timeout_s=WITHIN_S)
 
     async def send(
         self, topic: str, body: bytes, properties: str = "", *, serialize_type: int = 0, **changes: str
@@ -45,7 +45,7 @@ class Caller:
             "maxMsgNums": "32",
             "sysFlag": "4",
             "commitOffset": "0",
-            "suspendTimeoutMillis": "15000",
+            "suspendTimeoutMillis": "60000",
             "subVersion": "0",
             "subscription": "*",
         } | changes
@@ -53,9 +53,7 @@ class Caller:
 
     async def until_held(self) -> None:
         """Wait until a pull waits."""
-        async with asyncio.timeout(30):
-            while not self.cluster.broker.hold.held_count:
-                await asyncio.sleep(0.005)
+        await until(lambda: bool(self.cluster.broker.hold.held_count))
 
     async def read(self, topic: str) -> list[MessageExt]:
         answer = await self.pull(topic)

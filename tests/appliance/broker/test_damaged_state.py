@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.process.json_file import StateFileError
 from tests.harness import serving
 
@@ -22,6 +23,12 @@ SHAPES = {
     "consumerFilter": b'{"filterDataByTopic":{"T":{"groupFilterData":{"g":{"topic":"T"}}}}}',
     "timer": b'{"indexed":-1}',
 }
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first look at the empty store would take the delay offsets back to 0: some time after the start."""
+    monkeypatch.setattr(ScheduleMessageService, "deliver_slice", lambda service: 60.0)
 
 
 def place(folder: Path, name: str) -> Path:

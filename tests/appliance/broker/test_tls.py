@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from appliance.bench.processes import free_ports
 from appliance.broker.controller import BrokerController
 from appliance.settings.roles import BrokerConfig
 from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer, SyncProducer
@@ -19,6 +20,7 @@ from gantrymq.remoting.tls import TlsConfig
 from store.base.config import MessageStoreConfig
 from tests.certificates import authority, server_fields, trusting
 from tests.harness import SMALL_STORE, serving
+from tests.waiting import WITHIN_S
 
 
 def outgoing(**more: Any) -> dict[str, Any]:
@@ -41,7 +43,7 @@ async def send_and_consume(name_server: str, tls: TlsConfig | ssl.SSLContext | N
         consumer = PushConsumer(name_server, group="G", listener=listen, tls=tls, consume_from=first)
         consumer.subscribe("T")
         async with consumer:
-            assert await asyncio.wait_for(got.get(), 20) == b"first"
+            assert await asyncio.wait_for(got.get(), WITHIN_S) == b"first"
 
 
 @pytest.mark.parametrize("mode", ["permissive", "enforcing"])
@@ -89,8 +91,8 @@ async def test_a_broker_does_not_register_with_a_stranger(tmp_path: Path, caplog
     assert any("certificate verify failed" in str(getattr(record, "why", "")) for record in caplog.records)
 
 
-async def test_the_vip_port_speaks_tls_too(tmp_path: Path, unused_tcp_port_factory: Any) -> None:
-    port = unused_tcp_port_factory()
+async def test_the_vip_port_speaks_tls_too(tmp_path: Path) -> None:
+    port = free_ports(-2)
     config = BrokerConfig(listen_port=port, **server_fields(tls_mode="enforcing"))
     store = MessageStoreConfig(root=tmp_path / "store", **SMALL_STORE)
     async with BrokerController(config, store), AdminClient("127.0.0.1:1", tls=trusting()) as admin:

@@ -29,9 +29,9 @@ def topic_table(tmp_path: Path, config: BrokerConfig) -> TopicConfigManager:
 async def registering(
     tmp_path: Path, *ports: int, **settings: object
 ) -> AsyncIterator[tuple[BrokerOuterApi, TopicConfigManager]]:
-    """A running outer API of a broker that is nothing else."""
+    """A running outer API of a broker that is nothing else; a name server that is slow to answer is waited for."""
     addresses = ";".join(f"127.0.0.1:{port}" for port in ports)
-    config = BrokerConfig(namesrv_addresses=addresses, **settings)  # type: ignore[arg-type]
+    config = BrokerConfig(namesrv_addresses=addresses, **{"register_timeout_ms": 60_000, **settings})  # type: ignore[arg-type]
     topics = topic_table(tmp_path, config)
     outer_api = BrokerOuterApi(config, topics, address=ADDRESS, ha_address=HA_ADDRESS)
     topics.announce_to(outer_api.topic_changed)

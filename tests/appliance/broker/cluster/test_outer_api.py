@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.bench.processes import free_ports
 from appliance.broker.cluster.outer_api import RETRIES_BEFORE_BACK_OFF, BrokerOuterApi, NamesrvLink, split_addresses
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig
@@ -51,23 +52,20 @@ async def test_a_topic_made_by_hand_is_known_when_register_all_returns(tmp_path:
 
 
 async def test_a_restarted_name_server_knows_the_broker_within_two_seconds(tmp_path: Path) -> None:
-    async with namesrv(tmp_path) as server:
-        port = server.port
-        async with registering(tmp_path, port) as (_, topics):
-            await until(lambda: knows(server))
-            await server.__aexit__(None, None, None)
-            await asyncio.sleep(0.3)  # the name server is away for a while
-            topics.create_on_send("whileDown", "TBW102", 4, "test")
-            async with namesrv(tmp_path, port) as again:
-                await until(lambda: knows(again, "whileDown"), time_limit(2))
+    port = free_ports()  # no outgoing connection takes it while the name server is away
+    async with namesrv(tmp_path, port) as server, registering(tmp_path, port) as (_, topics):
+        await until(lambda: knows(server))
+        await server.__aexit__(None, None, None)
+        await asyncio.sleep(0.3)  # the name server is away for a while
+        topics.create_on_send("whileDown", "TBW102", 4, "test")
+        async with namesrv(tmp_path, port) as again:
+            await until(lambda: knows(again, "whileDown"), time_limit(2))
 
 
 async def test_a_name_server_that_is_down_delays_nobody_and_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with namesrv(tmp_path) as down:
-        port_down = down.port
-    async with namesrv(tmp_path) as server, registering(tmp_path, port_down, server.port) as (outer_api, _):
+    async with namesrv(tmp_path) as server, registering(tmp_path, free_ports(), server.port) as (outer_api, _):
         await until(lambda: knows(server))
         assert await outer_api.register_all() == 1
         assert await outer_api.register_all() == 1

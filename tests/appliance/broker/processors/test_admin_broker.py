@@ -122,8 +122,9 @@ async def test_a_counter_exists_once_something_was_counted(tmp_path: Path) -> No
         assert all(name in answer.body for name in (b"statsMinute", b"statsHour", b"statsDay"))
 
 
-async def test_delay_offsets_are_told_once_there_are_some(tmp_path: Path) -> None:
+async def test_delay_offsets_are_told_once_there_are_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with tool_at(tmp_path) as tool:
+        monkeypatch.setattr(tool.broker.schedule, "deliver_slice", lambda: 60.0)  # it would correct the offset
         none = await tool.ask(RequestCode.GET_ALL_DELAY_OFFSET)
         assert (none.code, none.remark) == (1, "No delay offset in this broker")
         tool.broker.schedule.offsets[3] = 7

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -20,11 +19,13 @@ from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, LockBatchRequest, LockBatchResponse, ProducerData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.appliance.broker.members import Clock
 from tests.appliance.broker.processors.tool import tool_at
 from tests.appliance.broker.processors.unopened import ask, unopened_broker
 from tests.appliance.broker.recording import RecordingConnection
 from tests.appliance.peer import Peer, connected
 from tests.harness import ServingCluster, serving
+from tests.waiting import until
 
 LOCK, UNLOCK = 41, 42
 
@@ -134,9 +135,7 @@ async def held(peer: Peer, client: str) -> bool:
 
 async def until_closed(cluster: ServingCluster, connections: int) -> None:
     """Wait until the broker has seen all other connections end."""
-    async with asyncio.timeout(30):
-        while len(cluster.broker.client_connections._clients) != connections:
-            await asyncio.sleep(0.005)
+    await until(lambda: len(cluster.broker.client_connections._clients) == connections)
 
 
 async def beat(peer: Peer, client: str) -> None:
@@ -160,29 +159,31 @@ async def test_locks_of_a_client_go_with_its_last_connection(tmp_path: Path) -> 
 
 async def test_a_client_that_is_back_within_the_grace_keeps_its_locks(tmp_path: Path) -> None:
     async with serving(tmp_path, broker={"queue_lock_grace_ms": 1000}) as cluster:
-        port = cluster.broker.port
+        port, clock = cluster.broker.port, Clock()
+        cluster.broker.locks._clock = clock
         async with connected(port) as heir:
             async with connected(port) as before:
                 assert await held(before, "one") and not await held(heir, "two")
             await until_closed(cluster, 1)
             async with connected(port) as after:
                 await beat(after, "one")
-                cluster.broker.locks._clock = lambda: time.monotonic() + 2
+                clock.now = 2
                 assert not await held(heir, "two")
             await until_closed(cluster, 1)
             assert not await held(heir, "two")
-            cluster.broker.locks._clock = lambda: time.monotonic() + 4
+            clock.now = 4
             assert await held(heir, "two")
 
 
 async def test_with_rocketmqs_way_locks_wait_until_they_expire(tmp_path: Path) -> None:
     async with serving(tmp_path, broker={"queue_lock_grace_ms": -1}) as cluster, connected(cluster.broker.port) as heir:
+        cluster.broker.locks._clock = clock = Clock()
         async with connected(cluster.broker.port) as before:
             assert await held(before, "one") and not await held(heir, "two")
         await until_closed(cluster, 1)
-        cluster.broker.locks._clock = lambda: time.monotonic() + 59
+        clock.now = 59
         assert not await held(heir, "two")
-        cluster.broker.locks._clock = lambda: time.monotonic() + 61
+        clock.now = 61
         assert await held(heir, "two")
 
 

@@ -20,10 +20,17 @@ from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import Tool, tool_at
 from tests.appliance.peer import Peer, connected
 from tests.harness import serving
+from tests.waiting import WITHIN_S
 
 FRAMES = Path(__file__).parents[3] / "golden" / "frames"
 TOPIC = "DefaultCluster_REPLY_TOPIC"
 OURS = {"bornHost", "storeHost", "storeTimestamp", "properties"}  # fields that depend on who, where and when
+
+
+@pytest.fixture(autouse=True)
+def patient_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of these tests that stands for a while has not gone."""
+    monkeypatch.setattr("appliance.broker.processors.reply.PUSH_TIMEOUT_S", WITHIN_S)
 
 
 def captured(name: str, code: int) -> list[bytes]:

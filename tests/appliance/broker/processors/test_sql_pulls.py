@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import Tool
 from tests.appliance.peer import Peer, connected
 from tests.harness import serving
+from tests.waiting import until
 
 WITH_BITS = {"broker": {"calc_filter_bitmap_enable": True}, "store": {"consume_queue_ext_enable": True}}
 
@@ -57,7 +59,7 @@ def pull_request(offset: int = 0, **changes: str) -> RemotingCommand:
         "maxMsgNums": "32",
         "sysFlag": "0",
         "commitOffset": "0",
-        "suspendTimeoutMillis": "15000",
+        "suspendTimeoutMillis": "60000",
         "subVersion": "1",
         "expressionType": "SQL92",
     }
@@ -143,8 +145,7 @@ async def test_a_waiting_pull_wakes_for_what_matches_only(tmp_path: Path) -> Non
         await send_prices(tool, 1)
         request = pull_request(1, sysFlag="2")
         peer.write(request.encode())
-        while not tool.broker.hold.held_count:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(tool.broker.hold.held_count))
         await send_prices(tool, 2, 3, "x")
         assert tool.broker.hold.held_count == 1
         await send_batch(tool, 4, 5)
@@ -158,10 +159,10 @@ async def test_a_waiting_pull_wakes_for_what_matches_only(tmp_path: Path) -> Non
 async def test_a_waiting_pull_is_answered_when_its_time_is_up(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool, consumer(tool, "price > 10") as peer:
         await send_prices(tool, 1)
-        peer.write(pull_request(1, sysFlag="2", suspendTimeoutMillis="100").encode())
-        while not tool.broker.hold.held_count:
-            await asyncio.sleep(0.01)
+        peer.write(pull_request(1, sysFlag="2").encode())
+        await until(lambda: bool(tool.broker.hold.held_count))
         await send_prices(tool, 2)
+        tool.broker.hold.sweep(time.monotonic() + 60)  # the broker's own look comes once a second
         answer = await read_answer(peer)
         assert answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY
         assert answer.ext_fields["nextBeginOffset"] == "2"
@@ -203,9 +204,7 @@ async def test_a_group_that_left_keeps_its_condition_as_dead(tmp_path: Path) -> 
     async with tool_at(tmp_path) as tool:
         async with consumer(tool, "price > 1"):
             assert not tool.broker.filters.by_topic["orders"]["g"].is_dead
-        async with asyncio.timeout(30):
-            while not tool.broker.filters.by_topic["orders"]["g"].is_dead:
-                await asyncio.sleep(0.01)
+        await until(lambda: tool.broker.filters.by_topic["orders"]["g"].is_dead)
 
 
 # -- retries ----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.remoting.bodies import TopicConfig
+from tests.waiting import WITHIN_S
 
 GOLDEN = Path(__file__).parents[1] / "golden_config" / "topics.json"
 
@@ -170,7 +171,7 @@ async def test_a_new_topic_is_on_disk_when_saved_returns(tmp_path: Path) -> None
     topics = manager(tmp_path)
     task = asyncio.create_task(topics.run())
     topics.update(TopicConfig("orders"))
-    await asyncio.wait_for(topics.saved(), 5)
+    await asyncio.wait_for(topics.saved(), WITHIN_S)
     assert "orders" in json.loads((tmp_path / "topics.json").read_bytes())["topicConfigTable"]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
