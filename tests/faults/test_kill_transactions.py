@@ -25,7 +25,7 @@ from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from store import MessageStore
 from tests.faults.kit.ledger import Ledger
-from tests.faults.kit.senders import Senders
+from tests.faults.kit.senders import PATIENCE_S, Senders
 from tests.faults.kit.traffic import (
     COMMITTED,
     QUEUES,
@@ -96,7 +96,7 @@ class TransactionSenders:
             group=GROUP,
             topics=[f"T{topic}" for topic in range(TOPICS)],
             retries=0,
-            delivery_timeout_s=2,
+            delivery_timeout_s=PATIENCE_S,
         ) as producer:
             await asyncio.gather(*[self._send(producer, f"tx-{self._name}-{each}") for each in range(SENDERS)])
 

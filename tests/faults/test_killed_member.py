@@ -17,8 +17,10 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.produce.producer import Producer
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import TopicConfig
+from tests.conftest import time_limit
 from tests.gantrymq.client.seen import until
 from tests.harness import LocalCluster
+from tests.waiting import WITHIN_S
 
 GROUP = "ordered-readers"
 MEMBER = """
@@ -64,8 +66,8 @@ async def test_queues_of_a_killed_member_go_on_within_seconds(tmp_path: Path) ->
                     sent = [b"after-%d" % number for number in range(12)]
                     for number, body in enumerate(sent):
                         await producer.send(Message("orders", body), sharding_key=f"key-{number}")
-                    await until(lambda: set(sent) <= set(seen), within_s=60)
-                    assert time.monotonic() - killed_at < 15
+                    await until(lambda: set(sent) <= set(seen), within_s=WITHIN_S)
+                    assert time.monotonic() - killed_at < time_limit(15)
 
 
 @contextlib.contextmanager

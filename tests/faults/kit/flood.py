@@ -1,5 +1,5 @@
 """Sends without end and without looking at the answers, over many connections: `python -m tests.faults.kit.flood PORT
-CONNECTIONS SECONDS`. Prints what it was answered, as JSON.
+CONNECTIONS SECONDS`. Prints "connected", waits for a line, and at its end prints what it was answered, as JSON.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def main() -> None:
         for sender in senders:
             sender.connection.setblocking(False)
             selector.register(sender.connection, selectors.EVENT_READ | selectors.EVENT_WRITE, sender)
+        print("connected", flush=True)
+        sys.stdin.readline()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             for key, events in selector.select(0.1):

@@ -16,8 +16,10 @@ from tests.faults.kit.traffic import (
     Acknowledged,
 )
 from tests.harness import LocalCluster
+from tests.waiting import until
 
 LAST_LEVEL = 18
+PATIENCE_S = 30.0  # a broker that was killed is known at once, by its connection
 
 
 class Senders:
@@ -31,9 +33,9 @@ class Senders:
 
     async def run(self, seconds: float) -> None:
         """Send, kill the broker after some time, note what was answered until then."""
-        async with Producer(self._cluster.namesrv_address, retries=0, delivery_timeout_s=2) as producer:
+        async with Producer(self._cluster.namesrv_address, retries=0, delivery_timeout_s=PATIENCE_S) as producer:
             senders = [asyncio.create_task(self._send(producer, f"{self._name}-{each}")) for each in range(SENDERS)]
-            await asyncio.wait(senders, timeout=0.3, return_when=asyncio.FIRST_COMPLETED)
+            await until(lambda: bool(self.acknowledged) or any(sender.done() for sender in senders))
             await asyncio.sleep(seconds)  # the dice say when the broker dies
             await asyncio.to_thread(self._cluster.kill_broker)
             await asyncio.gather(*senders)
@@ -56,7 +58,8 @@ class Senders:
                     result = await producer.send(sent[0], queue=queue)
             except GantryError:
                 return
-            assert result.status is SendStatus.SEND_OK
+            if result.status is not SendStatus.SEND_OK:  # the disk is slow: nothing was promised
+                continue
             offsets = [decode_offset_message_id(each)[2] for each in result.offset_msg_id.split(",")]
             place = (SCHEDULE_TOPIC, LAST_LEVEL - 1) if level else (topic, queue.queue_id)
             self.acknowledged += [

@@ -33,6 +33,7 @@ GATED: dict[str, Any] = MASTER | {
     "all_ack_in_sync": True,
     "read_confirmed_only": True,
     "slave_timeout_ms": 60_000,
+    "ha_housekeeping_ms": 3_600_000,
     "in_sync_lag_ms": 3_600_000,  # what the test holds back is no slave that left
 }
 

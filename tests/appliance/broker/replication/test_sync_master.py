@@ -22,6 +22,7 @@ SYNC: dict[str, Any] = {
     "slaves_enable": True,
     "broker_role": "SYNC_MASTER",
     "ha_heartbeat_ms": 200,
+    "ha_housekeeping_ms": 3_600_000,  # however long a test stands still, its slaves are not given up
     "slave_timeout_ms": 60_000,
 }
 _OFFSET = struct.Struct(">q")

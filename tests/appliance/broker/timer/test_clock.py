@@ -9,6 +9,7 @@ import pytest
 
 from appliance.process.tasks import running
 from tests.appliance.broker.timer.timer_broker import DAY_S, HOUR_S, Broker, Clock
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -94,11 +95,8 @@ async def test_a_sleeping_service_sees_that_the_clock_was_set(tmp_path: Path, cl
     broker = Broker(tmp_path / "store", clock)
     broker.send_in(50, "m")
     async with running(broker.store, broker.timer):
-        while broker.timer.pending != 1:
-            await asyncio.sleep(0.01)
+        await until(lambda: broker.timer.pending == 1)
         clock.advance(50)
-        async with asyncio.timeout(30):
-            while not broker.timer.delivered:
-                await asyncio.sleep(0.05)
+        await until(lambda: broker.timer.delivered > 0)
     assert broker.bodies() == ["m"]
     broker.store.close()

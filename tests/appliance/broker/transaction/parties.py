@@ -28,7 +28,8 @@ OP = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 CHECKER = "CID_RMQ_SYS_TRANS"
 COMMIT, ROLLBACK, UNKNOWN = 8, 12, 0
-OLD_MS = 10_000  # older than transactionTimeOut
+YOUNG_MS = 1_800_000  # transactionTimeOut here: however long a test stands still, what it sends is young
+OLD_MS = 2 * YOUNG_MS
 
 
 @dataclass
@@ -110,7 +111,7 @@ async def transactions_at(
     folder: Path, *, store: dict[str, Any] | None = None, **settings: Any
 ) -> AsyncIterator[tuple[BrokerController, ProducerPeer]]:
     """A broker whose check rounds only come when the test calls them, and a producer."""
-    settings = {"transaction_check_interval_ms": 3_600_000, **settings}
+    settings = {"transaction_check_interval_ms": 3_600_000, "transaction_timeout_ms": YOUNG_MS, **settings}
     async with serving(folder, broker=settings, store=store) as cluster, connected(cluster.broker.port) as peer:
         yield cluster.broker, ProducerPeer(peer)
 
