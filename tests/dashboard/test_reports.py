@@ -30,6 +30,7 @@ from tests.appliance.reports.stores import Record, write_log
 from tests.conftest import missing
 from tests.dashboard.conftest import Client
 from tests.dashboard.finished_run import NASTY, NOW, finished_run
+from tests.waiting import WITHIN_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -313,7 +314,7 @@ async def test_a_run_asked_for_by_button_is_computed_by_spark_and_shown(
         assert await schedule.step()
     finally:
         await schedule.close()
-    assert len(started) > 2 and psutil.wait_procs(started, timeout=60)[1] == []
+    assert len(started) > 2 and psutil.wait_procs(started, timeout=WITHIN_S)[1] == []
     assert "session" not in seconds_of(data, await ReportRun.objects.aget(report="ingest", state="succeeded"))
     run = await ReportRun.objects.aget(report="traffic")
     assert "session" in seconds_of(data, run)
@@ -338,7 +339,13 @@ def test_the_web_process_loads_neither_spark_nor_arrow_nor_numpy() -> None:
     )
     environment = {"DJANGO_SETTINGS_MODULE": "dashboard.settings", "GANTRY_DATA": str(django_settings.APPLIANCE.data)}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=True,
     )
     assert done.stdout.strip() == "[]"
 

@@ -23,6 +23,7 @@ from store.startup import log_cut
 from store.startup.dispatch import Dispatcher
 from store.upkeep import flush
 from tests.store.conftest import OpenStore, message, read_all, small_config
+from tests.waiting import WITHIN_S
 
 TOPICS = 250
 QUEUES = 8
@@ -64,7 +65,7 @@ def run_until_synced(store: MessageStore) -> None:
 
     async def work() -> None:
         running = asyncio.create_task(store.run())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while store.checkpoint.synced.end_offset < store.max_physical_offset:
                 await asyncio.sleep(0.01)
         running.cancel()

@@ -13,6 +13,7 @@ from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import Java, find_java
 from appliance.reports.sessions.spark_process import environment
 from tests.conftest import missing
+from tests.waiting import WITHIN_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     try:
         yield session
     finally:
-        end_session(session, 30)
+        end_session(session, WITHIN_S)
         os.environ.clear()
         os.environ.update(before)
 

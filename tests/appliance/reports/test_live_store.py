@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.any_disk import ANY_DISK
+from tests.waiting import wait_until
 
 pytest.importorskip("numpy")
 
@@ -61,6 +62,7 @@ def test_a_reader_beside_the_writer_sees_a_growing_prefix(store: MessageStore, t
     put.append(store.put_message(StoreMessage("T", 0, b"the first", b"", 0, 0, 1, HOST, HOST)).physical_offset)
     reader = threading.Thread(target=read)
     reader.start()
+    wait_until(lambda: seen or not reader.is_alive())  # else all may be put before it gets a core
     for number in range(ROUNDS):
         if number % 5:
             message = StoreMessage("T", 0, bytes(number * 7), b"TAGS\x01a", 0, 0, 1, HOST, HOST)

@@ -232,9 +232,9 @@ def test_a_worker_that_does_not_connect_back_in_time_is_started_again(
     from appliance.reports.worker_jobs import PAUSES_S, run_on_a_worker
 
     context = spark.sparkContext
-    slow_once, late = tmp_path / "python", tmp_path / "late"
-    slow_once.write_text(
-        f'#!/bin/sh\n[ -e {late} ] || {{ echo $$ > {late}; exec sleep 600; }}\nexec {sys.executable} "$@"\n'
+    slow_once, late, is_quick = tmp_path / "python", tmp_path / "late", tmp_path / "quick"
+    slow_once.write_text(  # one that is late itself may only sleep, too: which is the first is not for it to say
+        f'#!/bin/sh\n[ -e {is_quick} ] || {{ echo $$ >> {late}; exec sleep 600; }}\nexec {sys.executable} "$@"\n'
     )
     slow_once.chmod(0o700)
     monkeypatch.setattr(context, "pythonExec", str(slow_once))
@@ -245,6 +245,7 @@ def test_a_worker_that_does_not_connect_back_in_time_is_started_again(
     def wait(pause_s: float) -> None:
         assert pause_s == PAUSES_S[0]
         conf.set(patience, before)
+        is_quick.touch()
 
     conf.set(patience, "1s").set(daemon, "false")
     try:
@@ -252,8 +253,9 @@ def test_a_worker_that_does_not_connect_back_in_time_is_started_again(
             assert run_on_a_worker(spark, str, 7, sleep=wait) == "7"
     finally:
         conf.set(patience, before).remove(daemon)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(late.read_text()), signal.SIGKILL)
+        for pid in late.read_text().split() if late.exists() else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
     reasons = [record.__dict__["reason"] for record in caplog.records if record.message == "task failed"]
     assert len(reasons) == 1 and "connect back" in reasons[0]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,13 @@ from appliance.reports.errors import ReportError
 from appliance.reports.java import Java
 from appliance.reports.runs import RunFolder
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, write_log
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 RUN_ID = "20261121T120000Z-0a1b2c"
+WITHIN_S = 280.0  # a run alone takes 13 s, and was seen to take 97 where many others wanted the cores
 
-pytestmark = [pytest.mark.timeout(150), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 
 @pytest.fixture
@@ -59,10 +61,9 @@ def processes_of(data: Path) -> list[str]:
 
 def left_behind(data: Path) -> list[str]:
     """Those that are still there after a while: what a killed JVM was just starting ends by itself, a moment later."""
-    deadline = time.monotonic() + 20
-    while (found := processes_of(data)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return found
+    with contextlib.suppress(TimeoutError):
+        wait_until(lambda: not processes_of(data), WITHIN_S)
+    return processes_of(data)
 
 
 def test_a_run_leaves_its_results_and_no_process(java: Java, data: Path) -> None:
@@ -73,7 +74,7 @@ def test_a_run_leaves_its_results_and_no_process(java: Java, data: Path) -> None
         file.seek(offsets[3])
         file.write(bytes(8))
     (damaged / "broker.properties").write_text("brokerName=shop-b\n")
-    done = subprocess.run(command(data), cwd=ROOT, capture_output=True, text=True, timeout=140, umask=0o022)
+    done = subprocess.run(command(data), cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, umask=0o022)
     assert done.returncode == 3, done.stderr
     assert f"no valid record at physical offset {offsets[3]}" in done.stderr
     made = list((data / "reports").rglob("*"))
@@ -100,9 +101,10 @@ def test_a_run_leaves_its_results_and_no_process(java: Java, data: Path) -> None
 
 def test_a_run_that_takes_too_long_is_killed_with_everything_it_started(java: Java, data: Path) -> None:
     """S52."""
-    done = subprocess.run(command(data, "--timeout", "6"), cwd=ROOT, capture_output=True, text=True, timeout=60)
+    limit = command(data, "--timeout", "3")  # enough to start Java, too little for a report on any machine
+    done = subprocess.run(limit, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S)
     assert done.returncode == 124
-    assert "took longer than 6 s" in done.stderr
+    assert "took longer than 3 s" in done.stderr
     status = RunFolder.in_data(data, RUN_ID).status()
     assert status is not None and status.state == "timeout"
     assert left_behind(data) == []
@@ -112,14 +114,13 @@ def test_a_run_that_takes_too_long_is_killed_with_everything_it_started(java: Ja
 def test_a_stopped_launcher_takes_its_run_with_it(java: Java, data: Path, number: int, graceful: bool) -> None:
     """S52."""
     launcher = subprocess.Popen(command(data), cwd=ROOT, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not any("java" in line.split(" ", 1)[0] for line in processes_of(data)):
-        assert launcher.poll() is None and time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(
+        lambda: launcher.poll() is not None or any("java" in line.split(" ", 1)[0] for line in processes_of(data)),
+        WITHIN_S,
+    )
+    assert launcher.poll() is None
     launcher.send_signal(number)
-    assert launcher.wait(timeout=20) == (130 if graceful else -number)
-    while processes_of(data) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    assert launcher.wait(timeout=WITHIN_S) == (130 if graceful else -number)
     assert left_behind(data) == []
     status = RunFolder.in_data(data, RUN_ID).status()
     assert (status is not None and status.state == "cancelled") if graceful else status is None
@@ -127,7 +128,9 @@ def test_a_stopped_launcher_takes_its_run_with_it(java: Java, data: Path, number
 
 def test_a_wrong_java_fails_the_run_and_says_which_setting_is_wrong(java: Java, tmp_path: Path) -> None:
     environment = {**os.environ, "GANTRY_JAVA_HOME": str(tmp_path / "none")}
-    done = subprocess.run(command(tmp_path), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command(tmp_path), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=WITHIN_S
+    )
     assert done.returncode == 1
     assert "the setting: " in done.stderr
     status = RunFolder.in_data(tmp_path, RUN_ID).status()
@@ -155,7 +158,7 @@ def test_a_setting_of_spark_may_hold_commas(setting: str, conf: dict[str, str]) 
 
 def test_a_line_that_asks_for_no_run_is_refused(java: Java, tmp_path: Path) -> None:
     serve = [sys.executable, "-m", "appliance", "report", "serve", "--data", str(tmp_path)]
-    done = subprocess.run(serve, input="nonsense\n", cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(serve, input="nonsense\n", cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S)
     assert done.returncode == 1 and "asks for no run" in done.stderr
 
 

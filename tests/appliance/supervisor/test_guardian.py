@@ -27,6 +27,7 @@ from tests.waiting import wait_until
 HANG_S = 2.0
 HOGS = 6  # processes that want a core, for two
 PATIENCE_S = 90.0  # for what must come
+ADOPTED = "event=process_adopted"
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,7 @@ def web_follows(gantry: RunningAppliance, earlier: psutil.Process) -> bool:
 
 def test_a_killed_web_process_costs_no_send_and_is_back_while_brokers_stay(gantry: RunningAppliance) -> None:
     web, workers = gantry.web, pids(gantry.workers())
+    adopted = log_of(gantry, "gantry.log").count(ADOPTED)
     with Sending(gantry.namesrv) as load:
         web.kill()
         killed = time.monotonic()
@@ -113,7 +115,8 @@ def test_a_killed_web_process_costs_no_send_and_is_back_while_brokers_stay(gantr
     assert load.failures == []
     assert pids(gantry.workers()) == workers
     wait_until(lambda: "event=web_process_follows reason='was killed by SIGKILL'" in log_of(gantry, "gantry.log"))
-    assert log_of(gantry, "gantry.log").count("event=process_adopted") == 2
+    wait_until(lambda: log_of(gantry, "gantry.log").count(ADOPTED) > adopted + 1)
+    assert log_of(gantry, "gantry.log").count(ADOPTED) == adopted + 2
     assert "reason='was killed by SIGKILL'" in log_of(gantry, "guardian.log")
     assert gantry.output.count("GANTRY READY") == 1
 
@@ -159,7 +162,7 @@ def test_a_machine_that_stands_still_or_has_no_core_to_give_is_no_reason_to_rest
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(HOGS)]
     try:
         time.sleep(2 * HANG_S)  # long enough to call a process hung that gets no core
-        assert page_answers(gantry) or page_answers(gantry)
+        wait_until(lambda: page_answers(gantry))
     finally:
         for hog in hogs:
             hog.kill()
@@ -196,7 +199,7 @@ from appliance.supervisor.guardian import Guardian, become_subreaper
 logging.basicConfig(level="DEBUG")
 become_subreaper()
 async def guard():
-    return await Guardian(stop_grace_s=1.0, web_hang_s=5.0, command=(sys.executable, "-c", sys.argv[1])).run()
+    return await Guardian(stop_grace_s=1.0, web_hang_s=90.0, command=(sys.executable, "-c", sys.argv[1])).run()
 sys.exit(asyncio.run(guard()))
 """
 

@@ -19,7 +19,7 @@ from appliance.supervisor.hang_watch import HangWatch
 from appliance.supervisor.supervisor import HangLimit, Supervisor
 from gantrymq.remoting.protocol import RemotingProtocol
 from tests.appliance.supervisor.guarded import Guarded
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def test_a_stopped_name_server_is_killed_and_serves_again(tmp_path: Path, 
     supervisor = Supervisor([[spec]], guarded.link, logs_folder=tmp_path, hang=HangLimit(2.0))
     task = asyncio.create_task(supervisor.run())
     try:
-        await asyncio.wait_for(supervisor.wait_serving(), 60)
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
         pid = supervisor.snapshot()[0].pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
@@ -77,12 +77,12 @@ class Listener:
         writer.close()
 
 
-async def watching(listener: Listener, enough: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+async def watching(listener: Listener, enough: int, monkeypatch: pytest.MonkeyPatch, *, limit_s: float = 5.0) -> bool:
     """Whether the listener was found hanging before it was asked so often."""
     monkeypatch.setattr(hang_watch, "TICK_S", 0.02)
     monkeypatch.setattr(hang_watch, "ASK_EACH_S", 0.01)
     async with listener as address:
-        watch = asyncio.create_task(HangWatch(address, os.getpid(), limit_s=0.1).until_hung())
+        watch = asyncio.create_task(HangWatch(address, os.getpid(), limit_s=limit_s).until_hung())
         await until(lambda: watch.done() or listener.asked >= enough)
         was_hung = watch.done()
         watch.cancel()
@@ -92,20 +92,20 @@ async def watching(listener: Listener, enough: int, monkeypatch: pytest.MonkeyPa
 
 async def test_silence_is_found_and_an_answer_of_any_kind_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CpuWait, "since_last_s", lambda self, elapsed_s: 0.0)
-    assert await watching(Listener(None), 2, monkeypatch)
+    assert await watching(Listener(None), 2, monkeypatch, limit_s=0.1)
     assert not await watching(Listener(0.0), 40, monkeypatch), "over several connections"
     assert not await watching(Listener(0.0, closes=True), 20, monkeypatch)
 
 
 async def test_a_worker_that_gets_no_core_is_not_found_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CpuWait, "since_last_s", lambda self, elapsed_s: elapsed_s)
-    assert not await watching(Listener(0.5), 2, monkeypatch), "five times the limit, without a core"
+    assert not await watching(Listener(0.5), 2, monkeypatch, limit_s=0.1), "five times the limit, without a core"
 
 
 async def test_a_port_that_nothing_listens_on_is_for_others_to_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hang_watch, "TICK_S", 0.02)
     monkeypatch.setattr(hang_watch, "ASK_EACH_S", 0.01)
-    watch = asyncio.create_task(HangWatch("127.0.0.1:9", os.getpid(), limit_s=0.05).until_hung())
+    watch = asyncio.create_task(HangWatch("127.0.0.1:9", os.getpid(), limit_s=0.2).until_hung())
     done, _ = await asyncio.wait({watch}, timeout=0.4)
     watch.cancel()
     await asyncio.gather(watch, return_exceptions=True)

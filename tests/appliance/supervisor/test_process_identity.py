@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from appliance.supervisor.process_identity import children_of, is_same, kill_same, start_ticks
+from tests.waiting import WITHIN_S
 
 
 def test_a_number_that_somebody_else_has_by_now_is_not_the_same_process_and_gets_no_signal() -> None:
@@ -18,7 +19,7 @@ def test_a_number_that_somebody_else_has_by_now_is_not_the_same_process_and_gets
         kill_same(process.pid, ticks - 1, signal.SIGKILL)  # who had this number before started earlier
         assert process.poll() is None
         kill_same(process.pid, ticks, signal.SIGKILL)
-        assert process.wait(30) == -signal.SIGKILL
+        assert process.wait(WITHIN_S) == -signal.SIGKILL
     assert start_ticks(process.pid) is None
 
 

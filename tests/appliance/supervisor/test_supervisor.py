@@ -22,7 +22,7 @@ from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.supervisor import StartFailed, Supervisor
 from tests.appliance.supervisor.guarded import Guarded
 from tests.conftest import time_limit
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 SERVICE = """
 import json, signal, socket, sys, time
@@ -73,7 +73,7 @@ async def test_processes_start_in_order_and_stop_in_reverse(tmp_path: Path, guar
     stages = [[service("first", journal)], [service("second", journal)]]
     supervisor = Supervisor(stages, guarded.link, logs_folder=tmp_path / "logs")
     async with running(supervisor):
-        await asyncio.wait_for(supervisor.wait_serving(), 10)
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
         assert [(p.name, p.state, p.restarts) for p in supervisor.snapshot()] == [
             ("first", "running", 0),
             ("second", "running", 0),
@@ -86,7 +86,7 @@ async def test_processes_start_in_order_and_stop_in_reverse(tmp_path: Path, guar
 async def test_a_killed_process_serves_again_within_three_seconds(tmp_path: Path, guarded: Guarded) -> None:
     supervisor = Supervisor([[service("worker", tmp_path / "journal")]], guarded.link, logs_folder=tmp_path)
     async with running(supervisor):
-        await asyncio.wait_for(supervisor.wait_serving(), 10)
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
         first_pid = supervisor.snapshot()[0].pid
         assert first_pid is not None
         os.kill(first_pid, signal.SIGKILL)
@@ -104,7 +104,7 @@ async def test_a_process_that_does_not_come_up_at_the_start_ends_the_start_and_s
     broken = script("broken", "import sys; print('the port is on fire', flush=True); sys.exit(3)")
     supervisor = Supervisor([[service("good", tmp_path / "j")], [broken]], guarded.link, logs_folder=tmp_path)
     with pytest.raises(StartFailed) as caught:
-        await asyncio.wait_for(supervisor.run(), 20)
+        await asyncio.wait_for(supervisor.run(), WITHIN_S)
     assert "exit code 3" in str(caught.value)
     assert "the port is on fire" in caught.value.log_tail
     assert [p.state for p in supervisor.snapshot()] == ["stopped", "stopped"]
@@ -113,7 +113,7 @@ async def test_a_process_that_does_not_come_up_at_the_start_ends_the_start_and_s
 async def test_a_process_that_is_silent_too_long_counts_as_not_started(tmp_path: Path, guarded: Guarded) -> None:
     silent = script("silent", "import time; time.sleep(60)", ready_timeout_s=0.3)
     with pytest.raises(StartFailed, match=r"did not serve within 0\.3 s"):
-        await asyncio.wait_for(Supervisor([[silent]], guarded.link, logs_folder=tmp_path).run(), 20)
+        await asyncio.wait_for(Supervisor([[silent]], guarded.link, logs_folder=tmp_path).run(), WITHIN_S)
 
 
 async def test_a_crash_loop_is_said_aloud(
@@ -133,14 +133,14 @@ async def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(tmp_path
     stubborn = script("stubborn", text)
     supervisor = Supervisor([[stubborn]], guarded.link, logs_folder=tmp_path, stop_grace_s=0.2)
     async with running(supervisor):
-        await asyncio.wait_for(supervisor.wait_serving(), 10)
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
     assert supervisor.snapshot()[0].exit_code == -signal.SIGKILL
 
 
 async def test_a_job_runs_beside_the_services_and_is_not_started_again(tmp_path: Path, guarded: Guarded) -> None:
     supervisor = Supervisor([[service("worker", tmp_path / "j")]], guarded.link, logs_folder=tmp_path)
     async with running(supervisor):
-        await asyncio.wait_for(supervisor.wait_serving(), 10)
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
         supervisor.add_job(script("job", "print('done so far')", is_service=False))
         supervisor.add_job(script("bad-job", "raise SystemExit(4)", is_service=False))
         await until(lambda: [p.state for p in supervisor.snapshot()] == ["running", "done", "failed"])
@@ -168,7 +168,7 @@ def test_a_process_ends_with_its_parent_even_when_the_parent_is_killed(tmp_path:
         assert parent.stdout is not None
         child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
-    _, alive = psutil.wait_procs([child], timeout=30)
+    _, alive = psutil.wait_procs([child], timeout=WITHIN_S)
     assert not alive
     assert (tmp_path / "journal").read_text().splitlines() == ["start orphan", "stop orphan"]
 
@@ -178,7 +178,7 @@ async def test_who_follows_adopts_what_runs_and_starts_again_what_does_not(tmp_p
     stages = [[service("first", journal)], [service("second", journal)]]
     supervisor = Supervisor(stages, guarded.link, logs_folder=tmp_path)
     earlier = asyncio.create_task(supervisor.run())
-    await asyncio.wait_for(supervisor.wait_serving(), 30)
+    await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
     before = {status.name: status for status in supervisor.snapshot()}
     await guarded.lose(earlier)
     os.kill(before["second"].pid, signal.SIGKILL)
@@ -186,7 +186,7 @@ async def test_who_follows_adopts_what_runs_and_starts_again_what_does_not(tmp_p
 
     follower = Supervisor(stages, await guarded.follow(), logs_folder=tmp_path)
     async with running(follower):
-        await asyncio.wait_for(follower.wait_serving(), 30)
+        await asyncio.wait_for(follower.wait_serving(), WITHIN_S)
         await until(lambda: [status.state for status in follower.snapshot()] == ["running", "running"])
         first, second = follower.snapshot()
         assert (first.pid, first.restarts, first.started_at) == (before["first"].pid, 0, before["first"].started_at)
@@ -203,7 +203,7 @@ async def test_what_a_process_prints_while_nobody_supervises_is_in_its_log(tmp_p
     talks = script("talks", "import time\nprint('READY {}', flush=True)\nfor n in range(5000): print(f'line {n}')\n")
     supervisor = Supervisor([[talks]], guarded.link, logs_folder=tmp_path)
     earlier = asyncio.create_task(supervisor.run())
-    await asyncio.wait_for(supervisor.wait_serving(), 30)
+    await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
     await guarded.lose(earlier)
     await until(lambda: guarded.spawner.facts()[0]["exit_code"] == 0)
     assert (tmp_path / "talks.log").read_text().splitlines()[1:5001] == [f"line {n}" for n in range(5000)]
@@ -218,7 +218,7 @@ async def test_a_worker_is_believed_when_we_have_no_file_left_to_ask_it(
     monkeypatch.setattr("asyncio.open_connection", no_file_left)
     supervisor = Supervisor([[service("worker", tmp_path / "j")]], guarded.link, logs_folder=tmp_path)
     async with running(supervisor):
-        await asyncio.wait_for(supervisor.wait_serving(), 30)
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
         assert supervisor.snapshot()[0].restarts == 0
 
 
@@ -229,11 +229,11 @@ async def test_without_a_guardian_a_process_that_ignores_sigterm_is_killed_all_t
     stubborn = script("stubborn", deaf + "; print('READY {}', flush=True); time.sleep(600)")
     supervisor = Supervisor([[stubborn]], guarded.link, logs_folder=tmp_path, stop_grace_s=0.2)
     task = asyncio.create_task(supervisor.run())
-    await asyncio.wait_for(supervisor.wait_serving(), 30)
+    await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
     process = psutil.Process(supervisor.snapshot()[0].pid)
     guarded.hang_up()
-    await asyncio.wait_for(guarded.link.gone.wait(), 10)
+    await asyncio.wait_for(guarded.link.gone.wait(), WITHIN_S)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.wait_for(task, 30)
+        await asyncio.wait_for(task, WITHIN_S)
     await until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)

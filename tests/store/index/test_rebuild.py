@@ -14,6 +14,7 @@ from store import MessageStore, MessageStoreConfig
 from store.index import rebuild as index_rebuild
 from store.index.file import ENTRY, HEADER_BYTES
 from tests.store.conftest import message, small_config
+from tests.waiting import WITHIN_S
 
 COUNT = 350
 ENTRIES = 50  # of a file
@@ -69,7 +70,7 @@ async def running(store: MessageStore) -> AsyncIterator[None]:
 
 
 async def rebuilt(store: MessageStore) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         while store.parts.index.markers():
             await asyncio.sleep(0.01)
 

@@ -16,6 +16,7 @@ from store import GetMessageStatus, MessageStore, PutMessageStatus, StoreBatch
 from store.inspect.folder import StoreFolder
 from store.inspect.verify import verify_store
 from tests.store.conftest import HOST, OpenStore, message, read_all, small_config
+from tests.waiting import WITHIN_S
 
 OK = PutMessageStatus.PUT_OK
 
@@ -68,7 +69,7 @@ async def test_listeners_hear_of_it_then_and_not_before(tmp_path: Path, open_sto
         body = encode_batch([Message("T", b"000001"), Message("T", b"000002")])
         assert store.put_batch(StoreBatch("T", 0, body, b"", 0, 0, 1, HOST, HOST)).status is OK
         assert not heard
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while len(heard) < 2:
                 await asyncio.sleep(0.005)
     assert heard == [(0, 3), (1, 3)]

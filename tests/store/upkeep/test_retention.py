@@ -17,6 +17,7 @@ from store.upkeep import retention
 from store.upkeep.disk_space import disk_ratio
 from tests.store.conftest import OpenStore, message
 from tests.store.upkeep.ageing import NOON, age, fill, hour_of, other_hour, small_config
+from tests.waiting import WITHIN_S
 
 DAY_S = 86400.0
 
@@ -220,7 +221,7 @@ async def test_a_running_store_obeys_an_operator_at_once(tmp_path: Path, open_st
     await asyncio.sleep(0.05)  # nothing may go before the operator asks
     assert store.min_physical_offset == 0
     store.cleaner.delete_soon()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WITHIN_S):
         while len(store.parts.log.queue.files) > 1:
             await asyncio.sleep(0.01)
     cleaning.cancel()
