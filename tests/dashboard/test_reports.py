@@ -292,7 +292,6 @@ async def test_after_a_restart_runs_left_open_get_their_status(data: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 async def test_a_run_asked_for_by_button_is_computed_by_spark_and_shown(
     data: Path, log_in: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

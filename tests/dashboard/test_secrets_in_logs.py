@@ -22,8 +22,6 @@ PASSWORD, WEAK, WRONG = "nine lives of a crane", "password1", "nine wives of a c
 FORM = "application/x-www-form-urlencoded"
 SHORTEST = 8  # characters; what is shorter is no secret
 
-pytestmark = pytest.mark.timeout(240)
-
 
 class TellingVisitor(Visitor):
     """Remembers whatever it was given that nobody else may know."""

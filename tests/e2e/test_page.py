@@ -11,7 +11,7 @@ from selenium.webdriver import Chrome
 from tests.e2e import page as pages
 from tests.e2e.page import Page
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.e2e
 
 HTML = (
     "data:text/html,<title>x</title><h1>The disk is full</h1>"

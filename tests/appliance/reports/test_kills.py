@@ -23,8 +23,6 @@ from appliance.reports.ingest import IngestLimits, ingest
 from appliance.reports.manifest import Lake
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, write_log
 
-pytestmark = pytest.mark.timeout(400)  # each point is a process and a dozen syncs
-
 SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
 LIMITS = IngestLimits(range_bytes=1 << 14, range_bytes_min=1 << 14)
 

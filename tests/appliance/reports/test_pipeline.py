@@ -25,8 +25,6 @@ from tests.appliance.reports.stores import HOUR_MS, NOON, Record, unpack_golden,
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def run_ingest(spark: SparkSession, log: Path, lake: Lake, **options: Any) -> Any:
     from appliance.reports.ingest import ingest

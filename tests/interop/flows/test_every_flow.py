@@ -15,7 +15,7 @@ from tests.interop.broker_cluster import PEER, BrokerCluster
 from tests.interop.clients import JavaClient, JavaScriptClient
 from tests.interop.java_flows import assert_flows_work
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.interop
 
 # One run each; every pair of axes meets somewhere, the full product is not run.
 CASES = [

@@ -17,7 +17,7 @@ from gantrymq.remoting.bodies import ResetOffsetBody
 from gantrymq.remoting.codes import RequestCode
 from tests.interop.clients import ClientProgram, Got, JavaClient
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 QUEUES = 4
 LOCK_LIFE_S = 6

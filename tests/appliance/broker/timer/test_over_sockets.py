@@ -110,7 +110,6 @@ async def test_nobody_sends_to_the_timers_own_topic(tmp_path: Path) -> None:
             await producer.send(Message("rmq_sys_wheel_timer", b"m"))
 
 
-@pytest.mark.timeout(300)
 async def test_a_killed_broker_delivers_what_it_acknowledged(tmp_path: Path) -> None:
     """Kill it twice while messages wait and come due: all arrive, none before its time."""
     with LocalCluster(tmp_path) as cluster:
