@@ -21,7 +21,8 @@ from appliance.settings.broker_processes import broker_processes
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = re.compile(r"GANTRY READY (https?)=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")
-START_TIMEOUT_S = 150.0  # a first start of a fresh clone installs everything before it serves
+START_TIMEOUT_S = 540.0  # a first start of a fresh clone installs everything before it serves
+STOP_TIMEOUT_S = 120.0  # it may take a worker the 30 s that its supervisor gives it
 PROPERTIES = {**DISK_MARKS, "mappedFileSizeCommitLog": str(64 << 20)}
 
 
@@ -108,11 +109,11 @@ class RunningAppliance:
         """Send the signal and return the exit code; what the appliance started is gone by then."""
         self.process.send_signal(number)
         try:
-            code = self.process.wait(30)
+            code = self.process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
-        self._ended.wait(5)
+        self._ended.wait(STOP_TIMEOUT_S)
         return code
 
     def _read(self) -> None:

@@ -38,7 +38,7 @@ def send(namesrv: str, text: str = "hello") -> str:
 
 def answers(url: str) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=10) as response:
+        with urllib.request.urlopen(url, timeout=60) as response:
             return int(response.status)
     except urllib.error.HTTPError as exc:
         return exc.code
@@ -125,7 +125,7 @@ def test_workers_end_when_the_appliance_is_killed(tmp_path: Path) -> None:
     with RunningAppliance(tmp_path / "data") as gantry:
         workers = gantry.workers()
         gantry.stop(signal.SIGKILL)
-        _, alive = psutil.wait_procs(workers, timeout=10)
+        _, alive = psutil.wait_procs(workers, timeout=60)
         assert not alive
 
 

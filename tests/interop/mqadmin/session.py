@@ -94,7 +94,7 @@ class MqAdminSession:
 
     def _stop(self) -> None:
         try:
-            self._process.communicate(timeout=20)  # the end of its input is the end of its work
+            self._process.communicate(timeout=120)  # the end of its input is the end of its work
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()

@@ -390,7 +390,7 @@ def test_a_loss_is_asked_about_at_a_terminal(peer: Peer, topic: str) -> None:
                     time.sleep(1)
             else:
                 os.write(master, answer)
-            assert process.wait(timeout=30) == code
+            assert process.wait(timeout=120) == code
         finally:
             process.kill()
             process.communicate()
