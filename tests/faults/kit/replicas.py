@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from gantrymq import AdminClient
+from gantrymq.client.admin.succession import Changed
 from gantrymq.errors import GantryError
 from tests.harness import LocalCluster
 
@@ -21,6 +22,17 @@ def runtime_info(peer: LocalCluster) -> dict[str, str]:
         return asyncio.run(ask())
     except GantryError:  # stopped, or not up yet
         return {}
+
+
+def promote(slave: LocalCluster) -> Changed:
+    """Make it the master, whatever it lacks."""
+
+    async def ask() -> Changed:
+        async with AdminClient(slave.namesrv_address, timeout_s=10) as admin:
+            promotion = await admin.succession.promotion(slave.broker_name, slave.broker_address, accepted_loss=1 << 20)
+            return await admin.succession.promote(promotion)
+
+    return asyncio.run(ask())
 
 
 def is_same(master: LocalCluster, slave: LocalCluster) -> bool:

@@ -18,7 +18,7 @@ import pytest
 from gantrymq import AdminClient
 from gantrymq.client.admin.succession import Changed
 from tests.faults.kit.endless_load import EndlessLoad
-from tests.faults.kit.replicas import FILES, TOPIC, is_same, log_of, runtime_info
+from tests.faults.kit.replicas import FILES, TOPIC, is_same, log_of, promote, runtime_info
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
@@ -41,15 +41,6 @@ def pair(tmp_path: Path) -> Iterator[list[LocalCluster]]:
         wait_until(lambda: runtime_info(two).get("slaveState") == "copying")
         yield [one, two]
         two.stop()
-
-
-def promote(peer: LocalCluster) -> Changed:
-    async def ask() -> Changed:
-        async with AdminClient(peer.namesrv_address, timeout_s=10) as admin:
-            promotion = await admin.succession.promotion(peer.broker_name, peer.broker_address, accepted_loss=1 << 20)
-            return await admin.succession.promote(promotion)
-
-    return asyncio.run(ask())
 
 
 def switch_over(peer: LocalCluster) -> Changed:

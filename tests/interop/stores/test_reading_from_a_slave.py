@@ -1,4 +1,4 @@
-"""While its master is away, consumers read from a slave of ours: the Java client, and the SDK."""
+"""While its master is away, consumers read from a slave of ours, and go on when it is promoted: Java client and SDK."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gantrymq import ConsumeFrom, ConsumeResult, MessageExt, SyncPushConsumer
+from tests.faults.kit.replicas import promote
 from tests.harness import LocalCluster
 from tests.interop.clients import JavaClient
 from tests.interop.stores.copied_log import TOPIC, bodies, expected, log_end, send, wait_for
@@ -16,6 +17,7 @@ from tests.interop.stores.copied_log import TOPIC, bodies, expected, log_end, se
 pytestmark = pytest.mark.interop
 
 COUNT = 40
+ALL = 60  # with those that the new master takes
 FILES = {"mappedFileSizeCommitLog": str(1 << 20)}
 
 
@@ -38,12 +40,9 @@ def alone(tmp_path: Path) -> Iterator[LocalCluster]:
             slave.stop()
 
 
-def test_consumers_read_from_a_slave_while_the_master_is_away(alone: LocalCluster, java: JavaClient) -> None:
-    wanted = Counter(body.decode() for body in expected(0, COUNT))
-    with java.consume(alone.namesrv_address, TOPIC, "java-readers") as consumer:
-        consumer.wait_for(lambda: consumer.count("GOT") >= COUNT, 90, "all messages from the slave")
-        assert Counter(fields[5] for fields in consumer.lines("GOT")) == wanted
-
+def test_consumers_read_from_a_slave_while_the_master_is_away_and_when_it_is_the_master(
+    alone: LocalCluster, java: JavaClient
+) -> None:
     found: Counter[str] = Counter()
 
     def listener(messages: list[MessageExt]) -> ConsumeResult:
@@ -54,6 +53,17 @@ def test_consumers_read_from_a_slave_while_the_master_is_away(alone: LocalCluste
         alone.namesrv_address, group="our-readers", listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET
     )
     ours.subscribe(TOPIC)
-    with ours:
+    with ours, java.consume(alone.namesrv_address, TOPIC, "java-readers") as consumer:
+
+        def got() -> Counter[str]:
+            return Counter(fields[5] for fields in consumer.lines("GOT"))
+
+        consumer.wait_for(lambda: got().total() >= COUNT, 90, "all messages from the slave")
         wait_for(lambda: found.total() >= COUNT, "all messages from the slave")
-    assert found == wanted
+        assert got() == found == Counter(body.decode() for body in expected(0, COUNT))
+        promote(alone)
+        send(alone, COUNT, ALL)
+        wanted = {body.decode() for body in expected(0, ALL)}
+        consumer.wait_for(lambda: got().keys() >= wanted, 90, "all messages from the new master")
+        wait_for(lambda: found.keys() >= wanted, "all messages from the new master")
+        assert got().keys() == found.keys() == wanted

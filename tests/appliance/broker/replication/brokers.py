@@ -38,11 +38,13 @@ class Group:
         return self._folder / name / "store"
 
     @contextlib.asynccontextmanager
-    async def broker(self, name: str, *, broker_id: int = 0, **settings: Any) -> AsyncIterator[BrokerLife]:
+    async def broker(
+        self, name: str, *, broker_id: int = 0, store: dict[str, Any] | None = None, **settings: Any
+    ) -> AsyncIterator[BrokerLife]:
         """Serve from the folder of that name, as the settings say or as the folder knows better."""
         role = {"broker_role": "SLAVE", "broker_id": broker_id} if broker_id else {}
         config = BrokerConfig(listen_port=0, namesrv_addresses=self.namesrv_address, **{**QUICK, **role, **settings})
-        store_config = MessageStoreConfig(root=self.store_of(name), **{**SMALL_STORE, **STORE})
+        store_config = MessageStoreConfig(root=self.store_of(name), **{**SMALL_STORE, **STORE, **(store or {})})
         async with BrokerLife(config, store_config) as life:
             await life.controller.opened.outer_api.register_all()
             yield life
