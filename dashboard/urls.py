@@ -11,6 +11,7 @@ from dashboard.live.sockets import LiveSocket
 from dashboard.views import (
     brokers,
     first_run,
+    group_list,
     groups,
     health,
     incidents,
@@ -49,7 +50,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(TOPIC + r"/settings$", topics.settings, name="topic-settings"),
     re_path(TOPIC + r"/delete$", topics.delete, name="topic-delete"),
     # consumer groups
-    path("groups", groups.groups, name="groups"),
+    path("groups", group_list.groups, name="groups"),
     re_path(GROUP + r"$", groups.group, name="group"),
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
     path("incidents", incidents.incidents, name="incidents"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ninja import Field, Schema
 
 from dashboard.api.schemas import moment
 from dashboard.cluster.group_values import GroupDetail, GroupSummary, QueuePlace, ResetPlan
+from dashboard.groups.listing import GroupRow
+from dashboard.groups.trend import Direction, State
 from gantrymq.client.admin.results import QueueMove
 
 
@@ -42,10 +44,59 @@ class GroupOut(Schema):
         )
 
 
-class GroupList(Schema):
-    """Groups by name. troubles: brokers that could not be asked, whose groups may be missing."""
+class LookOut(Schema):
+    """The lag at a moment."""
 
-    groups: list[GroupOut]
+    at: datetime
+    lag: int
+
+
+class SeenGroupOut(GroupOut):
+    """A group as it was looked at last, and where it is heading. seen_at null: it was never looked at yet.
+
+    Rates are messages a second. seconds_to_zero: if it goes on as in the last minute; null while it comes no nearer.
+    retries: messages that wait to be tried again. dead_letters null: not counted yet.
+    """
+
+    seen_at: datetime | None
+    state: State
+    direction: Direction
+    in_rate: float | None
+    out_rate: float | None
+    seconds_to_zero: float | None
+    retries: int | None
+    dead_letters: int | None
+    lag_history: list[LookOut]
+
+    @classmethod
+    def of_row(cls, row: GroupRow) -> SeenGroupOut:
+        group = row.group
+        return cls(
+            name=group.name,
+            lag=group.lag,
+            lag_ms=group.lag_ms,
+            members=group.members,
+            disagrees=group.disagrees,
+            is_suspended=group.is_suspended,
+            last_consumed_stored_at=moment(group.last_consumed_ms),
+            why=group.why,
+            is_partial=group.is_partial,
+            seen_at=datetime.fromtimestamp(group.at, UTC) if group.at else None,
+            state=row.state,
+            direction=row.direction,
+            in_rate=group.in_rate,
+            out_rate=group.out_rate,
+            seconds_to_zero=row.seconds_to_zero,
+            retries=row.retries,
+            dead_letters=row.dead_letters,
+            lag_history=[LookOut(at=datetime.fromtimestamp(at, UTC), lag=lag) for at, lag in group.history],
+        )
+
+
+class GroupList(Schema):
+    """Groups, sorted as asked for. troubles: brokers that could not be asked, whose groups may be missing."""
+
+    groups: list[SeenGroupOut | GroupOut]
     total: int
     troubles: list[str]
 

@@ -9,17 +9,21 @@ from ninja import Query, Router
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
-from dashboard.api.group_schemas import GroupDetailOut, GroupList, GroupOut, ResetIn, ResetOut
+from dashboard.api.group_schemas import GroupDetailOut, GroupList, GroupOut, ResetIn, ResetOut, SeenGroupOut
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.group_values import is_system_group
 from dashboard.forms.groups import ResetForm
+from dashboard.groups.book import group_book
+from dashboard.groups.listing import SORTS, rows_of, sorted_rows
+from dashboard.groups.selection import GroupSelection, select
+from dashboard.status.board import board
 
 logger = logging.getLogger(__name__)
 
 router = Router()
 LIST_MAX = 200
+SORT_PATTERN = f"^({'|'.join(SORTS)})$"
 READ = Token(Permission.GROUPS_READ)
 WRITE = Token(Permission.GROUPS_WRITE)
 
@@ -31,23 +35,26 @@ async def list_groups(
     q: str = Query("", description="part of the name"),
     topic: str = Query("", description="only groups of this topic, with their lag in it"),
     system: bool = Query(False, description="the cluster's own groups too"),
+    sort: str = Query(
+        "name", pattern=SORT_PATTERN, description="not with topic: there the furthest behind comes first"
+    ),
+    down: bool = Query(False, description="the greatest first; what is not known is at the end either way"),
     offset: int = Query(0, ge=0),
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> GroupList:
     if topic:
-        rows, failures = await gateway().groups.of_topic(await gateway().topics.get(topic))
-        rows = [row for row in rows if q.lower() in row.name.lower()]
-        total, rows = len(rows), rows[offset : offset + limit]
+        found, failures = await gateway().groups.of_topic(await gateway().topics.get(topic))
+        found = [row for row in found if q.lower() in row.name.lower()]
+        total = len(found)
+        groups = [GroupOut.of(row) for row in found[offset : offset + limit]]
     else:
-        known, failures = await gateway().groups.settings()
-        names = [name for name in known if q.lower() in name.lower() and (system or not is_system_group(name))]
-        total = len(names)
-        rows = await gateway().groups.summaries(names[offset : offset + limit], known)
-    return GroupList(
-        groups=[GroupOut.of(row) for row in rows],
-        total=total,
-        troubles=[f"{failure.what}: {failure.reason}" for failure in failures],
-    )
+        chosen = await select(gateway(), GroupSelection(q, system))
+        stored = board.snapshot.stored if board.snapshot is not None else None
+        in_order = sorted_rows(rows_of(chosen.groups, stored), sort, down=down)[offset : offset + limit]
+        shown = await group_book.rows(gateway(), [row.name for row in in_order])
+        total, failures = len(chosen.groups), chosen.failures
+        groups = [SeenGroupOut.of_row(row) for row in rows_of(shown, stored)]
+    return GroupList(groups=groups, total=total, troubles=[f"{one.what}: {one.reason}" for one in failures])
 
 
 @router.get("/{name}", response={200: GroupDetailOut} | REFUSALS, auth=READ, summary="One consumer group",
@@ -70,6 +77,7 @@ async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOu
     if plan.refusal is not None:
         raise NotAllowed(plan.refusal)
     told = await gateway().groups.reset(plan)
+    group_book.forget(name)
     logger.info(
         "group moved",
         extra={"event": "group_reset", "group": name, "topic": plan.topic, "skipped": plan.skipped,

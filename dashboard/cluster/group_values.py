@@ -35,7 +35,7 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlace:
-    """How far a group is in a topic on one broker, over its queues there. consume_rate: messages a second."""
+    """How far a group is in a topic on one broker, over its queues there. Rates are messages a second."""
 
     topic: str
     broker_name: str
@@ -43,6 +43,12 @@ class GroupPlace:
     lag: int
     lag_ms: int | None
     consume_rate: float | None = None
+    produce_rate: float | None = None
+
+    @property
+    def end(self) -> int:
+        """Where the queues end, as a sum."""
+        return self.consumer_offset + self.lag
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class WatchedGroup:
-    """A consumer group at the last look. alone_since: messages wait, and no member was there from then on."""
+    """A consumer group at the last look. alone_since: messages wait, and no member was there from then on.
+
+    at 0: it was never looked at. Rates: messages a second since the look before, None when that is not known.
+    """
 
     name: str
     lag: int | None
@@ -171,6 +174,14 @@ class WatchedGroup:
     alone_since: float | None = None
     is_partial: bool = False  # a broker was not heard: at least so much
     places: tuple[GroupPlace, ...] = ()
+    in_rate: float | None = None  # stored in its topics, but for retries
+    out_rate: float | None = None
+    disagrees: bool = False
+    is_suspended: bool = False
+    last_consumed_ms: int = 0
+    why: str | None = None  # what is not known, and why
+    history: tuple[tuple[float, int], ...] = ()  # (when, lag), the oldest first
+    idle_since: float | None = None  # nothing was consumed from then on
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ The texts are made here and nowhere else, so a page and the socket that keeps it
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from dashboard.cluster import units
 from dashboard.cluster.values import TopicDetail, TopicSummary
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.checks import Verdict, judge
-from dashboard.status.metric import Metrics
+from dashboard.status.metric import Metrics, shape_of
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.service_metrics import put_services
 from dashboard.status.slave_metrics import put_slaves
@@ -43,7 +42,7 @@ def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metr
     for index, problem in enumerate(verdict.problems):
         metrics.put(f"problem.{index}.title", problem.title, snapshot.at)
         metrics.put(f"problem.{index}.evidence", problem.evidence, snapshot.at)
-    metrics.shape = _shape(
+    metrics.shape = shape_of(
         *(f"{broker.name} {_parts(broker)}" for broker in snapshot.brokers),
         "|",
         *(f"{process.name}/{process.role}" for process in snapshot.processes),
@@ -71,7 +70,7 @@ def topic_metrics(detail: TopicDetail, in_rate: float | None, why: str | None = 
     most = max((queue.stored for queue in detail.queues), default=0)
     for queue in detail.queues:
         metrics.bars[f"queue.{queue.key}"] = queue.stored / most if most else 0.0
-    metrics.shape = _shape(*(queue.key for queue in detail.queues))
+    metrics.shape = shape_of(*(queue.key for queue in detail.queues))
     return metrics
 
 
@@ -89,7 +88,7 @@ def topic_list_metrics(rows: Sequence[TopicSummary], now: float) -> Metrics:
         metrics.put(
             f"{prefix}.written", units.ago(written / 1000, now) if written else units.UNKNOWN, at, why or "never"
         )
-    metrics.shape = _shape(*(f"{row.name} {row.kind} {row.write_queues} {row.perm_text}" for row in rows))
+    metrics.shape = shape_of(*(f"{row.name} {row.kind} {row.write_queues} {row.perm_text}" for row in rows))
     return metrics
 
 
@@ -160,7 +159,3 @@ def _process(metrics: Metrics, process: ProcessFacts) -> None:
 def _clock_time(at_ms: int) -> str:
     text = units.moment(at_ms)
     return text if text == units.UNKNOWN else text[:-4]
-
-
-def _shape(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

@@ -1,11 +1,10 @@
-"""Consumer groups: the list, one whole, and moving one to another position."""
+"""A consumer group: the whole of it, and moving it to another position."""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
 
-from django.conf import settings as django_settings
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -14,39 +13,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 from dashboard.accounts.access import Permission, requires
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.group_values import GroupDetail, is_system_group
+from dashboard.cluster.group_values import GroupDetail
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.groups import ResetForm
+from dashboard.groups.book import group_book
 from dashboard.http.error_pages import gateway_error
-from dashboard.views.paging import page_of
 
 logger = logging.getLogger(__name__)
-
-PAGE_GROUPS = 50
-
-
-@requires(Permission.GROUPS_READ)
-@require_safe
-async def groups(request: HttpRequest) -> HttpResponse:
-    """The list as the address says: q, show=system, page."""
-    wanted = request.GET.get("q", "").strip()
-    shows_system = request.GET.get("show") == "system"
-    try:
-        known, failures = await gateway().groups.settings()
-        visible = [name for name in known if shows_system or not is_system_group(name)]
-        names = [name for name in visible if wanted.lower() in name.lower()]
-        page = page_of(request, names, PAGE_GROUPS)
-        rows = await gateway().groups.summaries(page.rows, known)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
-    rows.sort(key=lambda row: (-(row.lag_ms or 0), -(row.lag or 0), row.name))
-    context = {
-        "groups": rows, "failures": failures, "q": wanted, "shows_system": shows_system,
-        "page": page.number, "pages": page.pages,
-        "total": len(visible), "hidden": len(known) - len(visible),
-        "namesrv_address": django_settings.APPLIANCE.namesrv_address,
-    }  # fmt: skip
-    return render(request, "groups/groups.html", context)
 
 
 @requires(Permission.GROUPS_READ)
@@ -75,6 +48,7 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
         typed = TypedNameForm(request.POST if request.method == "POST" else None, name=name, undone="changed")
         if request.method == "POST" and plan.refusal is None and typed.is_valid():
             was_online = await gateway().groups.reset(plan)
+            group_book.forget(name)
             logger.info(
                 "group moved",
                 extra={

@@ -16,6 +16,7 @@ from django.test import AsyncClient
 
 from dashboard.accounts.tokens import create_token
 from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.groups.book import group_book
 from dashboard.models.management import Role, User
 from dashboard.status.board import board
 from gantrymq.client.admin.client import AdminClient
@@ -62,8 +63,10 @@ def patient_gateway(namesrv: str, monkeypatch: pytest.MonkeyPatch) -> Gateway:
 @pytest.fixture(autouse=True)
 def _empty_board() -> Iterator[None]:
     board.clear()
+    group_book.clear()
     yield
     board.clear()
+    group_book.clear()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from dashboard.accounts.tokens import create_token
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import GroupPlace
 from dashboard.exporter.page import MetricsPage, families, page_of
-from dashboard.live.group_watch import with_rates
+from dashboard.groups.trend import with_rates
 from dashboard.live.sampler import Sampler
 from dashboard.live.stored_count import StoredCount
 from dashboard.models.management import User

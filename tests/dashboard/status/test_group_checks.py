@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dashboard.cluster import units
 from dashboard.cluster.group_values import GroupSummary
-from dashboard.live.group_watch import watched
+from dashboard.groups.trend import watched
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, Stored, WatchedGroup
 from dashboard.status.checks import Level, judge
 

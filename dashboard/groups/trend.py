@@ -1,0 +1,160 @@
+"""Where a consumer group is heading, from the looks at it: rates, direction, time to zero. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import StrEnum
+
+from dashboard.cluster.group_values import GroupPlace, GroupSummary
+from dashboard.status.board import WatchedGroup
+from gantrymq.message.topics import is_retry_topic
+
+HISTORY_MAX = 24  # looks that a sparkline has
+HISTORY_EACH_S = 5.0
+TREND_S = 60.0  # a direction is that of the last minute, or of the last two looks where they lie further apart
+STEADY_RATIO = 0.02  # a lag that changes by less is steady
+STEADY_MESSAGES = 2
+STUCK_S = 20.0  # so long without one message consumed, while members are there and messages wait
+
+
+class State(StrEnum):
+    """What a group is doing, in the words of the list."""
+
+    UNKNOWN = "unknown"
+    HELD_BACK = "held back"
+    NO_MEMBERS = "no members"
+    OFFLINE = "offline"
+    STUCK = "stuck"
+    FALLING_BEHIND = "falling behind"
+    CATCHING_UP = "catching up"
+    STEADY = "steady"
+    UP_TO_DATE = "up to date"
+
+
+class Direction(StrEnum):
+    """Of the lag."""
+
+    UNKNOWN = "unknown"
+    GROWING = "growing"
+    SHRINKING = "shrinking"
+    STEADY = "steady"
+
+
+_HEADING = {Direction.GROWING: State.FALLING_BEHIND, Direction.SHRINKING: State.CATCHING_UP}
+
+
+def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> WatchedGroup:
+    """What is remembered of a look at a group."""
+    is_alone = row.members == 0 and bool(row.lag)
+    alone_since = (before.alone_since if before is not None else None) or now if is_alone else None
+    places = with_rates(row.places, before, now)
+    in_rate = _sum(place.produce_rate for place in places if not is_retry_topic(place.topic))
+    out_rate = _sum(place.consume_rate for place in places)
+    return WatchedGroup(
+        row.name, row.lag, row.lag_ms, row.members, now, alone_since, row.is_partial, places,
+        in_rate=in_rate, out_rate=out_rate, disagrees=row.disagrees, is_suspended=row.is_suspended,
+        last_consumed_ms=row.last_consumed_ms, why=row.why, history=_history(row, before, now),
+        idle_since=_idle_since(before, out_rate, now),
+    )  # fmt: skip
+
+
+def with_rates(places: Iterable[GroupPlace], before: WatchedGroup | None, now: float) -> tuple[GroupPlace, ...]:
+    """The places with what was consumed and stored a second since the last look; None where that is not known."""
+    if before is None or now <= before.at:
+        return tuple(places)
+    old = {(place.topic, place.broker_name): place for place in before.places}
+
+    def rated(place: GroupPlace) -> GroupPlace:
+        was = old.get((place.topic, place.broker_name))
+        if was is None:
+            return place
+        consumed, stored = place.consumer_offset - was.consumer_offset, place.end - was.end
+        return replace(
+            place,
+            consume_rate=consumed / (now - before.at) if consumed >= 0 else None,
+            produce_rate=stored / (now - before.at) if stored >= 0 else None,
+        )
+
+    return tuple(rated(place) for place in places)
+
+
+def direction(group: WatchedGroup) -> Direction:
+    """How its lag changed over the last minute."""
+    begin = _begin(group)
+    if begin is None or group.lag is None:
+        return Direction.UNKNOWN
+    change = group.lag - begin[1]
+    if abs(change) <= max(STEADY_MESSAGES, STEADY_RATIO * begin[1]):
+        return Direction.STEADY
+    return Direction.GROWING if change > 0 else Direction.SHRINKING
+
+
+def seconds_to_zero(group: WatchedGroup) -> float | None:
+    """When it will have caught up, if it goes on as in the last minute; None when it does not come nearer."""
+    begin = _begin(group)
+    if group.lag == 0:
+        return 0.0
+    if begin is None or group.lag is None or direction(group) is not Direction.SHRINKING:
+        return None
+    return group.lag * (group.at - begin[0]) / (begin[1] - group.lag)
+
+
+def state(group: WatchedGroup) -> State:
+    """What the group is doing. What keeps it from consuming at all comes first."""
+    if group.is_suspended:
+        return State.HELD_BACK
+    if group.members is None or group.lag is None:
+        return State.UNKNOWN if group.members is None else _idle(group)
+    if group.members == 0 or group.lag == 0:
+        return _idle(group)
+    if group.idle_since is not None and group.at - group.idle_since >= STUCK_S:
+        return State.STUCK
+    return _HEADING.get(direction(group), State.STEADY)
+
+
+def retries(group: WatchedGroup) -> int | None:
+    """Messages that wait to be tried again; None when nothing is known of the group."""
+    if group.lag is None:
+        return None
+    return sum(place.lag for place in group.places if is_retry_topic(place.topic))
+
+
+def _idle(group: WatchedGroup) -> State:
+    """The state of a group to which nothing is to be handed out."""
+    if group.members == 0:
+        return State.NO_MEMBERS if group.lag else State.OFFLINE
+    return State.UP_TO_DATE
+
+
+def _begin(group: WatchedGroup) -> tuple[float, int] | None:
+    """The look with which the present lag is compared."""
+    begin = None
+    for look in reversed(group.history):  # lists sort thousands by it: no more steps than the last minute has
+        if look[0] >= group.at:
+            continue
+        if begin is not None and group.at - look[0] > TREND_S:
+            break
+        begin = look
+    return begin
+
+
+def _history(row: GroupSummary, before: WatchedGroup | None, now: float) -> tuple[tuple[float, int], ...]:
+    """The looks so far and this one, unless the last one was just now. A lag that is not whole is no part of it."""
+    history = before.history if before is not None else ()
+    if row.lag is None or row.is_partial or (history and now - history[-1][0] < HISTORY_EACH_S):
+        return history
+    return (*history, (now, row.lag))[-HISTORY_MAX:]
+
+
+def _idle_since(before: WatchedGroup | None, out_rate: float | None, now: float) -> float | None:
+    """Since when nothing was consumed; None when something was, or nothing is known."""
+    if out_rate != 0 or before is None:
+        return None
+    return before.idle_since or before.at
+
+
+def _sum(rates: Iterable[float | None]) -> float | None:
+    """The sum of what is known, None when one of them, or all, are unknown."""
+    known = list(rates)
+    return sum(rate for rate in known if rate is not None) if known and None not in known else None

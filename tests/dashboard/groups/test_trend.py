@@ -1,0 +1,92 @@
+"""Where a group is heading: rates between two looks, the direction of its lag, its state, the time to zero."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dashboard.cluster.group_values import GroupPlace, GroupSummary
+from dashboard.groups.trend import (
+    HISTORY_EACH_S,
+    HISTORY_MAX,
+    STUCK_S,
+    Direction,
+    State,
+    direction,
+    retries,
+    seconds_to_zero,
+    state,
+    watched,
+)
+from dashboard.status.board import WatchedGroup
+
+NOW = 10_000.0
+
+
+def look(lag: int, done: int = 1000, *, members: int = 1, **changes: object) -> GroupSummary:
+    place = GroupPlace("orders", "broker-a", done, lag, lag * 10)
+    return replace(GroupSummary("g", lag, lag * 10, members=members, places=(place,)), **changes)  # type: ignore[arg-type]
+
+
+def seen(*looks: GroupSummary, each_s: float = 10.0) -> WatchedGroup:
+    """The group after these looks, the last of them at NOW."""
+    group = None
+    for number, row in enumerate(looks):
+        group = watched(row, group, NOW - each_s * (len(looks) - 1 - number))
+    assert group is not None
+    return group
+
+
+def test_rates_are_those_between_two_looks() -> None:
+    first = seen(look(50, done=1000))
+    assert (first.in_rate, first.out_rate, first.history) == (None, None, ((NOW, 50),))
+    second = seen(look(50, done=1000), look(70, done=1100))
+    assert (second.out_rate, second.in_rate) == (10.0, 12.0)
+    moved_back = seen(look(50, done=1000), look(1050, done=0))
+    assert (moved_back.out_rate, moved_back.in_rate) == (None, 0.0)
+    waiting = GroupPlace("%RETRY%g", "broker-a", 7, 3, 5)
+    later = watched(look(53, places=(*look(50).places, replace(waiting, lag=9))),
+                    watched(look(53, places=(*look(50).places, waiting)), None, NOW - 10), NOW)  # fmt: skip
+    assert (later.in_rate, retries(later)) == (0.0, 9), "a retry is nothing new"
+
+
+@pytest.mark.parametrize(
+    ("lags", "heading", "doing", "zero_s"),
+    [
+        ((100,), Direction.UNKNOWN, State.STEADY, None),
+        ((100, 200), Direction.GROWING, State.FALLING_BEHIND, None),
+        ((200, 100), Direction.SHRINKING, State.CATCHING_UP, 10.0),
+        ((300, 200, 100), Direction.SHRINKING, State.CATCHING_UP, 10.0),
+        ((1000, 1010), Direction.STEADY, State.STEADY, None),
+        ((100, 0), Direction.SHRINKING, State.UP_TO_DATE, 0.0),
+        ((0, 2), Direction.STEADY, State.STEADY, None),
+    ],
+)
+def test_the_last_minute_decides(lags: tuple[int, ...], heading: Direction, doing: State, zero_s: float | None) -> None:
+    group = seen(*(look(lag, done=1000 + at) for at, lag in enumerate(lags)))
+    assert (direction(group), state(group), seconds_to_zero(group)) == (heading, doing, zero_s)
+
+
+def test_what_keeps_it_from_consuming_comes_first() -> None:
+    growing = (look(100), look(200))
+    assert state(seen(*growing)) is State.FALLING_BEHIND
+    assert state(seen(growing[0], replace(growing[1], is_suspended=True))) is State.HELD_BACK
+    assert state(seen(growing[0], replace(growing[1], members=0))) is State.NO_MEMBERS
+    assert state(seen(look(0, members=0))) is State.OFFLINE
+    assert state(seen(replace(look(5), members=None))) is State.UNKNOWN
+    assert state(seen(replace(look(5), lag=None))) is State.UP_TO_DATE
+
+
+def test_a_group_that_takes_nothing_while_messages_wait_is_stuck_after_a_while() -> None:
+    assert state(seen(look(9), look(9), each_s=STUCK_S - 1)) is State.STEADY
+    assert state(seen(look(9), look(9), each_s=STUCK_S)) is State.STUCK
+    assert state(seen(look(9), look(9, done=1001), each_s=STUCK_S)) is State.STEADY
+    assert state(seen(look(9), look(9), look(9, done=1001), look(9, done=1001))) is State.STEADY
+
+
+def test_the_history_is_bounded_and_has_no_look_that_lacks_a_broker() -> None:
+    many = seen(*(look(lag) for lag in range(3 * HISTORY_MAX)))
+    assert [lag for _, lag in many.history] == list(range(2 * HISTORY_MAX, 3 * HISTORY_MAX))
+    assert len(seen(*[look(1)] * 5, each_s=HISTORY_EACH_S / 4).history) == 2
+    assert len(seen(look(1), replace(look(0), is_partial=True)).history) == 1
