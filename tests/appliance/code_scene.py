@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import re
 import time
 from collections.abc import AsyncIterator, Iterable
@@ -31,8 +32,9 @@ from tests.appliance.code_examples import (
 )
 from tests.appliance.peer import Peer
 from tests.harness import ServingCluster, serving
+from tests.waiting import WITHIN_S
 
-ANSWER_S_MAX = 20.0  # a busy machine; RocketMQ's clients wait 3
+ANSWER_S_MAX = WITHIN_S  # RocketMQ's clients wait 3 s, but this process may be stopped for longer
 QUEUES = 4
 
 
@@ -117,6 +119,7 @@ class Scene:
 @contextlib.asynccontextmanager
 async def open_scene(folder: Path) -> AsyncIterator[Scene]:
     """Serve the scene from `folder`; at the end no file may lie where no file belongs."""
+    gc.collect()  # what an earlier module left behind complains when it is collected; here a complaint is a failure
     async with serving(folder) as cluster:
         consumer = await Peer.connect(cluster.broker.port)
         scene = Scene(cluster, folder, consumer)

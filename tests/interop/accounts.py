@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from appliance.bench.peer import Peer
+from appliance.bench.peer import START_TIMEOUT_S, Peer
 from gantrymq import AdminClient, Credentials
 from gantrymq.errors import GantryError
 
@@ -53,7 +53,7 @@ def wait_serving(peer: Peer) -> None:
             except GantryError:
                 return False
 
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + START_TIMEOUT_S
     while not asyncio.run(ask()):
         assert time.monotonic() < deadline, peer.broker.last_output()
         time.sleep(0.2)

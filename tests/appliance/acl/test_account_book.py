@@ -25,6 +25,7 @@ from appliance.acl.account_changes import (
 )
 from appliance.acl.account_file import AccountFileError, read_content, read_document, write_document
 from tests.appliance.acl.cluster import accounts_file
+from tests.waiting import WITHIN_S, until, wait_until
 
 SECRET = "canary-secret-7351"
 NEW = {"accessKey": "newUserKey", "secretKey": SECRET}
@@ -184,12 +185,9 @@ async def test_a_change_of_the_file_is_seen_while_running(tmp_path: Path, monkey
     try:
         (tmp_path / "conf/acl").mkdir()
         (tmp_path / "conf/acl/a.yaml").write_text("accounts: [{accessKey: fresh123, secretKey: fresh123}]")
-        async with asyncio.timeout(10):
-            while "fresh123" not in book.current.by_key:
-                await asyncio.sleep(0.01)
-            (tmp_path / "conf/acl/a.yaml").unlink()
-            while "fresh123" in book.current.by_key:
-                await asyncio.sleep(0.01)
+        await until(lambda: "fresh123" in book.current.by_key)
+        (tmp_path / "conf/acl/a.yaml").unlink()
+        await until(lambda: "fresh123" not in book.current.by_key)
     finally:
         watch.cancel()
 
@@ -310,11 +308,13 @@ def test_a_killed_writer_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
     """S43."""
     path = accounts_file(tmp_path, "accounts: [{accessKey: keeper12, secretKey: keeper12, admin: true}]")
     for round_number in range(8):
+        before = path.read_bytes()
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
         )
         assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
-        time.sleep(0.02 + 0.017 * round_number)  # the kill comes at another moment of its writing each round
+        wait_until(lambda: path.read_bytes() != before)  # noqa: B023 - called in this round only
+        time.sleep(0.017 * round_number)  # the kill comes at another moment of its writing each round
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
         writer.stdout.close()
@@ -334,7 +334,7 @@ def test_two_processes_lose_no_change_of_each_other(tmp_path: Path) -> None:
         for name in ("first-writer", "second-writer")
     ]
     for writer in writers:
-        writer.communicate(timeout=60)
+        writer.communicate(timeout=WITHIN_S)
         assert writer.returncode == 0
     content = read_content(tmp_path / "conf/plain_acl.yml")
     assert len(content.accounts) == 40 and content.version.counter == 40

@@ -44,9 +44,17 @@ def test_accounts_are_their_owners_alone_and_the_secret_stands_nowhere_else(gant
     holders = {
         path.relative_to(gantry.data).as_posix()
         for path in Path(gantry.data).rglob("*")
-        if path.is_file() and path.stat().st_size < 64 << 20 and secret.encode() in path.read_bytes()
+        if secret.encode() in content_of(path)
     }
     assert holders == {"accounts/appliance.yml", "accounts/conf/acl/appliance.yml"}
+
+
+def content_of(path: Path) -> bytes:
+    """What a file holds that may be gone by now: tables and journals are written and replaced all the time."""
+    try:
+        return path.read_bytes() if path.is_file() and path.stat().st_size < 64 << 20 else b""
+    except FileNotFoundError:
+        return b""
 
 
 async def test_strangers_get_nothing_and_the_own_account_everything(gantry: RunningAppliance) -> None:
@@ -170,8 +178,7 @@ def test_the_dashboard_works_through_its_own_account(gantry: RunningAppliance) -
     fields = {"name": "from-the-page", "queues": "4", "perm": "read-write"}
     made = visitor.submit("/topics/create", fields)
     assert made.status in (200, 204, 302, 303), made.text
-    topics = visitor.get("/topics")
-    assert topics.status == 200 and "from-the-page" in topics.text
+    wait_until(partial(shows, visitor, "/topics", "from-the-page"))
 
 
 def shows(visitor: Visitor, path: str, expected: str) -> bool:

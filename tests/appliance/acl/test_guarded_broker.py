@@ -197,7 +197,7 @@ async def test_who_ends_a_transaction_may_send_to_its_topic(tmp_path: Path) -> N
 async def test_a_pull_that_waits_ends_with_its_account(
     tmp_path: Path, code: RequestCode, change: dict[str, str]
 ) -> None:
-    waiting = pull("TopicX", "GroupX") | {"sysFlag": "6", "suspendTimeoutMillis": "20000", "queueOffset": "1"}
+    waiting = pull("TopicX", "GroupX") | {"sysFlag": "6", "suspendTimeoutMillis": "600000", "queueOffset": "1"}
     async with (
         guarded(tmp_path) as cluster,
         signed_peer(cluster.broker.port) as reader,
@@ -215,7 +215,7 @@ async def test_a_pull_that_waits_ends_with_its_account(
 
 
 async def test_a_pull_that_waits_ends_with_its_addresss_freedom(tmp_path: Path) -> None:
-    waiting = pull("TopicX", "GroupX") | {"sysFlag": "6", "suspendTimeoutMillis": "20000", "queueOffset": "1"}
+    waiting = pull("TopicX", "GroupX") | {"sysFlag": "6", "suspendTimeoutMillis": "600000", "queueOffset": "1"}
     white = PLAIN_ACL.replace("10.9.9.*", "127.0.0.1")
     async with (
         guarded(tmp_path, white) as cluster,

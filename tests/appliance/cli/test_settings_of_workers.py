@@ -12,6 +12,7 @@ from pathlib import Path
 from appliance.settings.appliance_config import ROOT
 from gantrymq import AdminClient
 from gantrymq.remoting.codes import RequestCode
+from tests.waiting import WITHIN_S
 
 
 async def started(role: str, properties: Path) -> tuple[Process, str, str]:
@@ -24,9 +25,9 @@ async def started(role: str, properties: Path) -> tuple[Process, str, str]:
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
+    line = (await asyncio.wait_for(process.stdout.readline(), WITHIN_S)).decode()
     assert line.startswith("READY "), (await process.stderr.read()).decode()
-    logged = (await asyncio.wait_for(process.stderr.readline(), 10)).decode()
+    logged = (await asyncio.wait_for(process.stderr.readline(), WITHIN_S)).decode()
     return process, json.loads(line.removeprefix("READY "))["listen"], logged
 
 

@@ -17,6 +17,7 @@ from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.peer import registration
 from tests.appliance_process import ROOT
 from tests.harness import LocalCluster
+from tests.waiting import WITHIN_S
 
 NASTY = "\x1b]0;title\x07\x1b[31mred\r\u202e\u009b31m"
 ACTS = set("\x1b\x07\r\u202e\u009b\x00")
@@ -25,7 +26,7 @@ ACTS = set("\x1b\x07\r\u202e\u009b\x00")
 def printed(*arguments: object) -> str:
     """What the command wrote, errors too."""
     command = [sys.executable, "-m", "appliance", *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=WITHIN_S, check=False)
     return (done.stdout + done.stderr).decode()
 
 

@@ -11,6 +11,7 @@ from django.contrib.auth.hashers import make_password, verify_password
 
 from dashboard.accounts import hashing
 from dashboard.accounts.in_flight import TooManyAtOnce
+from tests.waiting import WITHIN_S, until
 
 
 async def test_one_hash_at_a_time_runs_on_a_thread_of_its_own_and_too_many_are_refused(
@@ -21,7 +22,7 @@ async def test_one_hash_at_a_time_runs_on_a_thread_of_its_own_and_too_many_are_r
 
     def slow(password: str, encoded: str | None) -> tuple[bool, bool]:
         nonlocal running, most
-        all_have_asked.wait(30)
+        all_have_asked.wait(WITHIN_S)
         running += 1
         most = max(most, running)
         threads.add(threading.current_thread().name)
@@ -48,18 +49,21 @@ async def test_one_caller_gets_two_places() -> None:
 
 
 async def test_who_goes_away_keeps_the_place_until_the_thread_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    lane, go_on = hashing.HashingLane("test"), threading.Event()
-    monkeypatch.setattr(hashing, "_verify", lambda *_: (go_on.wait(30), False))
+    lane, has_begun, go_on = hashing.HashingLane("test"), threading.Event(), threading.Event()
+
+    def slow(password: str, encoded: str | None) -> tuple[bool, bool]:
+        has_begun.set()
+        return go_on.wait(WITHIN_S), False
+
+    monkeypatch.setattr(hashing, "_verify", slow)
     gone = [asyncio.create_task(lane.verify("192.0.2.1", "guess", None)) for _ in range(2)]
-    await asyncio.sleep(0)
+    await until(has_begun.is_set)  # before that the thread could let go of the first one as well
     for task in gone:
         task.cancel()
     await asyncio.wait(gone)
     assert len(lane.callers) == 1, "the first hash runs on, the second one never began"
     go_on.set()
-    async with asyncio.timeout(30):
-        while len(lane.callers):
-            await asyncio.sleep(0.01)
+    await until(lambda: not len(lane.callers))
 
 
 async def test_a_name_that_nobody_has_is_as_much_work_as_a_wrong_password(monkeypatch: pytest.MonkeyPatch) -> None:

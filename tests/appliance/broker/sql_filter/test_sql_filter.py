@@ -80,10 +80,10 @@ def test_a_mistake_is_told_with_its_place(text: str, reason: str, position: int)
     ],
 )
 def test_a_monster_is_refused_in_no_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()  # seconds of work: others on this core don't count
     with pytest.raises(SqlError):
         compile_condition(text)
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
 
 
 def test_the_deepest_condition_that_is_taken_can_be_asked() -> None:

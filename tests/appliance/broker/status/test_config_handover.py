@@ -22,6 +22,7 @@ from gantrymq.remoting.bodies import (
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.command import RemotingCommand
 from tests.peers.fixtures import make_apache_peer
+from tests.waiting import WITHIN_S
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -52,7 +53,9 @@ async def test_apaches_broker_takes_over_our_files_and_we_take_over_its(tmp_path
     with peer:
 
         async def ask(code: int, fields: dict[str, str] | None = None, body: bytes = b"") -> RemotingCommand:
-            answer = await client.invoke(peer.broker_address, RemotingCommand.request(code, fields, body), timeout_s=10)
+            answer = await client.invoke(
+                peer.broker_address, RemotingCommand.request(code, fields, body), timeout_s=WITHIN_S
+            )
             assert answer.code == 0, answer.remark
             return answer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,11 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.peer import Peer, connected
 from tests.harness import ServingCluster, serving
+from tests.waiting import until
 
 PULL = {
     "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "1", "maxMsgNums": "1", "sysFlag": "6",
-    "commitOffset": "0", "suspendTimeoutMillis": "15000", "subscription": "*", "subVersion": "0",
+    "commitOffset": "0", "suspendTimeoutMillis": "600000", "subscription": "*", "subVersion": "0",
 }  # fmt: skip
 
 
@@ -88,6 +88,4 @@ async def make_topic(peer: Peer) -> None:
 
 
 async def until_held(cluster: ServingCluster) -> None:
-    async with asyncio.timeout(30):
-        while not cluster.broker.hold.held_count:
-            await asyncio.sleep(0.01)
+    await until(lambda: cluster.broker.hold.held_count > 0)

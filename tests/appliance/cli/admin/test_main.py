@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import json
 import os
@@ -23,7 +24,8 @@ from gantrymq import AdminClient, Message, Producer, PushConsumer
 from tests.appliance.cli.running_gantry import Gantry, Ran, run_gantry
 from tests.gantrymq.client.peers import running_peer
 from tests.gantrymq.client.ports import closed_port
-from tests.gantrymq.client.seen import Seen, numbers, until
+from tests.gantrymq.client.seen import Seen, numbers
+from tests.waiting import WITHIN_S, until
 
 
 @pytest.fixture(scope="module", params=["gantry", "apache"])
@@ -68,7 +70,10 @@ def produce(peer: Peer, topic: str, count: int) -> list[str]:
                 await producer.send(Message(topic, b'{"number": %d}' % n, tags="AB"[n % 2], keys=f"key-{n}"))
                 for n in range(count)
             ]
-        async with AdminClient(peer.namesrv_address) as admin, asyncio.timeout(15):  # until queues and index have them
+        async with (
+            AdminClient(peer.namesrv_address) as admin,
+            asyncio.timeout(WITHIN_S),
+        ):  # until queues and index have them
             while sum(at.max_offset for at in (await admin.topics.offsets(topic)).values()) < count:
                 await asyncio.sleep(0.05)
             while await admin.messages.find_by_id(topic, sent[-1].msg_id) is None:
@@ -82,7 +87,7 @@ def produce(peer: Peer, topic: str, count: int) -> list[str]:
 
 
 def test_the_cluster_is_shown_in_columns_that_line_up(peer: Peer, gantry: Gantry) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + WITHIN_S
     while (ran := gantry("cluster")).code and time.monotonic() < deadline:
         time.sleep(0.2)  # Apache's broker has no figures in its first second
     head, row = ran.out.splitlines()
@@ -299,7 +304,7 @@ def test_a_message_is_sent_resent_and_followed(peer: Peer, gantry: Gantry, topic
     assert again["msgId"] != message_id
 
     async def traced() -> int:
-        async with AdminClient(peer.namesrv_address) as admin, asyncio.timeout(15):
+        async with AdminClient(peer.namesrv_address) as admin, asyncio.timeout(WITHIN_S):
             while len((await admin.messages.trace(message_id)).records) < 3:
                 await asyncio.sleep(0.1)
             return 3
@@ -312,14 +317,15 @@ def test_a_message_is_sent_resent_and_followed(peer: Peer, gantry: Gantry, topic
 
 
 def test_a_message_for_later_is_delivered_then(peer: Peer, gantry: Gantry, topic: str) -> None:
+    begun = time.monotonic()
     sent = gantry("send", topic, "later", "--delay-seconds", "1.5", "-k", "waits", "--tag", "T")
     assert (sent.code, ["delivered", "after", "1.5", "s"] in sent.rows) == (0, True)
-    begun = time.monotonic()
     if peer.label == "gantry":
-        assert gantry("messages", "print", topic).out == ""
+        early = gantry("messages", "print", topic).out
+        assert early == "" or time.monotonic() - begun >= 1.5
         assert gantry("send", topic, "much later", "--delay-seconds", "1e9").code == 1  # more than timerMaxDelaySec
     while not (lines := gantry("messages", "print", topic, "--json").out.splitlines()):
-        assert time.monotonic() < begun + 30
+        assert time.monotonic() < begun + WITHIN_S
         time.sleep(0.1)
     message = json.loads(lines[0])
     assert (message["body"], message["tags"], message["keys"]) == ("later", "T", ["waits"])
@@ -387,7 +393,8 @@ def test_a_loss_is_asked_about_at_a_terminal(peer: Peer, topic: str) -> None:
             if answer is None:
                 while process.poll() is None:  # once is lost when it comes between prompt and read
                     process.send_signal(signal.SIGINT)
-                    time.sleep(1)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(timeout=10)  # a second one would hit what leaves because of the first
             else:
                 os.write(master, answer)
             assert process.wait(timeout=120) == code
