@@ -3,7 +3,7 @@
     order-17                     one word: an id or a key, and if it is neither, a word in the body
     q3 @ 1204                    a place in this topic; "orders q3 @ 1204" in another, "broker-a q3 @ 1204" at a broker
     tag:paid  key:order-17       the tag, one of the keys
-    name=value                   a property
+    name=value                   a property; name="" is without it
     hello "two words"            words in the body, upper or lower case
 
 Conditions and words that stand together must all hold. Quotes keep a text together and take its meaning away.
@@ -61,7 +61,7 @@ class MessageQuery:
     def conditions(self) -> str:
         """The conditions as a phrase, "tag paid, “hello” in the body"."""
         told = [f"tag {tag}" for tag in self.tags] + [f"key {key}" for key in self.keys]
-        told += [f"{name} = {value}" for name, value in self.properties]
+        told += [f"{name} = {value}" if value else f"without {name}" for name, value in self.properties]
         told += [f"“{word}” in the body" for word in self.words]
         return ", ".join(told)
 
@@ -69,7 +69,7 @@ class MessageQuery:
         """Whether all conditions hold for the message."""
         if any(message.tags != tag for tag in self.tags) or any(key not in message.keys for key in self.keys):
             return False
-        if any(message.properties.get(name) != value for name, value in self.properties):
+        if any(message.properties.get(name, "") != value for name, value in self.properties):
             return False
         if not self.words:
             return True

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Mapping
 
+CAUSE_CHARS_MAX, CAUSE_TEXT_CHARS_MAX = 200, 500
+# what would end a property, a line or a quoted condition, or can't be stored
+_NOT_IN_CAUSES = re.compile(r'[\x00-\x20\x7f-\x9f"\ud800-\udfff]+')
 NAME_VALUE_SEPARATOR = "\x01"
 PAIR_SEPARATOR = "\x02"
 
@@ -38,6 +42,8 @@ TRACE_ON = "TRACE_ON"
 UNIQ_KEY = "UNIQ_KEY"
 MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
 CONSUME_START_TIME = "CONSUME_START_TIME"
+CONSUME_ERROR = "CONSUME_ERROR"  # GantryMQ's: why the last try failed, "shop.OutOfStock at orders.py:42"
+CONSUME_ERROR_TEXT = "CONSUME_ERROR_TEXT"  # GantryMQ's: the last line of its traceback
 TRAN_PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
 TRANSACTION_CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
 CHECK_IMMUNITY_TIME_IN_SECONDS = "CHECK_IMMUNITY_TIME_IN_SECONDS"
@@ -63,6 +69,13 @@ TIMER_OUT_MS = "TIMER_OUT_MS"
 TIMER_ENQUEUE_MS = "TIMER_ENQUEUE_MS"
 TIMER_DEQUEUE_MS = "TIMER_DEQUEUE_MS"
 TIMER_ROLL_TIMES = "TIMER_ROLL_TIMES"
+
+
+def cause_properties(cause: str, text: str) -> dict[str, str]:
+    """CONSUME_ERROR and CONSUME_ERROR_TEXT, each one line and not too long; without what is empty."""
+    told = {CONSUME_ERROR: (cause, CAUSE_CHARS_MAX), CONSUME_ERROR_TEXT: (text, CAUSE_TEXT_CHARS_MAX)}
+    values = {name: _NOT_IN_CAUSES.sub(" ", given[: 4 * most]).strip()[:most] for name, (given, most) in told.items()}
+    return {name: value for name, value in values.items() if value}
 
 
 def encode_properties(properties: Mapping[str, str]) -> str:

@@ -161,7 +161,8 @@ BROKER = [
         Code.CONSUMER_SEND_MSG_BACK, "broker",
         {"offset": number("{offset}"), "group": text(GROUP), "delayLevel": maybe_number(0),
          "originMsgId": maybe("x"), "originTopic": maybe(TOPIC), "unitMode": maybe("false"),
-         "maxReconsumeTimes": maybe_number(16)},
+         "maxReconsumeTimes": maybe_number(16), "consumeError": maybe("shop.OutOfStock at orders.py:42"),
+         "consumeErrorText": maybe("OutOfStock: none left")},
         wording=("look message by offset failed",),
     ),
     Example(

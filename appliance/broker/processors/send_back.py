@@ -1,12 +1,14 @@
 """A consumer failed on a message and gives it back (36): it is stored again, to be consumed later or as a dead letter.
 
 The message is read at the physical offset the consumer names and stored in the group's retry topic with a delay that
-grows with each attempt; when the attempts are used up, it goes to the dead-letter topic and stays there.
+grows with each attempt; when the attempts are used up, it goes to the dead-letter topic and stays there. What our SDK
+says of the failure is kept as properties.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from appliance.broker.access.cost_limits import CreationLimit
@@ -29,6 +31,7 @@ from store.base.results import PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 
 FIRST_RETRY_LEVEL = 3  # delay level of the first attempt; each further one is a level higher
+PROPERTIES_BYTES_MAX = keys.PROPERTIES_BYTES_MAX - 200  # what is stored with a retry comes on top
 HEADER_MAX_RECONSUME_VERSION = 121  # V3_4_9: from here on the client's own limit counts
 
 
@@ -65,6 +68,7 @@ def send_back(parts: Parts, connection: ServerConnection, request: RemotingComma
         target, level = parts.topics.create_dlq_topic(group), 0
     else:
         target, level = retry_topic, level or FIRST_RETRY_LEVEL + message.reconsume_times
+    _note_cause(message, fields)
     _store_again(parts, message, target, level)
     parts.stats.inc_send_back(group, origin_topic)
     return request.reply()
@@ -96,6 +100,13 @@ def _max_reconsume_times(config: SubscriptionGroupConfig, request: RemotingComma
     if text is not None and request.version >= HEADER_MAX_RECONSUME_VERSION:
         return int_field(request.ext_fields, "maxReconsumeTimes")
     return config.retry_max_times
+
+
+def _note_cause(message: MessageExt, fields: Mapping[str, str]) -> None:
+    """Keep why the consumer failed, unless the properties would not fit any more."""
+    told = keys.cause_properties(fields.get("consumeError", ""), fields.get("consumeErrorText", ""))
+    if told and len(keys.encode_properties(message.properties | told).encode()) <= PROPERTIES_BYTES_MAX:
+        message.properties.update(told)
 
 
 def _store_again(parts: Parts, message: MessageExt, target: TopicConfig, delay_level: int) -> None:

@@ -19,7 +19,7 @@ from gantrymq.errors import ConfigError, RecordError, ResponseError
 from gantrymq.message import properties as names
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageExt
-from gantrymq.message.topics import TOOLS_GROUP, TRACE_TOPIC, is_dlq_topic, is_retry_topic
+from gantrymq.message.topics import TOOLS_GROUP, TRACE_TOPIC, is_dlq_topic, is_retry_topic, retry_topic
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 
@@ -31,6 +31,7 @@ NOT_RESENT = frozenset(
         names.UNIQ_KEY, names.CLUSTER, names.MIN_OFFSET, names.MAX_OFFSET, names.REAL_TOPIC, names.REAL_QID,
         names.RETRY_TOPIC, names.ORIGIN_MESSAGE_ID, names.RECONSUME_TIME, names.MAX_RECONSUME_TIMES, names.DELAY,
         names.TRAN_MSG, names.PGROUP, names.MSG_REGION, names.TRACE_ON, names.CONSUME_START_TIME,
+        names.CONSUME_ERROR, names.CONSUME_ERROR_TEXT,
     }
 )  # fmt: skip
 
@@ -225,6 +226,26 @@ class MessageAdmin:
         properties = {name: value for name, value in received.items() if name not in NOT_RESENT}
         copy = Message(topic, message.body, properties=properties, flag=message.flag)
         name = message.broker_name if message.broker_name in masters else next(iter(masters))
+        return await self.send_at(masters[name], copy, broker_name=name)
+
+    async def put_back(self, message: MessageExt, group: str) -> SendResult:
+        """Send a dead letter of the group to this group alone, by its retry topic: it has all its tries before it.
+
+        The message keeps its unique id. By the broker that stored the letter, which has the group's retry topic, if
+        its name is known. ConfigError when the letter does not say where it came from.
+        """
+        origin = message.properties.get(names.RETRY_TOPIC)
+        if not origin:
+            raise ConfigError(f"message {message.msg_id} does not say where it came from")
+        topic = retry_topic(group)
+        masters = await self._cluster.masters()
+        if not masters:
+            raise ConfigError("there is no broker to send it to")
+        received = names.sendable_properties(message.properties)
+        properties = {name: value for name, value in received.items() if name not in NOT_RESENT - {names.UNIQ_KEY}}
+        properties |= {names.RETRY_TOPIC: origin, names.ORIGIN_MESSAGE_ID: message.offset_msg_id}
+        name = message.broker_name if message.broker_name in masters else next(iter(masters))
+        copy = Message(topic, message.body, properties=properties, flag=message.flag)
         return await self.send_at(masters[name], copy, broker_name=name)
 
     async def consume_directly_at(self, address: str, group: str, client_id: str, message: MessageExt) -> DirectResult:

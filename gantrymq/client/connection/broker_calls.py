@@ -12,6 +12,7 @@ from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import Outgoing, send_request, send_result
 from gantrymq.client.results import PullResult, PullStatus, SendResult
 from gantrymq.errors import ProtocolError
+from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerIdList, HeartbeatData, SubscriptionData
 from gantrymq.remoting.client import RemotingClient
@@ -159,6 +160,9 @@ class BrokerCalls:
             "unitMode": "false",
             "maxReconsumeTimes": str(max_reconsume_times),
         }
+        for field, name in (("consumeError", names.CONSUME_ERROR), ("consumeErrorText", names.CONSUME_ERROR_TEXT)):
+            if name in message.properties:
+                ext_fields[field] = message.properties[name]
         await self.call(address, RequestCode.CONSUMER_SEND_MSG_BACK, ext_fields, timeout_s=timeout_s)
 
     async def pull(

@@ -3,12 +3,16 @@
 They go back to the broker that stored them, which delivers them again later through the topic %RETRY%<group>; after
 `max_reconsume_times` they are dead letters, in %DLQ%<group>. What the broker can't take back is sent as a new message.
 In broadcasting, failed messages are dropped: each member would have to keep its own.
+
+Each takes along why it failed, in two properties, so that dead letters can be told apart by their cause. A broker of
+Apache RocketMQ does not keep them.
 """
 
 from __future__ import annotations
 
 import bisect
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Iterable
 
 from gantrymq.client.connection.send_codec import pack_aside
@@ -87,6 +91,7 @@ class FailedMessages:
                     len(overdue),
                     extra={"event": "listener_overdue", "queue": str(process_queue.queue), "count": len(overdue)},
                 )
+                note_cause(overdue, "the listener took too long")
                 left = await self.send_back(overdue, OVERDUE_DELAY_S)
                 process_queue.remove([message for message in overdue if message not in left])
 
@@ -134,6 +139,35 @@ class FailedMessages:
         await self.sender.deliver(outgoing, SEND_TIMEOUT_S)
 
 
+def note_cause(messages: Iterable[MessageExt], cause: BaseException | str) -> None:
+    """Have the messages say why they failed: an exception's class and place, and its last line."""
+    text = ""
+    if isinstance(cause, BaseException):
+        lines = traceback.format_exception_only(cause)
+        cause, text = f"{_class_name(cause)}{_place_of(cause)}", lines[-1] if lines else ""
+    told = names.cause_properties(cause, text)
+    for message in messages:
+        message.properties.pop(names.CONSUME_ERROR_TEXT, None)  # of an earlier try
+        message.properties.update(told)
+
+
+def _class_name(error: BaseException) -> str:
+    kind = type(error)
+    return (
+        kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    )
+
+
+def _place_of(error: BaseException) -> str:
+    """ " at FILE:LINE" where it was raised."""
+    at = error.__traceback__
+    if at is None:
+        return ""
+    while at.tb_next is not None:
+        at = at.tb_next
+    return f" at {at.tb_frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{at.tb_lineno}"
+
+
 def level_of(delay_s: float) -> int:
     """The delay level of the shortest of RocketMQ's delays that is not shorter, the last one for longer waits."""
     return min(bisect.bisect_left(DELAYS_S, delay_s), len(DELAYS_S) - 1) + 1
@@ -150,6 +184,9 @@ def retry_message(message: MessageExt, topic: str, max_reconsume_times: int, *, 
     properties[names.MAX_RECONSUME_TIMES] = str(max_reconsume_times)
     properties[names.DELAY] = str(3 + times)
     properties.pop(names.TRAN_MSG, None)  # a committed message still bears it: sent again it would be prepared anew
+    if len(names.encode_properties(properties).encode("utf-8", "replace")) > names.PROPERTIES_BYTES_MAX:
+        for name in (names.CONSUME_ERROR, names.CONSUME_ERROR_TEXT):
+            properties.pop(name, None)  # rather the message without its cause than no message
     return Message(topic, message.body, properties=properties, flag=message.flag)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from gantrymq.client.consume.failed_messages import note_cause
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.interceptors import ConsumeProceed
 from gantrymq.client.produce.trace import ConsumeTracer
@@ -43,12 +44,16 @@ class ThreadsEnded(Exception):
 
 @dataclass(slots=True, eq=False)
 class RunningCall:
-    """A listener call in progress. `started`: time.monotonic(); of the two owners of a stack one is None."""
+    """A listener call in progress. `started`: time.monotonic(); of the two owners of a stack one is None.
+
+    timed_out: what a listener in a thread raised, where asyncio would hand on another error without its traceback.
+    """
 
     messages: list[MessageExt]
     started: float
     task: asyncio.Task[object] | None = None
     thread_id: int | None = None
+    timed_out: TimeoutError | None = None
 
 
 class ListenerCalls:
@@ -103,6 +108,10 @@ class ListenerCalls:
                 outcome = await outcome
         except RetryLater as exc:  # the same, said in the other way
             return exc
+        except TimeoutError:
+            if call.timed_out is None:
+                raise
+            raise call.timed_out from None
         finally:
             del self.running[number]
         return outcome
@@ -116,7 +125,11 @@ class ListenerCalls:
 
     def _in_thread(self, call: RunningCall) -> Outcome:
         call.task, call.thread_id = None, threading.get_ident()
-        return self._listener(call.messages)
+        try:
+            return self._listener(call.messages)
+        except TimeoutError as exc:
+            call.timed_out = exc
+            raise
 
     async def consume(self, topic: str, messages: list[MessageExt]) -> ListenerResult:
         """Give messages of a queue of `topic` to the listener; what it raises is logged and means LATER.
@@ -144,6 +157,9 @@ class ListenerCalls:
             )
             result, error = ConsumeResult.LATER, exc
         is_done = result is ConsumeResult.SUCCESS
+        if not is_done:
+            asked = "RetryLater" if isinstance(result, RetryLater) else "the listener returned LATER"
+            note_cause(messages, error or asked)
         took_s = time.monotonic() - started
         self._counters.consumed(topic, len(messages), is_done=is_done, took_s=took_s)
         if traced is not None and self._tracer is not None:

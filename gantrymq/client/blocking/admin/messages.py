@@ -88,6 +88,14 @@ class SyncMessageAdmin(BlockingPart[MessageAdmin]):
         """
         return self._run(self._part().resend(message, topic=topic))
 
+    def put_back(self, message: MessageExt, group: str) -> SendResult:
+        """Send a dead letter of the group to this group alone, by its retry topic: it has all its tries before it.
+
+        The message keeps its unique id. By the broker that stored the letter, which has the group's retry topic, if
+        its name is known. ConfigError when the letter does not say where it came from.
+        """
+        return self._run(self._part().put_back(message, group))
+
     def consume_directly_at(self, address: str, group: str, client_id: str, message: MessageExt) -> DirectResult:
         """Have a running consumer's listener called with this message now; the group's offset stays as it is.
 

@@ -126,6 +126,19 @@ def test_after_the_last_attempt_it_is_a_dead_letter(
     assert broker.topics.configs["%DLQ%g"] == TopicConfig("%DLQ%g", 1, 1, 6)
 
 
+def test_what_the_consumer_failed_on_is_kept(broker: BrokerController) -> None:
+    give_back(broker, put(broker), delayLevel=-1, consumeError='E\x01 at "f.py":1\x02', consumeErrorText="x" * 9000)
+    (message,) = stored(broker, "%DLQ%g", 0)
+    assert message.properties["CONSUME_ERROR"] == "E at f.py :1"
+    assert message.properties["CONSUME_ERROR_TEXT"] == "x" * 500
+
+
+def test_a_message_whose_properties_are_full_is_given_back_without_it(broker: BrokerController) -> None:
+    assert give_back(broker, put(broker, much="x" * 32_400), delayLevel=-1, consumeError="E" * 200).code == 0
+    (message,) = stored(broker, "%DLQ%g", 0)
+    assert "CONSUME_ERROR" not in message.properties and len(message.properties["much"]) == 32_400
+
+
 def test_the_groups_own_limit_counts(broker: BrokerController) -> None:
     broker.groups.update(SubscriptionGroupConfig("g", retry_max_times=1))
     give_back(broker, put(broker, 1))

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer, RetryLater
+from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer, RetryLater
 from gantrymq.client.consume import listener_calls
-from gantrymq.client.consume.failed_messages import DELAYS_S, level_of
+from gantrymq.client.consume.failed_messages import DELAYS_S, level_of, retry_message
 from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.errors import WrongType
 from tests.gantrymq.client.messages import stored
 from tests.gantrymq.client.seen import until
 from tests.harness import serving
+from tests.waiting import WITHIN_S
 
 MESSAGES = [stored(offset) for offset in range(3)]
 
@@ -61,6 +63,59 @@ async def test_retry_later_may_be_returned_or_raised() -> None:
     assert RetryLater().again(MESSAGES) == MESSAGES
     with pytest.raises(ValueError, match="0 or more"):
         RetryLater(-1)
+
+
+async def test_messages_take_along_why_they_failed() -> None:
+    def fail(messages: list[MessageExt]) -> None:
+        raise ValueError('no "price"\nin order 17')
+
+    message = stored(0)
+    await calls_of(fail).consume("T", [message])
+    assert re.fullmatch(r"ValueError at test_listener_calls\.py:\d+", message.properties["CONSUME_ERROR"])
+    assert message.properties["CONSUME_ERROR_TEXT"] == "ValueError: no price in order 17"
+    await calls_of(lambda messages: ConsumeResult.LATER).consume("T", [message])
+    assert message.properties == {"CONSUME_ERROR": "the listener returned LATER"}, "the last try counts"
+    again = retry_message(message, "%RETRY%g", 16)
+    assert again.properties["CONSUME_ERROR"] == "the listener returned LATER", "also when it is sent as a new message"
+    full = stored(0, much="x" * 32_500, CONSUME_ERROR="E at f.py:1", CONSUME_ERROR_TEXT="x" * 200)
+    assert "CONSUME_ERROR" not in retry_message(full, "%RETRY%g", 16).properties, "it would not fit"
+    untouched = stored(0)
+    await calls_of(lambda messages: None).consume("T", [untouched])
+    assert untouched.properties == {}
+
+
+async def test_a_listener_in_a_thread_is_named_for_its_timeout(caplog: pytest.LogCaptureFixture) -> None:
+    def late(messages: list[MessageExt]) -> None:
+        raise TimeoutError("no answer")
+
+    message, calls = stored(0), ListenerCalls(late, ConsumeCounters(), concurrency=1)
+    calls.start()
+    try:
+        assert await calls.consume("T", [message]) is ConsumeResult.LATER
+    finally:
+        calls.close()
+    assert re.fullmatch(r"TimeoutError at test_listener_calls\.py:\d+", message.properties["CONSUME_ERROR"])
+    assert message.properties["CONSUME_ERROR_TEXT"] == "TimeoutError: no answer"
+    assert "in late" in caplog.text
+
+
+async def test_a_dead_letter_says_what_the_consumer_failed_on(tmp_path: Path) -> None:
+    async def listener(messages: list[MessageExt]) -> None:
+        raise KeyError("price")
+
+    async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
+        await producer.send(Message("orders", b"17"))
+        consumer = PushConsumer(
+            cluster.namesrv_address, group="readers", listener=listener, max_reconsume_times=0,
+            consume_from=ConsumeFrom.FIRST_OFFSET,
+        )  # fmt: skip
+        consumer.subscribe("orders")
+        async with consumer:
+            await until(lambda: cluster.broker.store.max_offset("%DLQ%readers", 0) == 1, within_s=WITHIN_S)
+        async with AdminClient(cluster.namesrv_address) as admin:
+            ((letter,), *_) = await admin.messages.pull_at(cluster.broker_address, "%DLQ%readers", 0, 0)
+    assert letter.properties["CONSUME_ERROR"].startswith("KeyError at test_listener_calls.py:")
+    assert letter.properties["CONSUME_ERROR_TEXT"] == "KeyError: 'price'"
 
 
 def test_the_next_longer_delay_of_the_broker_is_taken() -> None:
