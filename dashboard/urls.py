@@ -10,6 +10,7 @@ from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
 from dashboard.views import (
     brokers,
+    dead_letters,
     first_run,
     group_list,
     groups,
@@ -29,6 +30,8 @@ from dashboard.views import (
 from dashboard.web import static_files
 
 TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"
+
+DEAD_LETTERS = r"^dead-letters/(?P<name>[%|a-zA-Z0-9_-]{1,255})"
 
 GROUP = r"^group/(?P<name>[%|a-zA-Z0-9_-]{1,255})"
 
@@ -53,6 +56,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("groups", group_list.groups, name="groups"),
     re_path(GROUP + r"$", groups.group, name="group"),
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
+    # dead letters
+    path("dead-letters", dead_letters.dead_letters, name="dead-letters"),
+    re_path(DEAD_LETTERS + r"$", dead_letters.group, name="dead-letters-group"),
+    re_path(DEAD_LETTERS + r"/put-back$", dead_letters.put_back, name="dead-letters-put-back"),
     path("incidents", incidents.incidents, name="incidents"),
     path("reports/", include("dashboard.reports.urls")),
     # brokers

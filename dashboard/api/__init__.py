@@ -10,7 +10,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, ValidationError
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.api import brokers, cluster, groups, incidents, messages, topics
+from dashboard.api import brokers, cluster, dead_letters, groups, incidents, messages, topics
 from dashboard.api.auth import Forbidden
 from dashboard.api.problems import FormProblem
 from dashboard.cluster.errors import GatewayError
@@ -20,7 +20,7 @@ VERSION = "1.0.0"
 api = NinjaAPI(
     title="GantryMQ",
     version=VERSION,
-    description="Topics, messages, consumer groups, brokers' settings and the state of the cluster. "
+    description="Topics, messages, consumer groups, dead letters, brokers' settings and the state of the cluster. "
     "Send `Authorization: Bearer gmq_…`; tokens are made in the dashboard.",
     docs_url=None,  # served by document.py, behind the log-in
     openapi_url=None,
@@ -29,6 +29,7 @@ api = NinjaAPI(
 api.add_router("/topics", topics.router, tags=["topics"])
 api.add_router("/topics", messages.router, tags=["messages"])
 api.add_router("/groups", groups.router, tags=["groups"])
+api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
 api.add_router("/incidents", incidents.router, tags=["cluster"])
 api.add_router("/cluster", cluster.router, tags=["cluster"])

@@ -97,6 +97,17 @@ class MessageFate:
         except (ConfigError, MessageRejected) as exc:
             raise NotAllowed(str(exc)) from exc
 
+    async def put_back(self, message: MessageExt, group: str) -> SendResult:
+        """Send a dead letter to the group that gave it up, and to no other. Raises NotAllowed, Refused."""
+        try:
+            return await self._calls.call(lambda admin: admin.messages.put_back(message, group))
+        except (ConfigError, MessageRejected) as exc:
+            raise NotAllowed(str(exc)) from exc
+        except ResponseError as exc:
+            raise Refused(explain(exc)) from exc
+        except CALL_ERRORS as exc:
+            raise BrokerUnreachable(explain(exc)) from exc
+
     async def deliver(self, message: MessageExt, group: str, client_id: str) -> DirectResult:
         """Have one client handle it now; the group's offset stays. Raises Refused when the client is not there."""
         broker = (await self._calls.cluster()).named(message.broker_name)

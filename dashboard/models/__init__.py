@@ -1,5 +1,6 @@
 """Tables of the dashboard's database. Django looks for models here."""
 
+from dashboard.models.dead_letters import PutBackRow, PutBackState
 from dashboard.models.incidents import IncidentRow
 from dashboard.models.management import ApiToken, BookingTurn, LoginFailure, MetricSample, Role, SetupToken, User
 from dashboard.models.reports import ReportPlan, ReportRun
@@ -10,6 +11,8 @@ __all__ = [
     "IncidentRow",
     "LoginFailure",
     "MetricSample",
+    "PutBackRow",
+    "PutBackState",
     "ReportPlan",
     "ReportRun",
     "Role",

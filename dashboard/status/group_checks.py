@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.urls import NoReverseMatch, reverse
-from django.utils.http import urlencode
 
 from dashboard.cluster import units
 from dashboard.status.board import Stored, WatchedGroup
 from dashboard.status.problems import Level, Problem
-from gantrymq.message.topics import DLQ_PREFIX
 
 BEHIND_MS = 5 * 60_000
 ALONE_S = 60.0  # a deployment takes a group's members away for a while
@@ -86,10 +84,10 @@ def _group_page(name: str) -> str:
 
 
 def _dead_letters_page(stored: Stored) -> str:
-    """The one topic, or the list of them."""
+    """The one group's, or the list of them."""
     if len(stored.dead_letters) == 1:
         try:
-            return reverse("topic", args=[f"{DLQ_PREFIX}{stored.dead_letters[0][0]}"])
+            return reverse("dead-letters-group", args=[stored.dead_letters[0][0]])
         except NoReverseMatch:
             pass
-    return f"{reverse('topics')}?{urlencode({'show': 'retry', 'q': DLQ_PREFIX})}"
+    return reverse("dead-letters")

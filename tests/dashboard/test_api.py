@@ -141,6 +141,10 @@ async def test_the_document_describes_every_operation(log_in: Client, users_toke
             "/api/v1/groups/{name}",
             "/api/v1/groups/{name}/reset",
             "/api/v1/brokers/{name}/config",
+            "/api/v1/dead-letters",
+            "/api/v1/dead-letters/{name}/causes",
+            "/api/v1/dead-letters/{name}/put-back",
+            "/api/v1/dead-letters/{name}/results",
             "/api/v1/incidents",
             "/api/v1/cluster",
         }

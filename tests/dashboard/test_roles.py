@@ -40,6 +40,9 @@ PAGES = {
     "groups": READERS,
     "group": READERS,
     "group-reset": OPERATORS,
+    "dead-letters": READERS,
+    "dead-letters-group": READERS,
+    "dead-letters-put-back": OPERATORS,
     "incidents": READERS,
     "index": READERS,  # of the reports
     "run": OPERATORS,
@@ -79,6 +82,10 @@ REST = {
     ("post", "/groups/no-such/reset"): (WRITE, OPERATORS),
     ("get", "/brokers/no-such/config"): (CONFIG, ADMINS),
     ("put", "/brokers/no-such/config"): (CONFIG, ADMINS),
+    ("get", "/dead-letters"): (READ, READERS),
+    ("get", "/dead-letters/no-such/causes"): (READ, READERS),
+    ("post", "/dead-letters/no-such/put-back"): (WRITE, OPERATORS),
+    ("get", "/dead-letters/no-such/results"): (READ, READERS),
     ("get", "/incidents"): (READ, READERS),
     ("get", "/cluster"): (READ, READERS),
 }

@@ -55,8 +55,8 @@ def test_dead_letters_are_an_alarm_while_they_lie_there() -> None:
     verdict = judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1700), ("x", 105)))))
     assert shown(verdict.sentence) == "1 805 dead letters lie there"
     assert shown(verdict.problems[0].evidence) == "mail 1 700, x 105"
-    assert verdict.link == "/topics?show=retry&q=%25DLQ%25"
-    assert judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1),)))).link == "/topic/%25DLQ%25mail"
+    assert verdict.link == "/dead-letters"
+    assert judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1),)))).link == "/dead-letters/mail"
 
 
 def test_a_disk_that_is_full_within_the_hour_is_the_worst() -> None:

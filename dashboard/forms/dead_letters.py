@@ -1,0 +1,26 @@
+"""Which dead letters to put back, where to and how fast: the form that the page and REST share."""
+
+from __future__ import annotations
+
+from django import forms
+
+from dashboard.cluster.browse import CURSOR_CHARS_MAX
+from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX, TO_GROUP, TO_TOPIC, Wish
+from dashboard.forms.message_search import MessageSearchForm
+
+TO_CHOICES = [(TO_GROUP, "This group alone"), (TO_TOPIC, "The topic they came from: all its groups get them")]
+
+
+class PutBackForm(MessageSearchForm):
+    """q, since, until and queue as of a search; `older` is where to go on."""
+
+    to = forms.ChoiceField(label="Back to", choices=TO_CHOICES, initial=TO_GROUP)
+    rate = forms.IntegerField(label="Letters a second", min_value=1, max_value=RATE_MAX, initial=RATE_DEFAULT)
+    again = forms.BooleanField(label="Also those put back before", required=False)
+    dry_run = forms.BooleanField(required=False)
+    older = forms.CharField(required=False, max_length=CURSOR_CHARS_MAX)
+
+    def wish(self) -> Wish:
+        """What is asked for; call it when the form is valid."""
+        given = self.cleaned_data
+        return Wish(self.search(), given["to"], given["rate"], given["again"], given["dry_run"])
