@@ -367,6 +367,7 @@ class BrokerController:
             address=f"{host}:{port}",
             ha_address=f"{ha_host}:{ha_port}",
             on_registered=master.registered,
+            epoch=0 if config.is_slave else self.standing.standing.epochs.current,
         )
         self.slaves.broker_address = f"{host}:{port}"
         self._opened = OpenParts(

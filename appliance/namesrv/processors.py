@@ -99,6 +99,7 @@ def _registering(parts: Parts, connection: ServerConnection, request: RemotingCo
             connection=connection,
             now_s=parts.clock(),
             digest=digest,
+            epoch=long_field(fields, "masterEpoch", 0),
         )
     except (TypeError, ValueError) as exc:
         raise BodyError(f"topic table: {exc}") from exc

@@ -3,9 +3,10 @@
 No I/O, no clock: time is an argument (seconds, any origin), a connection is an opaque token. Nothing is persistent;
 after a restart the next registration of each broker fills the tables again.
 
-Two deliberate differences from RocketMQ 4.9.4: a registration that brings topics the tables don't know adds them even
+Three deliberate differences from RocketMQ 4.9.4: a registration that brings topics the tables don't know adds them even
 when its data version is unchanged (there, an incremental registration right after a name server's start hides all other
-topics); and unregistering only removes an id that still has the address which leaves.
+topics); unregistering only removes an id that still has the address which leaves; and of two masters that both tell
+their epoch, the one of the earlier epoch is refused while the other is registered (there, the last one counts).
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class BrokerLive:
     connection: Hashable
     ha_address: str
     digest: bytes = b""  # of its last registration; none when topics may be missing that it named
+    epoch: int = 0  # a master's, of GantryMQ; 0: it told none
 
 
 class MasterAddresses(NamedTuple):
@@ -88,6 +90,7 @@ class RouteInfoManager:
         filter_servers: list[str],
         connection: Hashable,
         now_s: float,
+        epoch: int = 0,
     ) -> MasterAddresses:
         """Take what a broker says about itself. Rows are added or replaced, never removed, and only by a master."""
         return finished(
@@ -99,6 +102,7 @@ class RouteInfoManager:
                 filter_servers=filter_servers,
                 connection=connection,
                 now_s=now_s,
+                epoch=epoch,
             )
         )
 
@@ -113,19 +117,22 @@ class RouteInfoManager:
         connection: Hashable,
         now_s: float,
         digest: bytes = b"",
+        epoch: int = 0,
     ) -> Generator[None, None, MasterAddresses]:
         """Do the same TOPICS_A_SLICE at a time. The broker is there at once, its rows come; if it goes, they end.
 
-        digest: of all that the broker said, for `is_known`.
+        digest: of all that the broker said, for `is_known`. epoch: a master's, 0 when it told none. Raises BrokerError
+        for a master whose epoch is over.
         """
         rows: list[tuple[str, QueueData]] = []
         for number, (name, topic) in enumerate(topics.items(), 1):
             rows.append((name, _queue_data(broker.broker_name, topic)))  # may raise: nothing changed yet
             if not number % TOPICS_A_SLICE:
                 yield
+        self._refuse_earlier_epoch(broker, epoch)
         is_new = self._put_address(broker)
         known = self._live.get(broker.address)
-        live = self._live[broker.address] = BrokerLive(now_s, data_version, connection, ha_address, digest)
+        live = self._live[broker.address] = BrokerLive(now_s, data_version, connection, ha_address, digest, epoch)
         self._put_filter_servers(broker.address, filter_servers)
         if broker.broker_id != MASTER_ID:
             return self._master_of(broker.broker_name)
@@ -152,6 +159,9 @@ class RouteInfoManager:
         live = self._live.get(broker.address)
         if live is None or live.digest != digest or live.connection != connection or broker.broker_id != MASTER_ID:
             return False
+        data = self._brokers.get(broker.broker_name)
+        if data is None or data.master_address != broker.address:
+            return False  # another one has its place by now
         live.last_update_s = now_s
         return True
 
@@ -257,6 +267,18 @@ class RouteInfoManager:
         return self._setting_perms(broker_name, lambda perm: PERM_READ | PERM_WRITE)
 
     # -- helpers ------------------------------------------------------------------------------------------------------
+
+    def _refuse_earlier_epoch(self, broker: BrokerIdentity, epoch: int) -> None:
+        data = self._brokers.get(broker.broker_name)
+        if broker.broker_id != MASTER_ID or not epoch or data is None:
+            return
+        live = self._live.get(data.master_address or "")
+        if live is not None and data.master_address != broker.address and epoch < live.epoch:
+            raise BrokerError(
+                ResponseCode.SYSTEM_ERROR,
+                f"epoch {epoch} of {broker.broker_name} is over: {data.master_address} is its master, in epoch "
+                f"{live.epoch}",
+            )
 
     def _put_address(self, broker: BrokerIdentity) -> bool:
         """Enter cluster, name and address; returns whether the id was unknown."""

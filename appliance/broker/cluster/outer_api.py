@@ -83,7 +83,8 @@ class NamesrvLink:
 class BrokerOuterApi:
     """Registrations of one broker. address, ha_address: "host:port" of its own and of the port for slaves.
 
-    on_registered: a slave's is called with what the answer to a registration says of its master.
+    on_registered: a slave's is called with what the answer to a registration says of its master. epoch: a master's, for
+    name servers of GantryMQ; 0 for none. RocketMQ's take no notice of it.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class BrokerOuterApi:
         ha_address: str,
         client: RemotingClient | None = None,
         on_registered: Callable[[Mapping[str, str]], None] = lambda told: None,
+        epoch: int = 0,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -110,6 +112,7 @@ class BrokerOuterApi:
             "brokerId": str(config.broker_id),
         }
         self._ha_address = ha_address
+        self._epoch = {"masterEpoch": str(epoch)} if epoch else {}
         self._on_registered = on_registered
         self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]
         self.period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
@@ -240,11 +243,15 @@ class BrokerOuterApi:
 
     async def _register(self, link: NamesrvLink, body: bytes) -> None:
         """Send one registration and take over what the answer says. Raises GantryError."""
-        ext_fields = self._identity | {
-            "haServerAddr": self._ha_address,
-            "compressed": "true" if self._config.compressed_register else "false",
-            "bodyCrc32": str(body_crc32(body)),
-        }
+        ext_fields = (
+            self._identity
+            | self._epoch
+            | {
+                "haServerAddr": self._ha_address,
+                "compressed": "true" if self._config.compressed_register else "false",
+                "bodyCrc32": str(body_crc32(body)),
+            }
+        )
         request = RemotingCommand.request(RequestCode.REGISTER_BROKER, ext_fields, body)
         timeout_s = self._config.register_timeout_ms / 1000
         connection = await self._client.connection(link.address, request, timeout_s)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from appliance.errors import BrokerError
 from appliance.namesrv.route_info import (
     FLAG_UNIT,
     FLAG_UNIT_SUB,
@@ -32,6 +33,7 @@ def register(
     connection: Hashable = "connection",
     now_s: float = 0.0,
     filter_servers: list[str] | None = None,
+    epoch: int = 0,
 ) -> MasterAddresses:
     return routes.register_broker(
         broker,
@@ -41,6 +43,7 @@ def register(
         filter_servers=filter_servers or [],
         connection=connection,
         now_s=now_s,
+        epoch=epoch,
     )
 
 
@@ -53,6 +56,46 @@ def perm(routes: RouteInfoManager, topic: str = "T") -> int:
     route = routes.pickup_topic_route(topic)
     assert route is not None
     return route.queue_datas[0].perm
+
+
+PROMOTED = MASTER._replace(address=SLAVE.address)
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_an_earlier_epoch_does_not_get_the_masters_place_back(epoch: int) -> None:
+    routes = RouteInfoManager()
+    register(routes, epoch=epoch)
+    register(routes, PROMOTED, epoch=3)
+    with pytest.raises(BrokerError, match=f"epoch {epoch} of a is over: 10.0.0.2:10911 is its master, in epoch 3"):
+        register(routes, epoch=epoch)
+    assert addresses(routes) == [{0: PROMOTED.address}]
+    register(routes, MASTER._replace(broker_id=1), epoch=epoch)
+    assert addresses(routes) == [{0: PROMOTED.address, 1: MASTER.address}], "it may be a slave"
+
+
+def test_a_later_epoch_or_none_takes_the_masters_place() -> None:
+    routes = RouteInfoManager()
+    register(routes, epoch=2)
+    for epoch, broker in ((3, PROMOTED), (3, MASTER), (0, PROMOTED), (2, MASTER)):
+        register(routes, broker, epoch=epoch)
+        assert addresses(routes) == [{0: broker.address}], "without an epoch the last one counts, as in RocketMQ"
+
+
+def test_an_earlier_epoch_has_the_place_when_the_later_one_has_left() -> None:
+    routes = RouteInfoManager()
+    register(routes, PROMOTED, epoch=3, connection="its own")
+    routes.connection_closed("its own")
+    register(routes, epoch=1)
+    assert addresses(routes) == [{0: MASTER.address}]
+
+
+def test_a_master_that_was_replaced_is_not_taken_for_known() -> None:
+    routes = RouteInfoManager()
+    said = {"ha_address": "h", "topics": {}, "data_version": V1, "filter_servers": [], "connection": "c", "now_s": 0.0}
+    finished(routes.registering(MASTER, digest=b"same", **said))  # type: ignore[arg-type]
+    assert routes.is_known(MASTER, b"same", "c", 1.0)
+    register(routes, PROMOTED)
+    assert not routes.is_known(MASTER, b"same", "c", 2.0)
 
 
 def test_a_topic_nobody_registered_has_no_route() -> None:

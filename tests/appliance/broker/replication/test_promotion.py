@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from gantrymq.message import properties as names
+from gantrymq.remoting.codes import RequestCode, ResponseCode
 from store.inspect.dump import Selection, dump_records
 from store.inspect.folder import StoreFolder
 from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC, follower_of, log_of
 from tests.appliance.broker.transaction.parties import COMMIT, ProducerPeer, bodies
 from tests.appliance.cli.running_gantry import Ran, run_gantry
-from tests.appliance.peer import connected
+from tests.appliance.peer import connected, registration
 from tests.waiting import until
 
 
@@ -61,6 +62,10 @@ async def test_a_master_that_hears_of_a_later_epoch_takes_no_message_more(tmp_pa
         await same_logs(one, two)
         assert log_of(one.controller) == log_of(two.controller)
         await until(lambda: not two.controller.standing.standing.untold)
+        async with connected(brokers.namesrv.port) as peer:  # as if the other one were back, and knew of nothing
+            fields, body = registration("10.9.9.9:10911")
+            late = await peer.ask(RequestCode.REGISTER_BROKER, fields | {"masterEpoch": "1"}, body)
+        assert late.code == ResponseCode.SYSTEM_ERROR and "epoch 1 of broker-a is over" in (late.remark or "")
 
 
 async def test_a_planned_switch_over_goes_there_and_back_with_all_that_waits(
