@@ -1,24 +1,25 @@
-"""What the Overview has to say of reports: the newest run failed, or its numbers are incomplete."""
+"""What the Overview has to say of reports: the newest run of one failed, or its numbers are incomplete."""
 
 from __future__ import annotations
 
 from django.urls import reverse
 
 from dashboard.models.reports import ReportRun
+from dashboard.reports.latest import newest_of_each
 from dashboard.status.problems import Level, Problem
 
-_newest: list[ReportRun] = []  # of those that ended; the schedule tells, and the Overview asks each second
+_newest: list[ReportRun] = []  # of each report that has ended; the schedule looks, and the Overview asks each second
 
 
 async def look() -> None:
-    """Find the newest run that ended by itself; one that was stopped on purpose says nothing."""
+    """Find the newest runs that ended by themselves; one that was stopped on purpose says nothing."""
     ended = ReportRun.objects.exclude(state__in=(*ReportRun.LIVE, ReportRun.State.CANCELLED))
-    _newest[:] = [run async for run in ended[:1]]
+    _newest[:] = (await newest_of_each(ended)).values()
 
 
 def problems() -> list[Problem]:
-    """At most one, of the newest run."""
-    return [problem for run in _newest if (problem := problem_of(run)) is not None]
+    """At most one: reports that run together mostly have the same. The newest run's comes first."""
+    return [problem for run in _newest if (problem := problem_of(run)) is not None][:1]
 
 
 def problem_of(run: ReportRun) -> Problem | None:

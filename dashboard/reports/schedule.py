@@ -1,7 +1,8 @@
 """Starts report runs: those that plans make due and those that people ask for, one at a time, in one Spark session.
 
 The tables are the queue, so nothing is lost by a restart. A plan's slot is claimed by one conditional UPDATE; a slot
-missed while the appliance was down runs once, not once for each. The run itself is the work of `gantry
+missed while the appliance was down runs once, not once for each. Plans that are due together (plans.py) become a run
+each, one behind the other. The run itself is the work of `gantry
 report serve` (warm_session.py), which times and kills what it starts; this process only waits for it and copies the
 outcome into the run's row. While the report stack
 is still being installed, asked runs wait. Runs of a command line are noted too (shell_runs.py), and the Overview is
@@ -22,12 +23,14 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Q, QuerySet
 
+from appliance.reports.catalogue import REPORTS
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, remove_work_of_the_dead
 from dashboard.models.management import User
 from dashboard.models.reports import ReportPlan, ReportRun
-from dashboard.reports import alarm
+from dashboard.reports import alarm, latest
+from dashboard.reports.plans import ensure_plans
 from dashboard.reports.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
 from dashboard.reports.warm_session import WarmSession
 
@@ -35,9 +38,6 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 2.0
 SOON_S = 0.5  # while a session is kept for the next run
-FIRST_RUN_AFTER = timedelta(minutes=10)  # a fresh appliance has better things to do in its first minutes
-DEFAULT_INTERVAL_MINUTES = 60
-DEFAULT_DAYS = 7
 RUNS_KEPT = 200
 
 
@@ -53,7 +53,7 @@ class ReportSchedule:
 
     async def run(self) -> None:
         """Serve until cancelled; a run in progress is stopped then and noted as such."""
-        await ensure_plan()
+        await ensure_plans()
         await self.close_orphans()
         await asyncio.to_thread(remove_work_of_the_dead, self._data)
         try:
@@ -107,8 +107,10 @@ class ReportSchedule:
                 await _fail(run, ReportRun.State.CANCELLED, "the appliance was stopped during this run")
 
     async def forget_old_runs(self) -> None:
-        """Delete all but the newest runs, with their folders."""
-        old = [run async for run in ReportRun.objects.exclude(state__in=ReportRun.LIVE)[RUNS_KEPT:]]
+        """Delete all but the newest runs and the last result of each report, with their folders."""
+        kept = [run.pk for run in (await latest.results()).values()]
+        ended = ReportRun.objects.exclude(state__in=ReportRun.LIVE)
+        old = [run async for run in ended[RUNS_KEPT:] if run.pk not in kept]
         for run in old:
             folder = RunFolder.in_data(self._data, run.run_id)
             await asyncio.to_thread(shutil.rmtree, folder.path, ignore_errors=True)
@@ -135,27 +137,6 @@ class ReportSchedule:
         await _close(run, status)
 
 
-async def ensure_plan() -> ReportPlan:
-    """The plan of the traffic report; made with its defaults when there is none yet."""
-    plan, _ = await ReportPlan.objects.aget_or_create(
-        report="traffic",
-        defaults={
-            "interval_minutes": DEFAULT_INTERVAL_MINUTES,
-            "days": DEFAULT_DAYS,
-            "next_run_at": datetime.now(UTC) + FIRST_RUN_AFTER,
-        },
-    )
-    return plan
-
-
-async def set_plan(plan: ReportPlan, interval_minutes: int, days: int) -> None:
-    """Change how often and how far back; the next run is one interval from now. 0 switches the plan off."""
-    plan.interval_minutes = interval_minutes
-    plan.days = days
-    plan.next_run_at = datetime.now(UTC) + timedelta(minutes=interval_minutes)
-    await plan.asave(update_fields=["interval_minutes", "days", "next_run_at"])
-
-
 async def enqueue(report: str, days: int, *, requested_by: User | None, now: datetime | None = None) -> ReportRun:
     """Put a run at the end of the queue. Its range ends with the current hour."""
     now = now or datetime.now(UTC)
@@ -173,7 +154,7 @@ async def enqueue(report: str, days: int, *, requested_by: User | None, now: dat
 
 async def enqueue_due(now: datetime) -> None:
     """Claim each due plan by moving it on, and enqueue its run unless one is waiting already."""
-    async for plan in ReportPlan.objects.filter(due_at(now)):
+    async for plan in ReportPlan.objects.filter(due_at(now)).order_by("id"):
         following = now + timedelta(minutes=plan.interval_minutes)
         claimed = await ReportPlan.objects.filter(pk=plan.pk, next_run_at=plan.next_run_at).aupdate(
             next_run_at=following
@@ -194,8 +175,8 @@ async def claim_next() -> ReportRun | None:
 
 
 def due_at(now: datetime) -> Q:
-    """The condition of plans that are on and due."""
-    return Q(interval_minutes__gt=0, next_run_at__lte=now)
+    """The condition of plans that are on and due; a newer version may have left some of reports that are not here."""
+    return Q(interval_minutes__gt=0, next_run_at__lte=now, report__in=REPORTS)
 
 
 def _waiting() -> QuerySet[ReportRun]:

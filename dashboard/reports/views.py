@@ -30,7 +30,8 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.cluster import units
 from dashboard.forms.base import BaseForm
 from dashboard.models.reports import ReportRun
-from dashboard.reports.schedule import enqueue, ensure_plan, set_plan
+from dashboard.reports import latest, plans
+from dashboard.reports.schedule import enqueue
 from dashboard.reports.tables import table_context
 from dashboard.reports.warm_session import note_look
 
@@ -70,31 +71,38 @@ class RunForm(BaseForm):
 
 
 class PlanForm(BaseForm):
-    """How often the traffic report runs by itself, and how far back it counts."""
+    """How often reports run by themselves, how far back they count, and which."""
 
     interval_minutes = forms.TypedChoiceField(choices=INTERVALS, coerce=int, label="Run")
     days = forms.TypedChoiceField(choices=RANGES, coerce=int, label="Range")
+    reports = forms.MultipleChoiceField(
+        choices=[(one.name, one.title) for one in REPORTS.values()],
+        widget=forms.CheckboxSelectMultiple,
+        label="Reports",
+        error_messages={"required": "Choose a report, or let them run never."},
+    )
 
 
 @requires(Permission.REPORTS_READ)
 @require_safe
 async def index(request: HttpRequest) -> HttpResponse:
-    plan = await ensure_plan()
     context = await _runs_context(request)
-    context |= {"plan": plan, "data_folder": settings.APPLIANCE.data}
-    latest = await ReportRun.objects.filter(state__in=ReportRun.WITH_RESULT, report="traffic").afirst()
-    page = _folder(latest.run_id).page() if latest is not None else None
-    if latest is not None and page is not None:
-        now_ms = time.time() * 1000
+    plan = context["plan"]
+    context |= {"data_folder": settings.APPLIANCE.data}
+    shown = (await latest.results()).get(TRAFFIC)
+    page = _folder(shown.run_id).page() if shown is not None else None
+    if shown is not None and page is not None:
         context |= result_context(page) | {
-            "latest": latest,
+            "latest": shown,
             "topics_max": TOPICS_ON_INDEX,
-            "latest_begin": _minute(latest.begin_ms),
-            "latest_end": _minute(min(latest.end_ms, int(latest.created_at.timestamp() * 1000))),
-            "age": units.ago(latest.created_at.timestamp(), now_ms / 1000),
+            "latest_begin": _minute(shown.begin_ms),
+            "latest_end": _minute(min(shown.end_ms, int(shown.created_at.timestamp() * 1000))),
+            "age": units.ago(shown.created_at.timestamp(), time.time()),
         }
     context |= {
-        "plan_form": PlanForm(initial={"interval_minutes": plan.interval_minutes, "days": plan.days}),
+        "plan_form": PlanForm(
+            initial={"interval_minutes": plan.interval_minutes, "days": plan.days, "reports": plan.reports}
+        ),
         "run_form": RunForm(),
         "interval_text": dict(INTERVALS).get(plan.interval_minutes, f"every {plan.interval_minutes} minutes"),
         "range_text": dict(RANGES).get(plan.days, f"last {plan.days} days"),
@@ -178,8 +186,9 @@ async def run_now(request: HttpRequest) -> HttpResponseBase:
 async def schedule(request: HttpRequest) -> HttpResponseBase:
     form = PlanForm(request.POST)
     if not form.is_valid():
-        return HttpResponse("There is no such interval or range.", status=400)
-    await set_plan(await ensure_plan(), form.cleaned_data["interval_minutes"], form.cleaned_data["days"])
+        sentences = ["The schedule stays as it is.", *(text for texts in form.problems().values() for text in texts)]
+        return HttpResponse(" ".join(sentences), status=400, content_type="text/plain; charset=utf-8")
+    await plans.set_schedule(**form.cleaned_data)
     logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
     notes.success(request, "Schedule saved.")
     return redirect("reports:index")
@@ -255,8 +264,11 @@ def _reload() -> HttpResponse:
 async def _runs_context(request: HttpRequest) -> dict[str, Any]:
     note_look()
     rows = [_row(run) async for run in ReportRun.objects.select_related("requested_by")[:RUNS_SHOWN]]
+    plan = await plans.schedule()
     return {
         "rows": rows,
+        "plan": plan,
+        "overview": await latest.overview(plan.reports if plan.is_on else ()),
         "is_live": any(row["run"].is_live for row in rows),
         "install": install_state(settings.APPLIANCE.data),
         "may_run": request.principal.may(Permission.REPORTS_RUN),  # type: ignore[attr-defined]

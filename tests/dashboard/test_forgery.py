@@ -9,7 +9,7 @@ from django.apps import apps
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
-from dashboard.reports.schedule import ensure_plan
+from dashboard.reports.plans import ensure_plans
 from tests.dashboard.addresses import all_patterns, example_address
 from tests.dashboard.conftest import Client, api_for
 
@@ -35,7 +35,7 @@ async def test_a_token_needs_no_cookie_and_no_forms_token(users: dict[str, User]
 
 async def test_looking_at_every_address_changes_nothing(log_in: Client, gateway: Gateway) -> None:
     client = await log_in("admin")
-    await ensure_plan()  # the page of reports makes its one row when it is first looked at
+    await ensure_plans()  # the page of reports makes its rows when it is first looked at
     before = await state_of(gateway)
     for route, item in all_patterns():
         if item.name != "static":

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from django.test import AsyncClient
 from appliance.reports.catalogue import REPORTS, Kind
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
-from dashboard.models.reports import ReportPlan, ReportRun
-from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue, enqueue_due, ensure_plan
+from dashboard.models.reports import ReportRun
+from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue
 from dashboard.reports.tables import SHOWN
 from dashboard.reports.views import WAITING_MAX, chart_figure
 from tests.appliance.reports.stores import Record, write_log
@@ -131,17 +131,6 @@ async def test_clicking_on_does_not_fill_the_queue(data: Path, log_in: Client) -
     assert await ReportRun.objects.acount() == WAITING_MAX
 
 
-async def test_the_schedule_can_be_changed_and_switched_off(data: Path, log_in: Client) -> None:
-    client = await log_in("operator")
-    await client.post("/reports/schedule", {"interval_minutes": "15", "days": "30"})
-    plan = await ReportPlan.objects.aget()
-    assert (plan.interval_minutes, plan.days) == (15, 30)
-    assert timedelta(minutes=14) < plan.next_run_at - datetime.now(UTC) <= timedelta(minutes=15)
-    await client.post("/reports/schedule", {"interval_minutes": "0", "days": "30"})
-    assert "Off." in await text_of(client, "/reports/")
-    assert (await client.post("/reports/schedule", {"interval_minutes": "1", "days": "1"})).status_code == 400
-
-
 async def test_a_result_is_shown_with_its_chart_and_strange_names_stay_inert(data: Path, log_in: Client) -> None:
     client, run = await log_in("reader"), await finished_run(data)
     for address in ("/reports/", f"/reports/runs/{run.run_id}"):
@@ -228,19 +217,6 @@ async def test_while_the_stack_is_being_installed_the_page_says_so_and_runs_wait
     await enqueue("traffic", 1, requested_by=None)
     assert not await ReportSchedule(data=data).step()
     assert (await ReportRun.objects.aget()).state == "queued"
-
-
-async def test_a_due_plan_runs_once_however_many_slots_were_missed(data: Path) -> None:
-    plan = await ensure_plan()
-    plan.next_run_at = NOW - timedelta(days=3)
-    await plan.asave()
-    await asyncio.gather(enqueue_due(NOW), enqueue_due(NOW))
-    assert await ReportRun.objects.acount() == 1
-    await plan.arefresh_from_db()
-    assert plan.next_run_at == NOW + timedelta(minutes=60)
-    await enqueue_due(NOW + timedelta(minutes=59))
-    await enqueue_due(NOW + timedelta(minutes=61))  # the first one is still waiting: no second behind it
-    assert await ReportRun.objects.acount() == 1
 
 
 async def test_of_two_who_claim_a_run_one_gets_it(data: Path) -> None:
