@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from gantrymq.errors import ClientClosed, ConnectError, GantryError
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import JSON, RemotingCommand
-from gantrymq.remoting.connection import IN_FLIGHT_MAX, ClientConnection
+from gantrymq.remoting.connection import IN_FLIGHT_MAX, Answered, ClientConnection
 from gantrymq.remoting.failures import not_connected, timed_out, why_not_connected
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import ClientTls, TlsConfig
@@ -96,6 +96,13 @@ class RemotingClient:
         """Send on a connection got from `connection`, without waiting."""
         self._prepare(request, connection)
         return connection.submit(request, timeout_s)
+
+    def submit_for(
+        self, answered: Answered, connection: ClientConnection, request: RemotingCommand, timeout_s: float
+    ) -> None:
+        """As `submit`, for one that is called in place of a future."""
+        self._prepare(request, connection)
+        connection.submit_for(answered, request, timeout_s)
 
     async def close(self) -> None:
         """Close every connection and end every handler. Calls in flight fail with ConnectError."""

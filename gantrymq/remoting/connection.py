@@ -15,9 +15,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import cast
+from typing import Protocol, cast
 
-from gantrymq.errors import ConnectError, FrameError
+from gantrymq.errors import ConnectError, FrameError, GantryError
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import WANTS_TLS, not_connected, timed_out
 from gantrymq.remoting.protocol import RemotingProtocol
@@ -30,17 +30,30 @@ IN_FLIGHT_MAX = 4096  # calls without an answer, a connection; more wait for roo
 WRITE_BUFFER_BYTES = 1 << 20  # unsent bytes a connection holds before callers wait
 CLOSE_WAIT_S = 2.0
 CLOSED_BY_PEER = "closed by the peer"
+READ_BYTES = 1 << 16  # at once; a buffer of the connection's own, for asyncio's is mapped and unmapped for each read
 SWEEP_STEP_S = 0.01  # deadlines this close together share one wake-up
 
 RequestReceived = Callable[["ClientConnection", RemotingCommand], None]
 
 
+class Answered(Protocol):
+    """Who waits for an answer, such as a future. Called on the event loop, once with the answer or its failure."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, answer: RemotingCommand, /) -> None: ...
+
+    def set_exception(self, failure: GantryError, /) -> None: ...
+
+    def exception(self) -> BaseException | None: ...
+
+
 class _Call:
-    """A request on its way, and the future of its answer."""
+    """A request on its way, and who waits for its answer."""
 
     __slots__ = ("code", "deadline", "future", "started_at", "timeout_s")
 
-    def __init__(self, code: int, future: asyncio.Future[RemotingCommand], started_at: float, timeout_s: float) -> None:
+    def __init__(self, code: int, future: Answered, started_at: float, timeout_s: float) -> None:
         self.code = code
         self.future = future
         self.started_at = started_at
@@ -48,7 +61,7 @@ class _Call:
         self.deadline = started_at + timeout_s
 
 
-class ClientConnection(asyncio.Protocol):
+class ClientConnection(asyncio.BufferedProtocol):
     """One connection to one address. Unusable after `is_closing`; a new one is made then."""
 
     def __init__(self, address: str, request_received: RequestReceived, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
@@ -58,6 +71,7 @@ class ClientConnection(asyncio.Protocol):
         self._in_flight_max = in_flight_max
         self._loop = asyncio.get_running_loop()
         self._protocol = RemotingProtocol()
+        self._read = memoryview(bytearray(READ_BYTES))
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, _Call] = {}
         self._outgoing: list[bytes] = []
@@ -100,12 +114,17 @@ class ClientConnection(asyncio.Protocol):
 
     def submit(self, request: RemotingCommand, timeout_s: float) -> asyncio.Future[RemotingCommand]:
         """Send a request now; the future gets the answer, RequestTimeout or ConnectError. See has_room."""
+        future: asyncio.Future[RemotingCommand] = self._loop.create_future()
+        self.submit_for(future, request, timeout_s)
+        return future
+
+    def submit_for(self, answered: Answered, request: RemotingCommand, timeout_s: float) -> None:
+        """As `submit`, for one that is called in place of a future."""
         if self.is_closing:
             raise not_connected(self.address, self._close_reason or "connection closed", request.code)
         frame = request.encode()  # before anything is noted: what can't be encoded waits for no answer
         loop = self._loop
-        future: asyncio.Future[RemotingCommand] = loop.create_future()
-        call = _Call(request.code, future, loop.time(), timeout_s)
+        call = _Call(request.code, answered, loop.time(), timeout_s)
         self._calls[request.opaque] = call
         sweep = self._sweep
         if sweep is None or call.deadline < sweep.when() - SWEEP_STEP_S:
@@ -113,7 +132,6 @@ class ClientConnection(asyncio.Protocol):
                 sweep.cancel()
             self._sweep = loop.call_at(call.deadline, self._fail_overdue)
         self._write(frame)
-        return future
 
     def send(self, command: RemotingCommand) -> None:
         """Send a command that gets no answer: a one-way request, or an answer to the peer."""
@@ -204,11 +222,14 @@ class ClientConnection(asyncio.Protocol):
             extra={"event": "connection_opened", "address": self.address},
         )
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._read
+
+    def buffer_updated(self, nbytes: int) -> None:
         self._received_at = self._loop.time()
         self._has_heard = True
         protocol, calls = self._protocol, self._calls
-        protocol.receive_data(data)
+        protocol.receive_data(bytes(self._read[:nbytes]))
         try:
             while (command := protocol.next_command()) is not None:
                 if not command.flag & 1:

@@ -63,6 +63,13 @@ class SyncProducer(BlockingClient):
         An error does not prove that the message is nowhere. ResponseError: the last broker asked did not store it.
         ConnectError, RequestTimeout and ProtocolError: it may have. Tries before the last may have been stored as well.
         """
+        if selector is None and sharding_key is None:
+            self._require_open()
+            first = self._client.first_try(message, queue, timeout_s)
+            if first is not None:
+                shared_loop.begin(first.begin, first.has_ended)
+                result = first.result()
+                return self._run(first.go_on()) if result is None else result
         return self._run(
             self._client.send(message, queue=queue, selector=selector, sharding_key=sharding_key, timeout_s=timeout_s)
         )

@@ -85,18 +85,36 @@ class SharedLoop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run on the loop; return or raise what it does. An interrupted wait cancels the work."""
-        loop, thread = self._loop, self._thread
-        if loop is None or thread is None or thread is threading.current_thread():
+        try:
+            loop, thread = self._beside()
+        except BaseException:
             work.close()
-            if loop is None or thread is None:
-                raise ClientClosed("not started, or closed already")
-            raise RuntimeError("a blocking call from the event loop's own thread would wait for itself")
+            raise
         future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return _result(future, thread)
         except BaseException:
             future.cancel()
             raise
+
+    def begin(self, act: Callable[[], None], has_ended: threading.Lock) -> None:
+        """Have `act` called on the loop, and wait until what it begins releases `has_ended`."""
+        loop, thread = self._beside()
+        loop.call_soon_threadsafe(act)
+        while not has_ended.acquire(timeout=LOOK_S):
+            if not thread.is_alive():
+                if has_ended.acquire(blocking=False):  # it has just ended
+                    return
+                raise ClientClosed("closed by another thread while this call waited")
+
+    def _beside(self) -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
+        """The loop and its thread, for a call from another thread."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            raise ClientClosed("not started, or closed already")
+        if thread is threading.current_thread():
+            raise RuntimeError("a blocking call from the event loop's own thread would wait for itself")
+        return loop, thread
 
     def call_soon(self, act: Callable[[], None]) -> None:
         """Have `act` called on the loop. ClientClosed when there is none."""

@@ -14,10 +14,11 @@ from typing import Any, Unpack
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.lifecycle import Client
-from gantrymq.client.connection.send_codec import Outgoing, pack_aside, pack_batch
+from gantrymq.client.connection.send_codec import Outgoing, pack, pack_aside, pack_batch
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.interceptors import SendCall, SendProceed, around_send
 from gantrymq.client.produce.batching import Batches
+from gantrymq.client.produce.first_try import FirstTry
 from gantrymq.client.produce.many_sends import ManySends
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords, ProducerOptions
 from gantrymq.client.produce.ordered_sends import QueueChoice, send_in_order
@@ -119,6 +120,16 @@ class Producer(Client):
         if not self._options.interceptors:
             return await self._send_one(message, queue, selector, timeout_s)
         return await self._around([message], lambda: self._send_one(message, queue, selector, timeout_s))
+
+    def first_try(self, message: Message, queue: MessageQueue | None, timeout_s: float | None) -> FirstTry | None:
+        """For threads: the message packed, and what begins to send it. None where more is wanted than to send it."""
+        if self._options.interceptors or self._tracer is not None:
+            return None
+        timeout_s = self._time(timeout_s)
+        outgoing = pack(message, self._options.compression, self._options.message_bytes_max)
+        if queue is not None:
+            _check_queue(queue, outgoing.topic)
+        return FirstTry(self._sender, outgoing, queue, timeout_s)
 
     async def _send_one(
         self,

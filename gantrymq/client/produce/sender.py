@@ -21,6 +21,7 @@ from gantrymq.message.properties import string_hash_code
 from gantrymq.message.topics import check_topic, may_clients_send_to
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.connection import Answered
 from gantrymq.remoting.failures import timed_out
 from gantrymq.timeouts import timeout_at
 
@@ -199,6 +200,22 @@ class Sender:
         request = self.request(outgoing, queue)
         answer = await self._remoting.invoke(address, request, timeout_s=timeout_s)
         return send_result(answer, outgoing, queue.broker_name, address)
+
+    def begin(
+        self, outgoing: Outgoing, queue: MessageQueue | None, answered: Answered, timeout_s: float
+    ) -> MessageQueue | None:
+        """Write the request of a first try; its answer or failure goes to `answered`. None, and nothing written, when
+        something has to be waited for: the route, a connection to the broker, or room on it."""
+        queues = self._known_queues(outgoing.topic)
+        if queues is None:
+            return None
+        chosen = queue or self.pick(queues)
+        address = self._routes.address(chosen.broker_name)
+        connection = None if address is None else self._remoting.open_connection(address)
+        if connection is None or not connection.has_room:
+            return None
+        self._remoting.submit_for(answered, connection, self.request(outgoing, chosen), timeout_s)
+        return chosen
 
     def request(self, outgoing: Outgoing, queue: MessageQueue) -> RemotingCommand:
         """The request that stores the message in the queue."""

@@ -126,6 +126,7 @@ def test_a_consumer_without_brokers_starts_and_closes() -> None:
 FOR_THE_TWIN = {
     "abandon",
     "collect",
+    "first_try",
     "hand_over",
     "poll_one_by_one",
     "send_collected",

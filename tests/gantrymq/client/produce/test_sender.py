@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from gantrymq import Message, MessageQueue, Producer, SendStatus
+from gantrymq import Message, MessageQueue, Producer, SendResult, SendStatus, SyncProducer
+from gantrymq.client.produce.first_try import FirstTry
 from gantrymq.errors import (
+    ClientClosed,
     ConfigError,
     ConnectError,
     GantryError,
@@ -330,3 +332,92 @@ async def test_a_topic_that_died_with_its_broker_is_made_at_another_one_within_t
         routes["TBW102"] = TopicRouteData([BrokerData("c", "b", {0: broker.address})], [QueueData("b", 4, 4, 7)])
         del routes["T"]
         assert (await producer.send(Message("T", b"x"))).queue.broker_name == "b"
+
+
+# -- from a thread: the first try is made without a coroutine, what follows is the same -------------------------------
+
+QUEUES = [MessageQueue("T", broker, 0) for broker in ("a", "b")]
+
+
+def connected_thread(cluster: Cluster, **options: Any) -> SyncProducer:
+    """A started producer that has sent to both brokers."""
+    producer = SyncProducer(cluster.name_server, **options)
+    producer.start()
+    for queue in QUEUES:
+        producer.send(Message("T", b"connects"), queue=queue)
+    return producer
+
+
+@pytest.mark.parametrize("code", [1, 14, -2])
+async def test_a_thread_finds_the_broker_that_takes_its_messages(cluster: Cluster, code: int) -> None:
+    def send() -> list[SendResult]:
+        with connected_thread(cluster) as producer:
+            cluster.a.code = code
+            return [producer.send(Message("T", b"x")) for _ in range(4)]
+
+    assert {result.queue.broker_name for result in await asyncio.to_thread(send)} == {"b"}
+    assert cluster.b.bodies.count(b"x") == 4
+    assert cluster.a.tries > 1
+    assert set(cluster.a.msg_ids[1:]) <= set(cluster.b.msg_ids)
+
+
+async def test_a_thread_is_told_what_a_task_would_be(cluster: Cluster) -> None:
+    def send() -> None:
+        with connected_thread(cluster) as producer:
+            cluster.a.code = 13
+            with pytest.raises(ResponseError) as caught:
+                producer.send(Message("T", b"x"), queue=QUEUES[0])
+            assert (caught.value.code, caught.value.address) == (13, cluster.a.address)
+            assert cluster.a.tries == 2
+            for wrong, error in (({"timeout_s": 0}, ConfigError), ({"queue": MessageQueue("U", "a", 0)}, ConfigError)):
+                with pytest.raises(error):
+                    producer.send(Message("T", b"x"), **wrong)
+            cluster.a.code = -1
+            with pytest.raises((RequestTimeout, ConnectError)):  # what is silent is left, and connected to anew
+                producer.send(Message("T", b"x"), queue=QUEUES[0], timeout_s=0.2)
+
+    await asyncio.to_thread(send)
+
+
+async def test_a_thread_whose_message_is_not_stored_as_asked_may_send_it_elsewhere(cluster: Cluster) -> None:
+    def send() -> None:
+        with connected_thread(cluster, retry_unless_send_ok=True) as producer:
+            cluster.a.stored_as = SendStatus.FLUSH_DISK_TIMEOUT.value
+            assert {producer.send(Message("T", b"x")).status for _ in range(4)} == {SendStatus.SEND_OK}
+            assert producer.send(Message("T", b"x"), queue=QUEUES[0]).status is SendStatus.FLUSH_DISK_TIMEOUT
+
+    await asyncio.to_thread(send)
+
+
+async def test_the_usual_send_of_a_thread_ends_with_its_first_try(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def go_on(self: FirstTry) -> None:
+        pytest.fail("a coroutine was made")
+
+    def send() -> list[SendResult]:
+        with connected_thread(cluster) as producer:
+            monkeypatch.setattr(FirstTry, "go_on", go_on)
+            return [producer.send(Message("T", b"x")) for _ in range(10)]
+
+    results = await asyncio.to_thread(send)
+    assert {result.status for result in results} == {SendStatus.SEND_OK}
+    assert {result.queue.broker_name for result in results} == {"a", "b"}
+
+
+async def test_a_thread_that_waits_for_a_closed_producer_is_told_so(cluster: Cluster) -> None:
+    failures: list[GantryError] = []
+
+    def send(producer: SyncProducer) -> None:
+        try:
+            producer.send(Message("T", b"x"), timeout_s=3600)
+        except GantryError as exc:
+            failures.append(exc)
+
+    producer = await asyncio.to_thread(connected_thread, cluster)
+    cluster.a.code = cluster.b.code = -1
+    sending = asyncio.create_task(asyncio.to_thread(send, producer))
+    await until(lambda: cluster.tries >= 3)
+    await asyncio.to_thread(producer.close)
+    await sending
+    assert isinstance(failures[0], ClientClosed | ConnectError)

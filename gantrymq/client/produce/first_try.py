@@ -1,0 +1,101 @@
+"""The first try of a message that a thread sends and waits for, without a task or a future of the event loop.
+
+Nearly every send ends with its first try, and a coroutine handed from thread to thread costs three times what such a
+send does. So the thread packs the message, `begin` runs on the loop and only writes the request, and the connection
+gives the answer to this object in place of a future. Everything else is `go_on`, the coroutine that any send is: where
+a route or a connection has to be made first, where the first try failed, or stored the message less safely than asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from gantrymq.client.connection.send_codec import Outgoing, send_result
+from gantrymq.client.produce.retry import TRIES_A_CALL
+from gantrymq.client.produce.sender import Sender
+from gantrymq.client.results import SendResult, SendStatus
+from gantrymq.errors import GantryError
+from gantrymq.message.model import MessageQueue
+from gantrymq.remoting.command import RemotingCommand
+
+
+class FirstTry:
+    """`has_ended` is released when the try has ended, whatever came of it: then `result`, or else `go_on`. queue: the
+    one that was chosen for the message, None for any."""
+
+    __slots__ = (
+        "_answer",
+        "_at",
+        "_chosen",
+        "_deadline",
+        "_failure",
+        "_outgoing",
+        "_sender",
+        "_timeout_s",
+        "has_ended",
+    )
+
+    def __init__(self, sender: Sender, outgoing: Outgoing, queue: MessageQueue | None, timeout_s: float) -> None:
+        self._sender = sender
+        self._outgoing = outgoing
+        self._chosen = queue
+        self._timeout_s = timeout_s
+        self._at: MessageQueue | None = None
+        self._deadline = 0.0
+        self._answer: RemotingCommand | None = None
+        self._failure: GantryError | None = None
+        self.has_ended: threading.Lock = threading.Lock()
+        self.has_ended.acquire()
+
+    def begin(self) -> None:
+        """On the loop: write the request, if nothing has to be waited for before."""
+        self._deadline = asyncio.get_running_loop().time() + self._timeout_s
+        try:
+            self._at = self._sender.begin(self._outgoing, self._chosen, self, self._timeout_s / TRIES_A_CALL)
+        finally:
+            if self._at is None:  # also after an error: `go_on` meets it again, and raises it in the thread
+                self.has_ended.release()
+
+    def result(self) -> SendResult | None:
+        """Once it has ended: the result of a message that was stored as asked; None when it takes `go_on`."""
+        if self._answer is None or self._at is None:
+            return None
+        try:
+            result = send_result(self._answer, self._outgoing, self._at.broker_name, "")
+        except GantryError:
+            return None
+        return result if result.status is SendStatus.SEND_OK else None
+
+    async def go_on(self) -> SendResult:
+        """What `Sender.deliver` does after its first try, or all of it."""
+        sender, outgoing, at = self._sender, self._outgoing, self._at
+        if at is None and self._failure is None:
+            left_s = max(self._deadline - asyncio.get_running_loop().time(), 0)
+            return await sender.deliver(outgoing, left_s, self._chosen)
+        failure = self._failure
+        if failure is None:
+            assert self._answer is not None and at is not None
+            try:
+                address = sender.address_of(at)
+                result = send_result(self._answer, outgoing, at.broker_name, address)
+                return await sender.stored_safely(result, outgoing, self._deadline, self._timeout_s, self._chosen)
+            except GantryError as exc:
+                failure = exc
+        return await sender.deliver_again(outgoing, at, failure, self._deadline, self._timeout_s, self._chosen)
+
+    # -- in place of a future, for the connection ---------------------------------------------------------------------
+
+    def done(self) -> bool:
+        return self._answer is not None or self._failure is not None
+
+    def set_result(self, answer: RemotingCommand, /) -> None:
+        self._answer = answer
+        self.has_ended.release()
+
+    def set_exception(self, failure: GantryError, /) -> None:
+        self._failure = failure
+        self.has_ended.release()
+
+    def exception(self) -> GantryError | None:
+        return self._failure
