@@ -78,6 +78,7 @@ class MessageStore:
         self.query_message = view.query_message
         self.properties_of = view.properties_of
         self.shown_max_offset = view.shown_max_offset
+        self.shown_message_bytes = view.shown_message_bytes
         self.log_file_start = view.log_file_start
         self.log_reader = view.log_reader
         self.log_view = view.log_view

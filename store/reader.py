@@ -228,7 +228,7 @@ class StoreReader:
                 break
             result.index_last_update_timestamp, result.index_last_update_physical_offset = self._index.last_update
             for offset in offsets:
-                data = self._log.read_record(offset)
+                data = self._log.read_record(offset) if offset < self._log.shown_below else None
                 if data is not None:
                     result.buffers.append(bytes(data))
             end_ms = self._log.store_timestamp_at(offsets[0])

@@ -70,12 +70,18 @@ class StoreView:
         """Return one record's bytes, None when no record starts there."""
         return self.reader.message_bytes(physical_offset)
 
+    def shown_message_bytes(self, physical_offset: int) -> memoryview | None:
+        """Return one record's bytes, None when no record starts there, or when consumers may not see it yet."""
+        if not 0 <= physical_offset < self._log.shown_below:
+            return None
+        return self.reader.message_bytes(physical_offset)
+
     def look_message_by_offset(self, physical_offset: int) -> MessageExt | None:
         """Return the message whose record starts there, None when there is none."""
         return self.reader.look_message_by_offset(physical_offset)
 
     def query_message(self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
-        """Return records by unique key or key; equal hashes of other keys may be among them."""
+        """Return records by unique key or key that consumers may see; equal hashes of other keys may be among them."""
         self._dispatcher.put_pending()
         return self.reader.query_message(topic, key, max_messages, begin_ms, end_ms)
 

@@ -73,7 +73,7 @@ class ReplicationSettings:
     read_confirmed_only: bool = setting(
         False,
         rocketmq="readConfirmedOnly",
-        doc="consumers see a message once all slaves that are in sync have it (not RocketMQ's)",
+        doc="consumers and look-ups see a message once all slaves that are in sync have it (not RocketMQ's)",
     )
     all_ack_in_sync: bool = setting(
         False,

@@ -91,7 +91,7 @@ async def consume_directly(parts: Parts, connection: ServerConnection, request: 
         *_, physical_offset = decode_offset_message_id(message_id)
     except ValueError as exc:
         raise FieldError(f"header field msgId={quoted(message_id)} is no offset message id") from exc
-    message = parts.store.message_bytes(physical_offset) if physical_offset >= 0 else None
+    message = parts.store.shown_message_bytes(physical_offset)
     if message is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the id, {message_id}")
     push_fields = fields | {"brokerName": parts.config.broker_name}

@@ -62,7 +62,7 @@ def query_message(parts: Parts, connection: ServerConnection, request: RemotingC
 def view_message(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """33: the message stored at a physical offset, as its offset message id says."""
     physical_offset = long_field(request.ext_fields, "offset")
-    message = parts.store.message_bytes(physical_offset) if physical_offset >= 0 else None
+    message = parts.store.shown_message_bytes(physical_offset)
     if message is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical_offset}")
     return request.reply(body=bytes(message))

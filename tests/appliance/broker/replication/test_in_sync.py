@@ -126,6 +126,14 @@ async def max_offset(peer: Peer) -> int:
     return int(answer.ext_fields["offset"])
 
 
+async def looked_up(peer: Peer, physical_offset: int) -> tuple[int, int]:
+    """The codes of look-ups by key and by place."""
+    fields = {"topic": TOPIC, "key": "held", "maxNum": "8", "beginTimestamp": "0", "endTimestamp": str(1 << 62)}
+    by_key = await peer.ask(RequestCode.QUERY_MESSAGE, fields)
+    by_place = await peer.ask(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(physical_offset)})
+    return by_key.code, by_place.code
+
+
 @pytest.mark.parametrize("fast", [True, False])
 async def test_consumers_and_producers_wait_for_the_slave_that_is_in_sync(tmp_path: Path, fast: bool) -> None:
     async with serving(tmp_path, broker=GATED | {"fast_path_enable": fast}, store=STORE) as cluster:
@@ -141,12 +149,12 @@ async def test_consumers_and_producers_wait_for_the_slave_that_is_in_sync(tmp_pa
             await send(cluster, 2)
             assert await max_offset(consumer) == 2
             proxy.from_slave.clear()
-            producer.write(
-                RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("G", TOPIC, 0, "")).encode()
-            )
+            place, fields = master.store.max_physical_offset, send_fields("G", TOPIC, 0, "KEYS\x01held")
+            producer.write(RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields).encode())
             await caught_up(slave, master)
             await until(lambda: master.store.max_offset(TOPIC, 0) == 3)
             assert await max_offset(consumer) == 2, "the slave has it, and the master does not know"
+            assert await looked_up(consumer, place) == (ResponseCode.QUERY_NOT_FOUND, ResponseCode.SYSTEM_ERROR)
             now = await consumer.ask(RequestCode.PULL_MESSAGE, PULL | {"queueOffset": "2", "sysFlag": "4"})
             assert now.code == ResponseCode.PULL_NOT_FOUND
             some = await consumer.ask(RequestCode.PULL_MESSAGE, PULL | {"queueOffset": "0", "sysFlag": "4"})
@@ -158,3 +166,4 @@ async def test_consumers_and_producers_wait_for_the_slave_that_is_in_sync(tmp_pa
             assert (found.code, found.ext_fields["nextBeginOffset"]) == (ResponseCode.SUCCESS, "3")
             assert (await producer.read()).code == ResponseCode.SUCCESS
             assert await max_offset(consumer) == 3
+            assert await looked_up(consumer, place) == (ResponseCode.SUCCESS, ResponseCode.SUCCESS)
