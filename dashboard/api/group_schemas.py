@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from ninja import Field, Schema
 
 from dashboard.api.schemas import moment
-from dashboard.cluster.group_values import GroupDetail, GroupSummary, QueuePlace, ResetPlan
+from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace, ResetPlan
 from dashboard.groups.listing import GroupRow
+from dashboard.groups.member_load import HeldMessage, MemberLoad
 from dashboard.groups.trend import Direction, State
+from dashboard.groups.whole import GroupView
 from gantrymq.client.admin.results import QueueMove
 
 
@@ -127,13 +129,78 @@ class PlaceOut(Schema):
         )
 
 
+class HeldOut(Schema):
+    """A message that a listener works on. tries: how often it failed before."""
+
+    topic: str
+    broker: str
+    queue_id: int
+    offset: int
+    id: str
+    held_ms: int
+    tries: int
+
+    @classmethod
+    def of(cls, held: HeldMessage) -> HeldOut:
+        return cls(
+            topic=held.topic,
+            broker=held.broker_name,
+            queue_id=held.queue_id,
+            offset=held.queue_offset,
+            id=held.msg_id,
+            held_ms=held.held_ms,
+            tries=held.tries,
+        )
+
+
 class MemberOut(Schema):
-    """A connected consumer."""
+    """A connected consumer. What it did not say itself is null; rates are messages a second over its last minute.
+
+    lag: messages that wait in its queues. fetched: those that it has and did not confirm. busy: listener calls in
+    progress, of concurrency. oldest_held: what a listener call has in its hands for longest.
+    """
 
     client_id: str
     address: str
     language: str
     brokers: list[str]
+    has_answered: bool
+    queues: int
+    lag: int
+    fetched: int | None
+    busy: int | None
+    concurrency: int | None
+    call_ms: float | None
+    ok_rate: float | None
+    failed_rate: float | None
+    oldest_held: HeldOut | None
+
+    @classmethod
+    def of(cls, client: GroupMember, load: MemberLoad) -> MemberOut:
+        return cls(
+            client_id=client.client_id,
+            address=client.address,
+            language=client.language,
+            brokers=list(client.brokers),
+            has_answered=load.has_answered,
+            queues=load.queues,
+            lag=load.lag,
+            fetched=load.cached,
+            busy=load.busy,
+            concurrency=load.concurrency,
+            call_ms=load.call_ms,
+            ok_rate=load.ok_rate,
+            failed_rate=load.failed_rate,
+            oldest_held=None if load.oldest is None else HeldOut.of(load.oldest),
+        )
+
+
+class CauseOut(Schema):
+    """One reason why a group is behind."""
+
+    title: str
+    evidence: str
+    advice: str
 
 
 class SubscriptionOut(Schema):
@@ -152,7 +219,10 @@ class PartyOut(Schema):
 
 
 class GroupDetailOut(Schema):
-    """One consumer group whole. is_partial: a broker of troubles is missing in it, lags are the least that can be."""
+    """One consumer group whole. is_partial: a broker of troubles is missing in it, lags are the least that can be.
+
+    causes: why it is behind, the likeliest first. seen: the group as the list has it.
+    """
 
     name: str
     lag: int | None
@@ -164,10 +234,13 @@ class GroupDetailOut(Schema):
     subscriptions: list[SubscriptionOut]
     disagreement: list[PartyOut]
     troubles: list[str]
+    causes: list[CauseOut]
+    seen: SeenGroupOut
     is_partial: bool = False
 
     @classmethod
-    def of(cls, detail: GroupDetail) -> GroupDetailOut:
+    def of(cls, view: GroupView) -> GroupDetailOut:
+        detail, loads = view.detail, {load.client_id: load for load in view.loads}
         return cls(
             name=detail.name,
             lag=detail.lag,
@@ -175,12 +248,7 @@ class GroupDetailOut(Schema):
             consume_rate=detail.consume_rate,
             suspended_on=detail.suspended_on,
             queues=[PlaceOut.of(place) for place in detail.queues],
-            members=[
-                MemberOut(
-                    client_id=one.client_id, address=one.address, language=one.language, brokers=list(one.brokers)
-                )
-                for one in detail.clients
-            ],
+            members=[MemberOut.of(client, loads[client.client_id]) for client in detail.clients],
             subscriptions=[
                 SubscriptionOut(topic=topic, expression=expression, type=kind)
                 for topic, expression, kind in detail.subscriptions
@@ -189,6 +257,8 @@ class GroupDetailOut(Schema):
                 PartyOut(members=party.client_ids, subscriptions=party.subscriptions) for party in detail.parties
             ],
             troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
+            causes=[CauseOut(title=one.title, evidence=one.evidence, advice=one.advice) for one in view.causes],
+            seen=SeenGroupOut.of_row(view.row),
             is_partial=detail.is_partial,
         )
 

@@ -17,6 +17,7 @@ from dashboard.forms.groups import ResetForm
 from dashboard.groups.book import group_book
 from dashboard.groups.listing import SORTS, rows_of, sorted_rows
 from dashboard.groups.selection import GroupSelection, select
+from dashboard.groups.whole import group_view
 from dashboard.status.board import board
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ async def list_groups(
 @router.get("/{name}", response={200: GroupDetailOut} | REFUSALS, auth=READ, summary="One consumer group",
             operation_id="get_group")  # fmt: skip
 async def get_group(request: HttpRequest, name: str) -> GroupDetailOut:
-    return GroupDetailOut.of(await gateway().groups.get(name))
+    return GroupDetailOut.of(await group_view(gateway(), name))
 
 
 @router.post("/{name}/reset", response={200: ResetOut} | REFUSALS, auth=WRITE,

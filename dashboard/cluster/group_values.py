@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from dashboard.cluster.values import PartialFailure
 from gantrymq.client.admin.results import QueueMove
@@ -108,6 +109,7 @@ class GroupDetail:
     consume_rate: float | None
     at: float
     failures: tuple[PartialFailure, ...] = ()
+    running: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # client id to its answer to request 307
 
     @property
     def is_partial(self) -> bool:

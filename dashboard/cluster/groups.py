@@ -82,12 +82,12 @@ class GroupCalls:
             self._calls.ask_brokers(holders, lambda admin, broker: _place(admin, broker, name)),
             self._calls.ask_brokers(holders, lambda admin, broker: _members(admin, broker, name)),
         )
-        owners = await self._owners(name, members)
+        running = await self._running(name, members)
         known = {failure.what: failure for failure in (*even_more, *more, *failures)}
         return GroupDetail(
             name=name,
             settings=tuple(settings),
-            queues=tuple(_queue_places(name, places, owners)),
+            queues=tuple(_queue_places(name, places, _owners(running))),
             clients=tuple(_clients(members)),
             subscriptions=_subscriptions(members),
             parties=next((tuple(found.disagreement) for _, found in members if found.disagreement), ()),
@@ -95,6 +95,7 @@ class GroupCalls:
             consume_rate=None if more else sum(stats.consume_tps for _, (stats, _) in places),
             at=self._calls.clock(),
             failures=tuple(known.values()),
+            running=running,
         )
 
     # ---- moving
@@ -172,10 +173,10 @@ class GroupCalls:
             _by_topic(stats),
         )
 
-    async def _owners(
+    async def _running(
         self, group: str, members: Sequence[tuple[BrokerRef, ConsumerConnection]]
-    ) -> dict[MessageQueue, str]:
-        """Queue to the client that holds it, as the members say; members that don't answer in time are left out."""
+    ) -> dict[str, dict[str, Any]]:
+        """What members say of themselves, by client id; those that don't answer in time are left out."""
         asked = {one.client_id: broker for broker, found in members for one in found.connection_set}
 
         async def ask(client_id: str, broker: BrokerRef) -> dict[str, Any]:
@@ -183,17 +184,22 @@ class GroupCalls:
                 return await self._calls.call(
                     lambda admin: admin.clients.running_info_at(broker.address, group, client_id), OWNER_TIMEOUT_S
                 )
-            except CALL_ERRORS:  # not a failure of the page: its owner column says "—"
+            except CALL_ERRORS:  # not a failure of the page: its columns say "—"
                 return {}
 
         some = list(asked.items())[:OWNERS_ASKED_MAX]
         infos = await asyncio.gather(*(ask(client_id, broker) for client_id, broker in some))
-        return {
-            queue: client_id
-            for (client_id, _), info in zip(some, infos, strict=True)
-            for queue in (info.get("mqTable") or {})
-            if isinstance(queue, MessageQueue)
-        }
+        return {client_id: info for (client_id, _), info in zip(some, infos, strict=True) if info}
+
+
+def _owners(running: dict[str, dict[str, Any]]) -> dict[MessageQueue, str]:
+    """Queue to the client that holds it, as the members say."""
+    return {
+        queue: client_id
+        for client_id, info in running.items()
+        for queue in (info.get("mqTable") or {})
+        if isinstance(queue, MessageQueue)
+    }
 
 
 def _by_topic(stats: Sequence[tuple[BrokerRef, ConsumeStats]]) -> tuple[GroupPlace, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 from django.contrib import messages as notes
@@ -17,6 +18,8 @@ from dashboard.cluster.group_values import GroupDetail
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.groups import ResetForm
 from dashboard.groups.book import group_book
+from dashboard.groups.listing import GroupRow, metrics_of
+from dashboard.groups.whole import group_row, group_view
 from dashboard.http.error_pages import gateway_error
 
 logger = logging.getLogger(__name__)
@@ -25,11 +28,15 @@ logger = logging.getLogger(__name__)
 @requires(Permission.GROUPS_READ)
 @require_safe
 async def group(request: HttpRequest, name: str) -> HttpResponse:
+    """All of it; the figures alone, which are looked at anyway, when the page asks for them again."""
     try:
-        detail = await gateway().groups.get(name)
+        if request.headers.get("HX-Target") == "group-tiles":
+            return render(request, "groups/_tiles.html", _figures(await group_row(gateway(), name)))
+        view = await group_view(gateway(), name)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    return render(request, "groups/group.html", _context(detail))
+    context = _context(view.detail) | _figures(view.row) | {"loads": view.loads, "causes": view.causes}
+    return render(request, "groups/group.html", context)
 
 
 @requires(Permission.GROUPS_WRITE)
@@ -64,6 +71,10 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
         return gateway_error(request, exc)
     context |= {"plan": plan, "typed": typed}
     return render(request, "groups/reset.html", context, status=422 if request.method == "POST" else 200)
+
+
+def _figures(row: GroupRow) -> dict[str, Any]:
+    return {"group": row.name, "row": row, "metrics": metrics_of([row], time.time())}
 
 
 def _context(detail: GroupDetail) -> dict[str, Any]:

@@ -12,10 +12,13 @@ from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.cluster.group_values import known_lag_ms, worst_lag_ms
 from dashboard.cluster.units import THIN
 from dashboard.groups import book as books
-from dashboard.groups import trend
+from dashboard.groups import diagnosis, trend
 from dashboard.groups.book import group_book
+from dashboard.groups.member_load import loads_of
 from dashboard.models.management import Role, User
-from gantrymq.message.model import Message
+from gantrymq import ConsumeResult
+from gantrymq.client.consume.push_consumer import PushConsumer
+from gantrymq.message.model import Message, MessageExt
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.group_places import placed
@@ -61,6 +64,9 @@ async def test_lag_is_shown_in_messages_and_in_time(
     page = (await client.get("/group/g-behind")).content.decode()
     assert "group-lag" in page and "No client is connected" in page
     assert f'href="/topic/{topic}/queues"' in page
+    tiles = (await client.get("/group/g-behind", headers={"hx-target": "group-tiles"})).content.decode()
+    assert tiles.lstrip().startswith('<div id="group-tiles"') and "No client" not in tiles
+    assert (await client.get("/group/g-behin", headers={"hx-target": "group-tiles"})).status_code == 404
 
 
 async def test_a_group_without_a_place_has_no_lag_rather_than_none(
@@ -150,7 +156,7 @@ async def test_what_is_known_is_shown_when_one_broker_is_silent(
         name, lag, lag_time, members = (cells(page)[at].replace(THIN, " ") for at in (0, 3, 4, 8))
         assert (name, lag, members) == ("g-half", "≥ 2", "≥ 0") and lag_time.startswith("≥ ")
         assert f"without {SILENT}: no answer" in page
-        assert "≥ 2" in (await client.get("/group/g-half")).content.decode()
+        assert f"≥{THIN}2" in (await client.get("/group/g-half")).content.decode()
         _, row = await api.call("get", "/groups?q=g-half")
         assert (row["groups"][0]["lag"], row["groups"][0]["is_partial"]) == (2, True)
         await late.close()
@@ -307,3 +313,41 @@ async def test_two_looks_tell_rates_and_direction_on_the_page_and_over_rest(
     assert group["in_rate"] is not None and group["out_rate"] == 0 and group["dead_letters"] is None
     assert group["lag_history"][0]["lag"] == 0 and group["seconds_to_zero"] is None
     assert (await api.call("get", "/groups?sort=sideways"))[0] == 422
+
+
+# ---- why it is behind
+
+
+async def test_what_a_member_has_in_its_hands_is_shown_and_linked(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "HELD_LONG_MS", 0)
+    await group_book.listing(gateway)  # a group that is newer than the list has a page all the same
+    topic = await make_topic("group-held", queues=1, messages=[Message("group-held", b"x")] * 3)
+    go_on = asyncio.Event()
+
+    async def wait(messages: list[MessageExt]) -> ConsumeResult:
+        await go_on.wait()
+        return ConsumeResult.SUCCESS
+
+    consumer = PushConsumer(cluster.namesrv_address, group="g-held", listener=wait)
+    consumer.subscribe(topic)
+    async with consumer:
+
+        async def is_in_hand() -> bool:
+            return any(load.oldest for load in loads_of(await gateway.groups.get("g-held")))
+
+        try:
+            await waited_for(is_in_hand)
+            page = (await (await log_in("reader")).get("/group/g-held")).content.decode()
+            api = await api_for(await User.objects.aget(role="admin"), "read")
+            status, told = await api.call("get", "/groups/g-held")
+        finally:
+            go_on.set()
+    assert "Why is it behind?" in page and "A message is in hand for" in page
+    [member] = told["members"]
+    held = member["oldest_held"]
+    assert (status, held["topic"], held["queue_id"]) == (200, topic, 0)
+    assert f'href="/topic/{topic}/messages/{cluster.broker.config.broker_name}.0.' in page
+    assert member["queues"] >= 1 and member["busy"] >= 1 and told["seen"]["name"] == "g-held"
+    assert any(cause["title"].startswith("A message is in hand") for cause in told["causes"])

@@ -1,0 +1,196 @@
+"""Why is a consumer group behind? Causes with their evidence and what to do, the likeliest first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from dashboard.cluster import units
+from dashboard.cluster.group_values import GroupDetail, QueuePlace
+from dashboard.groups.member_load import HeldMessage, MemberLoad
+from dashboard.groups.trend import Direction, State, direction, state
+from dashboard.status.board import WatchedGroup
+
+HELD_LONG_MS = 10_000
+SLOWER_TIMES = 3.0  # than the others' median
+SLOW_CALL_MS = 20.0  # a faster listener is no cause
+SKEW_SHARE = 0.5  # of all that waits, in one of at least SKEW_QUEUES_MIN queues
+SKEW_QUEUES_MIN = 3
+SKEW_LAG_MIN = 100
+SKIPPED_RATIO_MIN = 0.2
+FILTER_RATE_MIN = 1.0  # messages a second, below which rates of different minutes say nothing
+FAILED_RATIO_MIN = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason. message: what it is about, to be opened."""
+
+    title: str
+    evidence: str
+    advice: str
+    message: HeldMessage | None = None
+
+
+def causes(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]) -> list[Cause]:
+    """What keeps the group behind; nothing when nothing waits. What is not known is no cause."""
+    if not detail.lag and not seen.lag:
+        return []
+    return [
+        *_no_member(detail, seen),
+        *_held(loads),
+        *_stuck(seen),
+        *_without_owner(detail, loads),
+        *_failing(loads),
+        *_slowest(loads),
+        *_all_busy(seen, loads),
+        *_skew(detail),
+        *_idle_members(detail, loads),
+        *_filter(detail, seen, loads),
+        *_more_than_it_takes(seen),
+    ]
+
+
+def _no_member(detail: GroupDetail, seen: WatchedGroup) -> Iterator[Cause]:
+    if not detail.clients and not detail.is_partial:
+        yield Cause(
+            "No member is connected",
+            f"{units.count(detail.lag)} messages wait, and none takes them",
+            "Start its consumers, or look into their logs why they do not connect.",
+        )
+
+
+def _stuck(seen: WatchedGroup) -> Iterator[Cause]:
+    if state(seen) is State.STUCK and seen.idle_since is not None:
+        yield Cause(
+            "Its position stands still",
+            f"nothing was confirmed for {units.duration(round(seen.at - seen.idle_since))}",
+            "A position moves past a message only when it and all before it are done.",
+        )
+
+
+def _held(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+    held = [(load, load.oldest) for load in loads if load.oldest is not None and load.oldest.held_ms >= HELD_LONG_MS]
+    for load, message in sorted(held, key=lambda item: -item[1].held_ms)[:1]:
+        more = f", and {len(held) - 1} more members hold one as long" if len(held) > 1 else ""
+        yield Cause(
+            f"A message is in hand for {units.duration(message.held_ms / 1000)}",
+            f"{load.client_id} works on it since then{more}",
+            "Its listener waits for something. Look at the message, and at the stacks of that client.",
+            message,
+        )
+
+
+def _without_owner(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+    if not loads or not all(load.has_answered for load in loads) or detail.message_model == "BROADCASTING":
+        return
+    alone = [queue for queue in detail.queues if not queue.owner and queue.lag and not queue.is_retry]
+    if alone:
+        waiting = units.count(sum(queue.lag or 0 for queue in alone))
+        yield Cause(
+            f"{_queues(len(alone))} without an owner",
+            f"{waiting} messages wait there, the first in {_name(alone[0])}",
+            "Members share queues out anew every 20 s. If it lasts, none of them subscribes to that topic, or "
+            "they see different lists of members.",
+        )
+
+
+def _failing(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+    failed = sum(load.failed_rate or 0.0 for load in loads)
+    handled = failed + sum(load.ok_rate or 0.0 for load in loads)
+    if handled and failed / handled >= FAILED_RATIO_MIN:
+        worst = max(loads, key=lambda load: load.failed_rate or 0.0)
+        yield Cause(
+            f"{units.percent(failed / handled)} of the messages fail",
+            f"{units.rate(failed)} a second, most of them at {worst.client_id}",
+            "Failed messages come again later and take the time of new ones. The clients' logs say why.",
+        )
+
+
+def _slowest(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+    timed = [load for load in loads if load.call_ms is not None]
+    if len(timed) < 2:
+        return
+    slowest = max(timed, key=lambda load: load.call_ms or 0.0)
+    others = median(load.call_ms or 0.0 for load in timed if load is not slowest)
+    took_ms = slowest.call_ms or 0.0
+    if took_ms >= SLOW_CALL_MS and took_ms >= SLOWER_TIMES * others:
+        yield Cause(
+            "One client is slower than the others",
+            f"{slowest.client_id} takes {units.milliseconds(took_ms)} a call, the others "
+            f"{units.milliseconds(others)}; {units.count(slowest.lag)} messages wait in its queues",
+            "Look at that machine: its queues are not given to others as long as it is connected.",
+        )
+
+
+def _all_busy(seen: WatchedGroup, loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+    full = [load for load in loads if load.busy and load.concurrency and load.busy >= load.concurrency]
+    if full and len(full) == len(loads):
+        took = [load.call_ms for load in full if load.call_ms is not None]
+        mean = f"; a call takes {units.milliseconds(sum(took) / len(took))}" if took else ""
+        yield Cause(
+            "All listeners are busy",
+            f"{sum(load.busy or 0 for load in full)} calls in progress{mean}",
+            "Make the listener faster, raise its concurrency, or start more members, up to one a queue.",
+        )
+
+
+def _skew(detail: GroupDetail) -> Iterator[Cause]:
+    queues = [queue for queue in detail.queues if queue.lag is not None and not queue.is_retry]
+    total = sum(queue.lag or 0 for queue in queues)
+    if len(queues) < SKEW_QUEUES_MIN or total < SKEW_LAG_MIN:
+        return
+    worst = max(queues, key=lambda queue: queue.lag or 0)
+    share = (worst.lag or 0) / total
+    if share >= SKEW_SHARE:
+        owner = f", held by {worst.owner}" if worst.owner else ""
+        yield Cause(
+            "One queue has most of it",
+            f"{units.percent(share)} of what waits is in {_name(worst)}{owner}",
+            "Its producers choose that queue (one key for many messages), or a message there is in the way.",
+        )
+
+
+def _idle_members(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+    idle = [load for load in loads if load.has_answered and not load.queues]
+    if idle and len(idle) < len(loads):
+        yield Cause(
+            f"{len(idle)} of {len(loads)} members {'holds' if len(idle) == 1 else 'hold'} no queue",
+            f"{', '.join(load.client_id for load in idle[:3])}: there are {_queues(len(detail.queues))}",
+            "More members than queues bring nothing: give the topic more queues.",
+        )
+
+
+def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+    """A position moves past what the filter skips; listeners see the rest."""
+    filters = {expression for _, expression, _ in detail.subscriptions if expression not in ("*", "")}
+    answered = all(load.has_answered and load.ok_rate is not None for load in loads)
+    if not filters or not loads or not answered or not seen.out_rate or seen.out_rate < FILTER_RATE_MIN:
+        return
+    handled = sum((load.ok_rate or 0.0) + (load.failed_rate or 0.0) for load in loads)
+    skipped = 1 - handled / seen.out_rate
+    if skipped >= SKIPPED_RATIO_MIN:
+        moves, get = units.rate(seen.out_rate), units.rate(handled)
+        yield Cause(
+            f"The filter skips about {units.percent(skipped)}",
+            f"its position moves by {moves} messages a second, its listeners get {get}",
+            "Skipped messages cost time, too. A topic of its own for what it wants would spare that.",
+        )
+
+
+def _more_than_it_takes(seen: WatchedGroup) -> Iterator[Cause]:
+    if direction(seen) is Direction.GROWING and seen.in_rate and seen.out_rate is not None:
+        yield Cause(
+            "More comes in than it takes",
+            f"{units.rate(seen.in_rate)} a second are stored, {units.rate(seen.out_rate)} consumed",
+            "It will not catch up by itself as long as that lasts.",
+        )
+
+
+def _queues(number: int) -> str:
+    return f"{number} queue" + ("" if number == 1 else "s")
+
+
+def _name(queue: QueuePlace) -> str:
+    return f"{queue.topic} {queue.broker_name} · {queue.queue_id}"
