@@ -7,9 +7,17 @@ import json
 import pytest
 
 from dashboard.cluster.gateway import Gateway
+from dashboard.dead_letters import letters, put_back
 from dashboard.models.management import User
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, give_up
+
+
+@pytest.fixture(autouse=True)
+def _long_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step does all, however slow the machine is."""
+    monkeypatch.setattr(put_back, "STEP_S", 60.0)
+    monkeypatch.setattr(letters, "STEP_S", 60.0)
 
 
 @pytest.mark.parametrize("role", ["reader", "operator"])
