@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
+from django.conf import settings
+from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from dashboard.bodies.commands import admin_line, curl_line
 from dashboard.cluster import units
 from dashboard.status.metric import Metric, Metrics
 
@@ -53,6 +56,13 @@ def bar(metrics: Metrics | None, label: str, *key: object, marks: str | Sequence
         "level": bar_level(ratio, ticks),
         "percent": units.percent(ratio),
     }
+
+
+@register.inclusion_tag("_commands.html", takes_context=True)
+def commands(context: Context, api: str, body: Mapping[str, Any] | None, *words: str) -> dict[str, Any]:
+    """What a form does as lines for a shell: `gantry admin WORDS`, if there are any, and curl to the address `api`."""
+    lines = [admin_line(settings.APPLIANCE.namesrv_address, *map(str, words))] if words else []
+    return {"lines": [*lines, curl_line(context["request"].build_absolute_uri(api), body)]}
 
 
 def bar_level(ratio: float | None, marks: Sequence[float]) -> str:

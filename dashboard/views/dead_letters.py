@@ -16,7 +16,7 @@ from dashboard.cluster.message_values import MessageLine
 from dashboard.dead_letters import letters
 from dashboard.dead_letters.causes import grouped
 from dashboard.dead_letters.letters import Step
-from dashboard.dead_letters.put_back import PutBackStep, log_step, put_backs
+from dashboard.dead_letters.put_back import RATE_DEFAULT, TO_GROUP, PutBackStep, log_step, put_backs
 from dashboard.forms.dead_letters import PutBackForm
 from dashboard.forms.message_search import MessageSearchForm
 from dashboard.http.error_pages import gateway_error
@@ -60,11 +60,13 @@ async def group(request: HttpRequest, name: str) -> HttpResponse:
             step = await letters.look(gateway(), detail, asked.search(), older=request.GET.get("older", ""))
     except GatewayError as exc:
         return gateway_error(request, exc)
+    chosen = {key: value for key in ("q", "since", "until") if (value := request.GET.get(key, ""))}
     done = PutBackRow.objects.filter(group=name)
     context = {
         "group": name, "topic": dlq_topic(name), "detail": detail, "asked": asked, "step": step, "ranges": RANGES,
         "causes": grouped(step.letters), "lines": [MessageLine.of(letter) for letter in step.letters[:SAMPLES]],
         "is_asked": bool(request.GET.keys() & {"q", "since", "until"}), "form": PutBackForm(),
+        "put_back_body": chosen | {"to": TO_GROUP, "rate": RATE_DEFAULT, "dry_run": True},
         "done_count": await done.acount(), "failures": (*detail.failures, *step.failures),
         "results": [row async for row in done.order_by("-at", "-pk")[:RESULTS_SHOWN]],
     }  # fmt: skip

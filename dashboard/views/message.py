@@ -97,7 +97,8 @@ async def message_context(found: MessageExt, topic: str, tab: str | None, form: 
     }
     try:
         if tab == "consumers":
-            context["fate"] = await gateway().fate.deliveries(found)
+            fate = context["fate"] = await gateway().fate.deliveries(found)
+            context["first_client"] = next(({"group": group, "client": client} for group, client in fate.clients), {})
         elif tab == "trace":
             context["trace"] = await gateway().fate.trace(found)
         elif tab == "related":

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import shlex
 from collections.abc import Awaitable, Callable
+from html import unescape
+from urllib.parse import urlsplit
 
+from appliance.__main__ import main
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
 from gantrymq.message.model import Message
@@ -69,6 +74,25 @@ async def test_a_message_is_sent_again_as_new(log_in: Client, gateway: Gateway, 
     assert [bytes(message.body) for message in page.messages] == [b"twice", b"twice"]
     assert len({message.msg_id for message in page.messages}) == 2
     assert (await (await log_in("reader")).post(address, {"do": "resend"})).status_code == 403
+
+
+async def test_the_lines_for_a_shell_do_what_the_button_does(
+    log_in: Client, gateway: Gateway, make_topic: Topic
+) -> None:
+    await make_topic("lines", queues=1)
+    place = await place_of(gateway, "lines", b"once more")
+    answer = await (await log_in("operator")).get(f"/topic/lines/messages/{place}?tab=consumers")
+    lines = re.findall(r"<code>(gantry admin .*?|curl .*?)</code>", answer.content.decode())
+    admin, curl = map(unescape, lines)
+    words = shlex.split(admin)
+    assert words[-2] == "-n"
+    words[-1] = gateway.namesrv
+    assert await asyncio.to_thread(main, words[1:]) == 0
+    (url,) = [word for word in shlex.split(curl) if word.startswith("http")]
+    address = urlsplit(url).path.removeprefix("/api/v1")
+    api = await api_for(await User.objects.aget(role="operator"))
+    assert (await api.call("post", address))[0] == 201
+    assert (await gateway.topics.get("lines")).stored == 3
 
 
 async def test_one_client_handles_it_once_more(
