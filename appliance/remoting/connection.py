@@ -148,16 +148,18 @@ class ServerConnection(asyncio.Protocol):
         if not self._is_parked and not self._awaits_work:
             # Requests may be submitted at once only when none of this connection wait (order), the lanes take more
             # (budget), and not too many of its coroutines run.
+            usage = self.usage
             is_allowed = not is_turn_over and not self.turn.left and lanes.budget_seconds() > 0
-            if is_allowed and not lanes.has_enough_begun(self.usage):
+            if is_allowed and not (usage.begun and lanes.has_enough_begun(usage)):
                 self.read_requests()
             else:
-                lanes.begin_waiting(self.usage)
+                lanes.begin_waiting(usage)
                 self._park(is_new=not is_turn_over)
         if self._is_parked or self._awaits_work:
             self._note_held_bytes()
             self._pause_or_resume()
-        lanes.wake()
+        if not lanes.is_scheduled:
+            lanes.wake()
 
     def _is_nothing_waiting(self) -> bool:
         """Whether no byte, request or coroutine of this connection waits, so that what arrives now comes next."""
@@ -239,7 +241,8 @@ class ServerConnection(asyncio.Protocol):
             (lanes.begin_waiting if has_more else lanes.end_waiting)(usage)
         if has_more:
             self._park(is_new=False)
-        self._note_held_bytes()
+        if self.held_bytes or self._protocol.pending_bytes:
+            self._note_held_bytes()
         if has_more or self._is_reading_paused:
             self._pause_or_resume()
 

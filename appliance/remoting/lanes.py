@@ -73,7 +73,7 @@ class Lanes:
         self._dirty: list[ServerConnection] = []  # with answers to write at the end of the round
         self._answered: list[ServerConnection] = []  # on arrival, with answers that are not written yet
         self._answered_last: ReferenceType[ServerConnection] | None = None  # on arrival; it may be gone
-        self._is_scheduled = False
+        self.is_scheduled = False  # a round comes: who wakes the lanes may look here first
         self._is_round_over = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -203,8 +203,8 @@ class Lanes:
 
     def wake(self) -> None:
         """Schedule a round, which serves queued requests and writes answers."""
-        if not self._is_scheduled:
-            self._is_scheduled = True
+        if not self.is_scheduled:
+            self.is_scheduled = True
             if self._loop is None:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self.serve_round)
@@ -232,7 +232,8 @@ class Lanes:
     def mark_dirty(self, connection: ServerConnection) -> None:
         """Have the connection's answers written at the end of the round."""
         self._dirty.append(connection)
-        self.wake()
+        if not self.is_scheduled:
+            self.wake()
 
     async def close(self) -> None:
         """Cancel running coroutines and drop waiting requests; call it after the listeners are closed."""
@@ -280,7 +281,7 @@ class Lanes:
         self._dirty = []
         for connection in dirty:
             connection.flush()
-        self._is_scheduled = False
+        self.is_scheduled = False
         if has_more:
             self.wake()
 

@@ -86,7 +86,7 @@ def test_a_part_that_nobody_has_is_told_at_the_start() -> None:
 
 def test_handlers_of_one_module_share_their_parts(broker: BrokerController) -> None:
     routes = routes_of(TABLE, broker.opened, broker)
-    shared = {id(routes[code].handler.args[0]) for code in (14, 15, 38)}  # type: ignore[attr-defined]
+    shared = {id(routes[code].handler.__self__) for code in (14, 15, 38)}  # type: ignore[attr-defined]
     assert len(shared) == 1
 
 
