@@ -93,6 +93,7 @@ class MessageStore:
         self.queue_ids = view.queue_ids
         self.set_flag = parts.state.set_flag
         self.hold = parts.state.hold
+        self.require_copies = parts.state.require_copies
         self.is_page_cache_busy = parts.state.is_page_cache_busy
         self.when_flushed = self.log_flusher.when_flushed
 
@@ -370,7 +371,7 @@ class MessageStore:
             return "this broker is a slave: messages go to its master"
         if self.parts.state.is_held:
             return "another broker takes over from this one"
-        return self.trouble()
+        return self.parts.state.lacks_copies or self.trouble()
 
     # -- inside --------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "flushIntervalConsumeQueue": (1, DAY_MS),
     "heartbeatSubscriptionsMax": (1, 1_000_000),
     "lockQueuesMax": (1, 1_000_000),
+    "minInSyncReplicas": (1, 64),
     "messageKeysMax": (1, 32_767),
     "maxErrorRateOfBloomFilter": (1, 99),
     "maxMessageSize": (1024, 256 << 20),

@@ -80,6 +80,11 @@ class ReplicationSettings:
         rocketmq="allAckInSyncStateSet",
         doc="with SYNC_MASTER a send waits for all slaves that are in sync, not for the fastest (RocketMQ 5's)",
     )
+    min_in_sync_replicas: int = setting(
+        1,
+        rocketmq="minInSyncReplicas",
+        doc="with SYNC_MASTER messages are refused while fewer brokers are in sync, the master counted (RocketMQ 5's)",
+    )
     offset_check_in_slave: bool = setting(
         False, rocketmq="offsetCheckInSlave", doc="let a slave correct a consumer's offset that it does not have"
     )

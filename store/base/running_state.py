@@ -33,6 +33,7 @@ class RunningState:
         "is_copy",
         "is_held",
         "is_readable",
+        "lacks_copies",
         "refusal",
         "serving",
     )
@@ -41,6 +42,7 @@ class RunningState:
         self.flags = RunningFlags(0)
         self.is_copy = False  # the log is a copy of another broker's: no message is put here
         self.is_held = False  # no message is put for now: another broker is to take over, or has
+        self.lacks_copies = ""  # no message is put while too few others have the log; says how many do
         self.serving = False
         self.is_readable = False
         self.refusal: PutMessageStatus | None = PutMessageStatus.SERVICE_NOT_AVAILABLE
@@ -61,6 +63,12 @@ class RunningState:
         """Refuse messages while held; all else goes on, and it is no trouble of the store."""
         self.is_held = held
         self._update()
+
+    def require_copies(self, lacking: str) -> None:
+        """Refuse messages as long as this says that copies are lacking; "" when they are there."""
+        if lacking != self.lacks_copies:
+            self.lacks_copies = lacking
+            self._update()
 
     def set_flag(self, flag: RunningFlags, on: bool) -> None:
         """Raise or lower a reason to refuse."""
@@ -90,7 +98,8 @@ class RunningState:
 
     def _update(self) -> None:
         self.is_readable = self.serving and not self.flags & RunningFlags.NOT_READABLE
-        if not self.serving or self.is_copy or self.is_held or self.flags & ~RunningFlags.NOT_READABLE:
+        is_refusing = not self.serving or self.is_copy or self.is_held or bool(self.lacks_copies)
+        if is_refusing or self.flags & ~RunningFlags.NOT_READABLE:
             self.refusal = PutMessageStatus.SERVICE_NOT_AVAILABLE
         else:
             self.refusal = PutMessageStatus.OS_PAGE_CACHE_BUSY if self.is_page_cache_busy() else None

@@ -99,6 +99,7 @@ class SlaveService:
         self._connections: set[asyncio.Task[None]] = set()
         self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
         self._gate = gate if config.read_confirmed_only else None
+        self._replicas_min = config.min_in_sync_replicas if config.is_sync_master else 1
         self.in_sync: InSyncSet | None = None  # from when the log's end is known
         self._ends = LogEnds()
         self.slaves: set[Slave] = set()
@@ -143,6 +144,7 @@ class SlaveService:
 
     async def open(self, port: int) -> None:
         """Bind. port 0: a free one. Raises OSError."""
+        self._require_replicas()
         self._listener = self.guard.listener(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._connected), port
         )
@@ -215,6 +217,14 @@ class SlaveService:
             self._transfer.acknowledged(in_sync.confirmed)
         if self._gate is not None:
             self._gate.show(in_sync.confirmed if in_sync.has_required else None)
+        self._require_replicas()
+
+    def _require_replicas(self) -> None:
+        """Refuse messages while fewer brokers than minInSyncReplicas have all that is confirmed."""
+        if self._replicas_min > 1:
+            there = 1 + (len(self.in_sync.names) if self.in_sync is not None else 0)
+            lacking = f"{there} in sync, the master counted, minInSyncReplicas={self._replicas_min}"
+            self._store.require_copies(lacking if there < self._replicas_min else "")
 
     def _facts(self, slave: Slave) -> dict[str, object]:
         return {

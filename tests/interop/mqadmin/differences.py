@@ -131,7 +131,7 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(adminBrokerThreadPoolQueueCapacity|allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|readConfirmedOnly"
+        ours=r"^(adminBrokerThreadPoolQueueCapacity|allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
         r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax|protectBrokerInterval"
         r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable"
         r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",

@@ -167,3 +167,28 @@ async def test_consumers_and_producers_wait_for_the_slave_that_is_in_sync(tmp_pa
             assert (await producer.read()).code == ResponseCode.SUCCESS
             assert await max_offset(consumer) == 3
             assert await looked_up(consumer, place) == (ResponseCode.SUCCESS, ResponseCode.SUCCESS)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+async def test_messages_are_refused_while_too_few_brokers_are_in_sync(tmp_path: Path, fast: bool) -> None:
+    settings = GATED | {"min_in_sync_replicas": 2, "read_confirmed_only": False, "fast_path_enable": fast}
+    async with serving(tmp_path, broker=settings, store=STORE) as cluster, connected(cluster.broker.port) as producer:
+
+        async def sent() -> RemotingCommand:
+            return await producer.ask(RequestCode.SEND_MESSAGE_V2, send_fields("G", TOPIC, 0, ""), b"body")
+
+        async def is_refused() -> bool:
+            return (await sent()).code == ResponseCode.SERVICE_NOT_AVAILABLE
+
+        refused = await sent()
+        assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "1 in sync, the master counted, minInSyncReplicas=2" in (refused.remark or "")
+        assert cluster.broker.store.max_physical_offset == 0, "refused before it is stored"
+        async with slave_of(cluster, tmp_path / "slave"):
+            await until(lambda: cluster.broker.store.is_writeable)
+            assert (await sent()).code == ResponseCode.SUCCESS
+        await until(lambda: not cluster.broker.slaves.slaves)
+        await until(is_refused)  # once it has left the set
+        end = cluster.broker.store.max_physical_offset
+        assert await is_refused()
+        assert cluster.broker.store.max_physical_offset == end
