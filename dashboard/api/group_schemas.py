@@ -267,11 +267,13 @@ class ResetIn(Schema):
     """Where a group is to go on in a topic."""
 
     topic: str
-    to: str = Field(description="end, begin, time or offset", examples=["time"])
+    to: str = Field(description="end, begin, time, offset, shift or copy", examples=["time"])
     at: str | None = Field(
         None, description="for time: 2026-11-21T07:30:00Z, UTC unless a zone is given; or how long ago, 2h"
     )
     offset: int | None = Field(None, description="for offset: in every queue")
+    by: int | None = Field(None, description="for shift: messages on in every queue, or back when below zero")
+    source: str | None = Field(None, description="for copy: the group whose offsets are taken over")
     dry_run: bool = Field(False, description="say what would happen and change nothing")
 
 
@@ -298,7 +300,10 @@ class MoveOut(Schema):
 
 
 class ResetOut(Schema):
-    """What a reset did, or would do. consumers_told: running members follow; false: the offsets were written."""
+    """What a reset did, or would do. consumers_told: running members follow; false: the offsets were written.
+
+    is_verified: every queue was looked at afterwards and stands there; null where members follow by and by.
+    """
 
     group: str
     topic: str
@@ -307,10 +312,11 @@ class ResetOut(Schema):
     skipped: int
     repeated: int
     refusal: str | None
+    is_verified: bool | None
     queues: list[MoveOut]
 
     @classmethod
-    def of(cls, plan: ResetPlan, *, is_done: bool, told: bool) -> ResetOut:
+    def of(cls, plan: ResetPlan, *, is_done: bool, told: bool, is_verified: bool | None) -> ResetOut:
         return cls(
             group=plan.group,
             topic=plan.topic,
@@ -319,5 +325,6 @@ class ResetOut(Schema):
             skipped=plan.skipped,
             repeated=plan.repeated,
             refusal=plan.refusal,
+            is_verified=is_verified,
             queues=[MoveOut.of(move) for move in plan.moves],
         )

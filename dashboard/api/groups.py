@@ -16,6 +16,7 @@ from dashboard.cluster.gateway import gateway
 from dashboard.forms.groups import ResetForm
 from dashboard.groups.book import group_book
 from dashboard.groups.listing import SORTS, rows_of, sorted_rows
+from dashboard.groups.moving import move, plan_move
 from dashboard.groups.selection import GroupSelection, select
 from dashboard.groups.whole import group_view
 from dashboard.status.board import board
@@ -72,18 +73,17 @@ async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOu
     form = ResetForm(given, topics=detail.resettable_topics)
     if not form.is_valid():
         raise FormProblem(form.problems())
-    plan = await gateway().groups.plan_reset(name, form.cleaned_data["topic"], *form.position())
+    plan = await plan_move(gateway(), name, form)
     if body.dry_run:
-        return ResetOut.of(plan, is_done=False, told=plan.is_online)
+        return ResetOut.of(plan, is_done=False, told=plan.is_online, is_verified=None)
     if plan.refusal is not None:
         raise NotAllowed(plan.refusal)
-    told = await gateway().groups.reset(plan)
-    group_book.forget(name)
+    told, elsewhere = await move(gateway(), plan)
     logger.info(
         "group moved",
         extra={"event": "group_reset", "group": name, "topic": plan.topic, "skipped": plan.skipped,
                "repeated": plan.repeated,
-               "before": {f"{move.queue.broker_name}.{move.queue.queue_id}": move.before for move in plan.moves},
+               "before": {f"{one.queue.broker_name}.{one.queue.queue_id}": one.before for one in plan.moves},
                } | caller(request),
     )  # fmt: skip
-    return ResetOut.of(plan, is_done=True, told=told)
+    return ResetOut.of(plan, is_done=True, told=told, is_verified=None if elsewhere is None else not elsewhere)

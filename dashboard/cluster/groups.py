@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
@@ -21,6 +21,8 @@ from dashboard.cluster.group_values import (
 )
 from dashboard.cluster.values import BrokerRef, PartialFailure, TopicDetail
 from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.offsets import TO_END
+from gantrymq.client.admin.results import QueueMove
 from gantrymq.errors import ConfigError, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import ConsumerConnection, ConsumeStats, SubscriptionGroupConfig
@@ -102,10 +104,22 @@ class GroupCalls:
 
     async def plan_reset(self, group: str, topic: str, timestamp_ms: int, offset: int | None) -> ResetPlan:
         """What a reset would do; nothing is changed. Raises TopicNotFound, Refused, BrokerUnreachable."""
+        moves, is_online = await self._plan(
+            group, topic, lambda admin: admin.offsets.plan_reset(group, topic, timestamp_ms, offset=offset)
+        )
+        return ResetPlan(group, topic, moves, timestamp_ms, offset is not None, is_online)
+
+    async def plan_copy(self, source: str, group: str, topic: str) -> ResetPlan:
+        """What taking over another group's offsets would do. Raises as plan_reset does."""
+        moves, is_online = await self._plan(group, topic, lambda admin: admin.offsets.plan_clone(source, group, topic))
+        return ResetPlan(group, topic, moves, TO_END, True, is_online)
+
+    async def _plan(
+        self, group: str, topic: str, ask: Callable[[AdminClient], Awaitable[list[QueueMove]]]
+    ) -> tuple[tuple[QueueMove, ...], bool]:
+        """The moves, and whether members run that would have to follow."""
         try:
-            moves = await self._calls.call(
-                lambda admin: admin.offsets.plan_reset(group, topic, timestamp_ms, offset=offset)
-            )
+            moves = await self._calls.call(ask)
             members = await self._calls.call(lambda admin: admin.groups.members(group))
         except RouteNotFound as exc:
             raise TopicNotFound(f"There is no topic {topic}.") from exc
@@ -113,7 +127,7 @@ class GroupCalls:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(explain(exc)) from exc
-        return ResetPlan(group, topic, tuple(moves), timestamp_ms, offset is not None, members.is_online)
+        return tuple(moves), members.is_online
 
     async def reset(self, plan: ResetPlan) -> bool:
         """Do it; True when running consumers were told, False when the offsets were written. Raises Refused."""

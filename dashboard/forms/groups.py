@@ -12,16 +12,19 @@ from gantrymq.client.admin.offsets import TO_END
 
 TO_BEGIN = 0
 OFFSET_MAX = (1 << 63) - 1
+GROUP_CHARS_MAX = 255
 TO_CHOICES = [
     ("end", "End: skip what waits"),
     ("begin", "Begin: read all again"),
     ("time", "A time"),
     ("offset", "An offset"),
+    ("shift", "So many messages on or back"),
+    ("copy", "Where another group is"),
 ]
 
 
 class ResetForm(BaseForm):
-    """topic, and where to. `position()` gives (timestamp in ms, offset or None)."""
+    """topic, and where to. `position()` gives (timestamp in ms, offset or None) of a time, an offset, an end."""
 
     topic = forms.ChoiceField(label="Topic")
     to = forms.ChoiceField(label="Go on at", choices=TO_CHOICES, initial="end")
@@ -35,6 +38,15 @@ class ResetForm(BaseForm):
         help_text="For “an offset”, in every queue. Queues that don't reach so far use their nearest.",
     )  # fmt: skip
 
+    by = forms.IntegerField(
+        label="Messages", required=False, min_value=-OFFSET_MAX, max_value=OFFSET_MAX,
+        help_text="For “so many messages”, in every queue: 100 skips a hundred, -100 reads them again.",
+    )  # fmt: skip
+    source = forms.CharField(
+        label="Other group", required=False, max_length=GROUP_CHARS_MAX,
+        help_text="For “where another group is”: queues in which it has no place stay as they are.",
+    )  # fmt: skip
+
     def __init__(self, *args: Any, topics: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["topic"].choices = [(name, name) for name in topics]  # type: ignore[attr-defined]
@@ -45,6 +57,10 @@ class ResetForm(BaseForm):
             self.add_error("at", "Say which time.")
         if cleaned.get("to") == "offset" and cleaned.get("offset") is None and "offset" not in self.errors:
             self.add_error("offset", "Say which offset.")
+        if cleaned.get("to") == "shift" and not cleaned.get("by") and "by" not in self.errors:
+            self.add_error("by", "Say by how many messages.")
+        if cleaned.get("to") == "copy" and not cleaned.get("source") and "source" not in self.errors:
+            self.add_error("source", "Say which group.")
         return cleaned
 
     def position(self) -> tuple[int, int | None]:

@@ -17,8 +17,8 @@ from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import GroupDetail
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.groups import ResetForm
-from dashboard.groups.book import group_book
 from dashboard.groups.listing import GroupRow, metrics_of
+from dashboard.groups.moving import move, plan_move
 from dashboard.groups.whole import group_row, group_view
 from dashboard.http.error_pages import gateway_error
 
@@ -51,21 +51,28 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
         context = _context(detail) | {"form": form, "given": given, "has_topics": bool(topics)}
         if not form.is_valid():
             return render(request, "groups/reset.html", context, status=422 if form.is_bound else 200)
-        plan = await gateway().groups.plan_reset(name, form.cleaned_data["topic"], *form.position())
+        plan = await plan_move(gateway(), name, form)
         typed = TypedNameForm(request.POST if request.method == "POST" else None, name=name, undone="changed")
         if request.method == "POST" and plan.refusal is None and typed.is_valid():
-            was_online = await gateway().groups.reset(plan)
-            group_book.forget(name)
+            was_told, elsewhere = await move(gateway(), plan)
             logger.info(
                 "group moved",
                 extra={
                     "event": "group_reset", "group": name, "topic": plan.topic, "username": str(request.user),
                     "skipped": plan.skipped, "repeated": plan.repeated,
-                    "before": {f"{move.queue.broker_name}.{move.queue.queue_id}": move.before for move in plan.moves},
+                    "before": {f"{one.queue.broker_name}.{one.queue.queue_id}": one.before for one in plan.moves},
                 },
             )  # fmt: skip
-            how = "its running consumers were told" if was_online else "its new offsets are written"
-            notes.success(request, f"{name} goes on elsewhere in {plan.topic}: {how}.")
+            if elsewhere:
+                queues = ", ".join(f"{one.queue.broker_name} · {one.queue.queue_id}" for one in elsewhere[:5])
+                notes.warning(
+                    request,
+                    f"{name} was moved in {plan.topic}, but {len(elsewhere)} of {len(plan.moves)} queues stand "
+                    f"elsewhere now: {queues}. A consumer may have started meanwhile.",
+                )
+            else:
+                how = "its running consumers were told" if was_told else "checked, its new offsets are written"
+                notes.success(request, f"{name} goes on elsewhere in {plan.topic}: {how}.")
             return redirect("group", name)
     except GatewayError as exc:
         return gateway_error(request, exc)

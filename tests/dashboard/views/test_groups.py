@@ -15,10 +15,12 @@ from dashboard.groups import book as books
 from dashboard.groups import diagnosis, trend
 from dashboard.groups.book import group_book
 from dashboard.groups.member_load import loads_of
+from dashboard.groups.moving import astray
 from dashboard.models.management import Role, User
 from gantrymq import ConsumeResult
+from gantrymq.client.admin.results import QueueMove
 from gantrymq.client.consume.push_consumer import PushConsumer
-from gantrymq.message.model import Message, MessageExt
+from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting.bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.group_places import placed
@@ -223,6 +225,8 @@ async def test_a_running_group_is_told_and_does_not_take_an_offset(
         ("to=time&at=0001-01-01", "before 1970"),
         ("to=time&at=2099-01-01", "yet to come"),
         ("to=offset", "Say which offset"),
+        ("to=shift&by=0", "Say by how many"),
+        ("to=copy", "Say which group"),
         ("to=offset&offset=-1", "greater than or equal to 0"),
         ("to=sideways", "Select a valid choice"),
         ("to=end&topic=%3Cscript%3E", "Select a valid choice"),
@@ -237,6 +241,34 @@ async def test_where_to_is_checked(
     response = await (await log_in(Role.OPERATOR)).get(f"/group/g-odd/reset?{given}")
     assert response.status_code == 422 and words in response.content.decode()
     assert "<script>" not in response.content.decode()
+
+
+async def test_it_moves_by_so_many_messages_and_to_where_another_group_is(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("reset-shift", queues=1, messages=[Message("reset-shift", b"x")] * 9)
+    for group, offset in (("g-shift", 4), ("g-shift-other", 7)):
+        await placed(gateway, cluster, group, topic, {0: offset})
+    client, api = await log_in(Role.OPERATOR), await api_for(await User.objects.aget(role="operator"))
+    for by, after in (("3", "7"), ("-3", "1"), ("-99", "0"), ("99", "9")):
+        page = (await client.get(f"/group/g-shift/reset?topic={topic}&to=shift&by={by}")).content.decode()
+        assert cells(page)[1:3] == ["4", after], by
+    form = {"topic": topic, "to": "shift", "by": "-3", "typed_name": "g-shift"}
+    answer = await client.post("/group/g-shift/reset", form, follow=True)
+    assert "checked, its new offsets are written" in answer.content.decode()
+    status, told = await api.call(
+        "post", "/groups/g-shift/reset", {"topic": topic, "to": "copy", "source": "g-shift-other"}
+    )
+    assert (status, told["queues"][0]["before"], told["queues"][0]["after"], told["is_verified"]) == (200, 1, 7, True)
+    none = {"topic": topic, "to": "copy", "source": "g-shift-none"}
+    assert (await api.call("post", "/groups/g-shift/reset", none))[0] == 409
+
+
+def test_a_queue_that_stands_elsewhere_afterwards_is_found() -> None:
+    queues = [MessageQueue("t", "broker-a", number) for number in range(3)]
+    planned = [QueueMove(queue, "a", 1, 5) for queue in queues]
+    found = [QueueMove(queue, "a", now, 9) for queue, now in zip(queues, (5, 6, None), strict=True)]
+    assert astray(planned, found) == planned[1:]
 
 
 async def test_how_long_ago_is_a_time_too(
