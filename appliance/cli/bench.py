@@ -3,6 +3,8 @@
 `gantry bench store` measures the store without a broker: each stage of a message, stalls of the loop, the same load on
 GantryMQ's and Apache's store, starts after kill -9. Without a JDK and Maven it measures GantryMQ only, and prints why.
 
+`gantry bench sdk` measures the Python client: CPU time a message and rate of each way to send and to consume.
+
 Maven downloads Apache RocketMQ at the first run. The load is a C program, compiled at the first run; without a compiler
 a Python program puts on the loads that it can. The full run takes about twenty minutes; --quick five.
 
@@ -42,6 +44,7 @@ from appliance.bench.results import APACHE, GANTRY
 from appliance.bench.run import Bench, MakePeer
 from appliance.bench.scaling import SCALED, Scaling, render_scaling
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
+from appliance.bench.sdk.report import SdkBench
 from appliance.bench.store.peer import MakeCommand, apache_command, gantry_command
 from appliance.bench.store.report import StoreBench
 from appliance.bench.warm_up import FULL, QUICK, RunSettings
@@ -54,13 +57,18 @@ PROFILED = ("send-16x8", "batch-4x2", "pull-8")
 # Start-up and idle memory of Apache's broker are taken with a small heap: what it could do at best.
 IDLE_HEAP = "256m"
 STORE_FULL = {"count": 20_000, "total_bytes": 1 << 30, "stall_bytes": 3 << 30, "stall_rate": 60_000_000}
+SDK_FULL, SDK_QUICK = 20_000, 4_000  # messages of a run
 STORE_QUICK = {"count": 4_000, "total_bytes": 256 << 20, "stall_bytes": 256 << 20, "stall_rate": 60_000_000}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(BY_NAME)
     parser.add_argument(
-        "what", nargs="?", choices=("broker", "store"), default="broker", help="what to measure (default: %(default)s)"
+        "what",
+        nargs="?",
+        choices=("broker", "store", "sdk"),
+        default="broker",
+        help="what to measure (default: %(default)s)",
     )
     parser.add_argument("--quick", action="store_true", help="one short round of each load")
     parser.add_argument(
@@ -120,6 +128,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--work: there is no folder {arguments.work}")
     if arguments.what == "store":
         return _run_store(arguments)
+    if arguments.what == "sdk":
+        return _run_sdk(arguments)
     settings = _settings(arguments)
     scenarios = _scenarios(arguments.scenario or _default_scenarios(arguments))
     makers = makers_of(arguments)
@@ -184,6 +194,20 @@ def _run_store(arguments: argparse.Namespace) -> int:
         text, metrics = StoreBench(Path(work), _say, **size).run(peers, stores)
     print(text, end="", flush=True)
     _write_json(arguments, metrics)
+    return 0
+
+
+def _run_sdk(arguments: argparse.Namespace) -> int:
+    for name in ("scenario", "profile", "seconds", "patience", "python", "brokers", "peer"):
+        if getattr(arguments, name):
+            raise ConfigError(f"bench sdk has no --{name}: use --quick, --rounds, --json and --work")
+    rounds = _settings(arguments).rounds
+    signal.signal(signal.SIGTERM, _leave)
+    with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
+        count = SDK_QUICK if arguments.quick else SDK_FULL
+        text, figures = SdkBench(Path(work), _say, count=count, rounds=rounds).run()
+    print(text, end="", flush=True)
+    _write_json(arguments, figures)
     return 0
 
 

@@ -1,0 +1,1 @@
+"""`gantry bench sdk`: what a message costs the Python client, flow by flow."""

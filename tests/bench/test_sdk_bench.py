@@ -1,0 +1,44 @@
+"""`gantry bench sdk` end to end, with few messages."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.sdk.flows import FLOWS, Cost, measure
+from appliance.bench.sdk.report import SdkBench, in_own_process, render
+from appliance.cli import bench
+from gantrymq.errors import ConfigError
+
+
+def test_every_flow_is_measured_and_told(tmp_path: Path) -> None:
+    def measure_here(name_servers: str, topic: str, flow: str, count: int) -> Cost:
+        """One in a process of its own, the others for less in this one."""
+        return (in_own_process if flow == FLOWS[-1] else measure)(name_servers, topic, flow, count)
+
+    said: list[str] = []
+    text, figures = SdkBench(tmp_path, said.append, count=100, rounds=1, measure=measure_here).run()
+    assert text.startswith("GantryMQ ")
+    assert "Not measured: clients of other systems (redis-py" in text
+    assert len(said) == len(FLOWS)
+    for flow in FLOWS:
+        assert f"\n| {flow} | " in text
+        (found,) = figures["flows"][flow]
+        assert found["cpu_us"] > 0 and found["rate"] > 0
+        assert found["messages"] in (20, 100)
+        assert (found["p50_ms"] is not None) == (flow == "end to end")
+
+
+def test_a_row_has_the_medians_of_its_runs() -> None:
+    runs = {"a": [Cost(1, 9.0, 1000.0, 1.0, 2.0), Cost(1, 5.0, 3000.0, 3.0, 5.0), Cost(1, 7.0, 2000.0, 2.0, 9.0)]}
+    assert render(runs).splitlines()[-1] == "| a | 7.0 | 2,000 | 2.00 | 5.00 |"
+    assert render({"b": [Cost(1, 9.0, 1000.0)]}).endswith("| b | 9.0 | 1,000 |  |  |")
+
+
+def test_options_of_the_broker_benchmark_are_refused() -> None:
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    with pytest.raises(ConfigError, match="bench sdk has no --peer"):
+        bench.run(parser.parse_args(["sdk", "--peer", "ours"]))
