@@ -17,6 +17,8 @@ from typing import Self
 import psutil
 
 from appliance.bench.disk_watermarks import DISK_MARKS
+from appliance.bench.processes import free_ports
+from appliance.cli.preflight import broker_ports
 from appliance.settings.broker_processes import broker_processes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,7 +41,6 @@ class RunningAppliance:
         command: tuple[str, ...] = (sys.executable, "-m", "appliance", "up"),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        ports = ("--http-port", "0", "--namesrv-port", "0", "--broker-port", "0")
         self._folder = data
         self._environment = dict(environment or {})
         self._brokers, self._slaves = (
@@ -47,10 +48,16 @@ class RunningAppliance:
             for name, default in (("--brokers", 1), ("--slaves", 0))
         )
         root = () if os.geteuid() else ("--allow-root",)
-        self._command = [*command, "--data", str(data), "--no-install-reports", *root, *ports, *options]
+        self._command = [*command, "--data", str(data), "--no-install-reports", *root, *self._ports(), *options]
         self._lines: list[str] = []
         self._ended = threading.Event()
         self._ready = threading.Event()
+
+    def _ports(self) -> list[str]:
+        """Not 0, for which the appliance would choose: of those any connection may be given one before it listens."""
+        above = [port for _, port in broker_ports(broker_processes(self._brokers, self._slaves, 0))]
+        chosen = {"--http-port": free_ports(), "--namesrv-port": free_ports(), "--broker-port": free_ports(*above)}
+        return [word for option, port in chosen.items() for word in (option, str(port))]
 
     @property
     def output(self) -> str:
@@ -89,12 +96,15 @@ class RunningAppliance:
             umask=0o022,  # a user's shell has it, whatever an earlier test set here
         )
         threading.Thread(target=self._read, daemon=True).start()
-        self._ready.wait(START_TIMEOUT_S)
-        self.started_s = time.monotonic() - started
-        found = READY.search(self.output)
-        if found is None:
+        try:
+            self._ready.wait(START_TIMEOUT_S)
+            self.started_s = time.monotonic() - started
+            found = READY.search(self.output)
+            if found is None:
+                raise AssertionError(f"gantry up did not become ready:\n{self.output}")
+        except BaseException:  # also the limit of a whole test
             self.stop(signal.SIGKILL)
-            raise AssertionError(f"gantry up did not become ready:\n{self.output}")
+            raise
         scheme, self.http, self.namesrv, self.broker, self.data = found.groups()
         self.url = f"{scheme}://{self.http}"
         return self

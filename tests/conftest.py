@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from tests.suite.parallel import FilesThenAlone, OwnShares
 
+PORT_SHARES = 20  # for as many workers; those beyond share with one of them
 PRESSURE_PERCENT_MAX = 15.0  # of the time that somebody had to wait
 
 
@@ -94,6 +95,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """A run that is told to end cleans up as one that is interrupted: mounts, processes, folders."""
     if config.getoption("--long"):
         os.environ[LONG] = "1"
+    from appliance.bench.processes import PORTS  # behind tests.machine, which replaces clocks
+
+    if worker := os.environ.get(WORKER_VARIABLE):  # a port is chosen some time before a process of the test takes it
+        PORTS.keep_share(int(worker.removeprefix("gw")), PORT_SHARES)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 

@@ -8,7 +8,8 @@ import random
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from appliance.process.parent_death import ask_for_signal
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 STOP_TIMEOUT_S = 30.0
-_PORTS = (11_000, 32_000)
 
 
 class MemoryUse(NamedTuple):
@@ -29,21 +29,57 @@ class MemoryUse(NamedTuple):
         return list(self._asdict().items())
 
 
-def free_ports(*deltas: int) -> int:
-    """A port p so that p and each p + delta are free right now, on every interface: Java's servers take them all.
+class PortRange:
+    """Ports are handed out one after the other, so that none comes again soon: who got one may not listen there yet.
 
     Below the range from which the kernel serves outgoing connections, or any connection made meanwhile could take one.
     """
-    for _ in range(100):
-        port = random.randrange(*_PORTS)
-        with contextlib.ExitStack() as stack:
-            try:
-                for delta in (0, *deltas):
-                    stack.enter_context(socket.socket()).bind(("", port + delta))
-            except OSError:
-                continue
-            return port
-    raise OSError(f"no free port with neighbours {deltas}")
+
+    def __init__(self, first: int = 11_000, end: int = 32_000) -> None:
+        self._lock = threading.Lock()
+        self._set(first, end)
+
+    def _set(self, first: int, end: int) -> None:
+        self._first, self._end = first, end
+        self._next = random.SystemRandom().randrange(first, end)  # another run begins elsewhere
+
+    def keep_share(self, number: int, shares: int) -> None:
+        """Hand out only those of one of `shares` equal parts: processes with a share each never meet."""
+        size = (self._end - self._first) // shares
+        first = self._first + number % shares * size
+        self._set(first, first + size)
+
+    def free(self, *deltas: int) -> int:
+        """A port p so that p and each p + delta are free right now, on every interface: Java's servers take them all.
+
+        Raises OSError when there is none.
+        """
+        wanted = {0, *deltas}
+        with self._lock:
+            for _ in range(self._end - self._first):
+                port = self._next - min(wanted)
+                if port + max(wanted) >= self._end:
+                    self._next = self._first
+                    continue
+                if _are_free(port + delta for delta in wanted):
+                    self._next = port + max(wanted) + 1
+                    return port
+                self._next += 1
+        raise OSError(f"no free port with neighbours {deltas}")
+
+
+def _are_free(ports: Iterable[int]) -> bool:
+    with contextlib.ExitStack() as stack:
+        try:
+            for port in ports:
+                stack.enter_context(socket.socket()).bind(("", port))
+        except OSError:
+            return False
+        return True
+
+
+PORTS = PortRange()
+free_ports = PORTS.free
 
 
 class Process:

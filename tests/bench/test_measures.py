@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from appliance.bench.processes import free_ports, sum_smaps
+from appliance.bench.processes import PortRange, free_ports, sum_smaps
 from appliance.bench.profile import split_by_stage
 
 SMAPS = """\
@@ -30,6 +30,14 @@ def test_memory_leaves_out_the_files_of_the_store() -> None:
 
 def test_free_ports_finds_neighbours() -> None:
     assert 2 < free_ports(1, -2) < 65_535
+
+
+def test_no_port_comes_again_before_all_others() -> None:
+    ports = PortRange(20_000, 21_000)
+    ports.keep_share(7, 5)
+    taken = [port + delta for port in (ports.free(1, -2) for _ in range(20)) for delta in (-2, 0, 1)]
+    assert len(set(taken)) == len(taken)
+    assert {port // 200 for port in taken} == {102}
 
 
 def test_the_time_of_c_functions_counts_for_the_stage_that_called_them() -> None:
