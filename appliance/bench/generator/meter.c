@@ -34,6 +34,8 @@ int meter_goes_on(struct meter *meter, const struct plan *plan, int64_t now_ns) 
         meter->measuring = 1;
     }
     int in_time = !meter->measuring || now_ns < meter->from.ns + plan->measure_ms * 1000000;
+    if (meter->timed == 0 && plan->kind != ONE_WAY)
+        in_time = 1; /* a server that stood still all the while has no rate yet: it is measured to its first answer */
     if (in_time && (plan->messages_max == 0 || meter->issued < plan->messages_max))
         return 1;
     if (in_time && meter->messages + meter->refused * plan->messages_per_frame < meter->issued)

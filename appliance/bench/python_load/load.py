@@ -125,12 +125,16 @@ class Meter:
         if self._from is None and now_ns >= self._warm_ns:
             self._from = (now_ns, self.messages, time.process_time())
             self._end_ns = now_ns + self._measure_ns  # from now on: on a busy machine the warm-up may end late
-        if now_ns < self._end_ns and self.messages < self._messages_max:
+        if (now_ns < self._end_ns or self._is_without_answer()) and self.messages < self._messages_max:
             return True
         self._to = (now_ns, self.messages, time.process_time())
         if self._from is None or self._from[0] == now_ns:
             self._from = (self._start_ns, 0, 0.0)
         return False
+
+    def _is_without_answer(self) -> bool:
+        """A server that stood still all the while has no rate yet: it is measured to its first answer."""
+        return self._from is not None and self.messages == self._from[1] and not self.times_us
 
     def result(self) -> LoadResult:
         assert self._from is not None and self._to is not None

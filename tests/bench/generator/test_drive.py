@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -40,6 +41,15 @@ def test_each_message_is_sent_once_and_its_answer_counted(load: CompiledLoad, bi
     assert result.errors == {} and 0 < result.p50_ms <= result.p99_ms <= result.max_ms * 1.01 and result.rate > 0
     assert len({request.opaque for request in seen}) == 20
     assert len({decode_properties(request.ext_fields["i"])["UNIQ_KEY"] for request in seen}) == 20
+
+
+def test_a_server_that_stands_still_is_measured_to_its_first_answer(load: CompiledLoad) -> None:
+    def late(requests: list[RemotingCommand]) -> bytes:
+        time.sleep(0.1)  # longer than is measured
+        return all_well(requests)
+
+    result, _ = run(load, late, messages_max=0, measure_s=0.02)
+    assert result.measured > 0 and result.rate > 0
 
 
 def test_answers_may_come_in_any_order_and_with_any_header_fields(load: CompiledLoad) -> None:

@@ -24,6 +24,15 @@ def test_a_load_that_was_not_scheduled_for_longer_than_planned_measures_all_the_
     assert meter.result().rate == pytest.approx(50)
 
 
+def test_a_load_is_measured_to_its_first_answer() -> None:
+    meter = Meter(LoadSpec(kind="send", address="", topic="T", warm_s=0.1, measure_s=0.2))
+    begun = meter._start_ns + 100_000_000
+    assert meter.goes_on(begun) and meter.goes_on(begun + 2_000_000_000)
+    meter.messages = 1
+    assert not meter.goes_on(begun + 2_000_000_000)
+    assert meter.result().rate == pytest.approx(0.5)
+
+
 def test_a_load_that_has_all_its_messages_at_its_first_look_counts_from_the_start() -> None:
     meter = Meter(LoadSpec(kind="send", address="", topic="T", warm_s=0.1, messages_max=10))
     meter.messages = 10
@@ -60,7 +69,7 @@ def test_refused_messages_are_counted_as_errors_and_not_as_acknowledged() -> Non
         thread = threading.Thread(target=_refuse_every_second, args=(listener,))
         thread.start()
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-        spec = LoadSpec(kind="send", address=address, topic="T", warm_s=0, measure_s=5, messages_max=10)
+        spec = LoadSpec(kind="send", address=address, topic="T", warm_s=0, measure_s=60, messages_max=10)
         result = run_send(spec)
         thread.join()
     assert result.errors == {"2 system busy": 11}  # every second one, and one more was under way
