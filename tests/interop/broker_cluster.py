@@ -17,13 +17,14 @@ from gantrymq.errors import GantryError
 from gantrymq.remoting.bodies import TopicConfig
 from tests.certificates import authority, trusting
 from tests.peers.fixtures import make_apache_peer
+from tests.waiting import WITHIN_S
 
 PEER = os.environ.get("GANTRY_INTEROP_PEER", "gantry")
 NAMES = ("a", "b")
 ADMIN = Credentials("adminKey1", "adminSecret1")
 USER = Credentials("clientKey1", "clientSecret1")
 QUEUES = 4  # of a topic, on each broker
-START_S = 60.0
+START_S = WITHIN_S
 
 # The client's account may do what clients do, and nothing of an administrator's. Traces are read by name only.
 PLAIN_ACL = f"""\

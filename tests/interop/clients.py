@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from appliance.bench.maven import ToolError, cache_folder, class_path, copied_jars
+from tests.waiting import WITHIN_S
 
 HERE = Path(__file__).parent
 JAVA_SOURCES = HERE / "java"
@@ -94,23 +95,23 @@ class ClientProgram:
         told = self.lines("QUEUES")
         return {int(queue_id) for queue_id in told[-1][0].split(",") if queue_id} if told else set()
 
-    def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+    def wait_for(self, condition: Callable[[], bool], what: str, within_s: float = WITHIN_S) -> None:
         """Wait until the condition holds; it is looked at soon after each line of the program, and now and then."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + within_s
         while not condition():
             if self._popen.poll() not in (None, 0):
                 raise AssertionError(f"{self.name} ended with {self._popen.returncode}: {self._errors()}")
             if time.monotonic() > deadline:
-                raise AssertionError(f"{self.name}: no {what} in {timeout_s:g} s; {self._errors()}")
+                raise AssertionError(f"{self.name}: no {what} in {within_s:g} s; {self._errors()}")
             with self._changed:
                 self._changed.wait(0.1)
             time.sleep(LOOK_S)
 
     def wait_started(self) -> None:
-        self.wait_for(lambda: self.count("STARTED") > 0, 60, "start")
+        self.wait_for(lambda: self.count("STARTED") > 0, "start")
 
-    def wait_done(self, timeout_s: float) -> None:
-        self.wait_for(lambda: self.count("DONE") > 0, timeout_s, "end")
+    def wait_done(self, within_s: float = WITHIN_S) -> None:
+        self.wait_for(lambda: self.count("DONE") > 0, "end", within_s)
 
     def kill(self) -> None:
         """SIGKILL: the program says good-bye to nobody."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.settings.roles import BrokerConfig
-from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer
+from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer
 from gantrymq.errors import ResponseError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.client import RemotingClient
@@ -25,6 +26,7 @@ from gantrymq.remoting.command import RemotingCommand
 from store import MessageStore, MessageStoreConfig
 from tests.interop.clients import JavaClient
 from tests.peers.fixtures import make_apache_peer
+from tests.waiting import WITHIN_S, until
 
 pytestmark = pytest.mark.interop
 
@@ -75,8 +77,19 @@ async def send_all(peer: Peer, topic: str) -> None:
             await producer.send(message)
 
 
+async def is_known(peer: Peer, group: str) -> bool:
+    """Whether the broker has the group's subscription, by a heartbeat."""
+    async with AdminClient(peer.namesrv_address) as admin:
+        try:
+            fields = {"consumerGroup": group}
+            await admin.calls.call(peer.broker_address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields)
+        except ResponseError:
+            return False
+    return True
+
+
 async def until_got(got: set[int]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WITHIN_S):
         while not got >= WANTED:
             await asyncio.sleep(0.05)
     await asyncio.sleep(0.3)  # for what should not come
@@ -90,11 +103,11 @@ def test_the_java_client_gets_what_meets_its_condition(tmp_path: Path, java: Jav
         with java.run("ConsumeSql", peer.namesrv_address, topic, f"{topic}-g", CONDITION, encoding) as consumer:
             consumer.wait_started()
             asyncio.run(send_all(peer, topic))
-            consumer.wait_for(lambda: consumer.count("GOT") >= len(WANTED), 30, "all wanted messages")
+            consumer.wait_for(lambda: consumer.count("GOT") >= len(WANTED), "all wanted messages")
             time.sleep(0.3)  # for what should not come
             assert sorted(int(line[0]) for line in consumer.lines("GOT")) == sorted(WANTED)
         with java.run("ConsumeSql", peer.namesrv_address, topic, f"{topic}-h", "price >", encoding) as refused:
-            refused.wait_for(lambda: refused.count("REFUSED") > 0, 30, "refusal")
+            refused.wait_for(lambda: refused.count("REFUSED") > 0, "refusal")
             (reason,) = refused.lines("REFUSED")[0]
             assert "Invalid MessageSelector" in reason
 
@@ -112,7 +125,7 @@ async def test_the_sdk_gets_what_meets_its_condition_and_is_told_when_it_is_none
     )
     consumer.subscribe(topic, sql=CONDITION)
     async with consumer:
-        await asyncio.sleep(1)  # the broker knows the condition: messages get its bits
+        await until(functools.partial(is_known, peer, f"{topic}-g"))  # from now on messages get the condition's bits
         await send_all(peer, topic)
         await until_got(got)
     assert got == WANTED
@@ -162,7 +175,7 @@ async def test_apache_goes_on_with_our_conditions_and_bits_and_shows_them_as_we_
                 rpc.create_topic(peer.broker_address, topic, 2)
             consumer = PushConsumer(peer.namesrv_address, group="g", listener=lambda _: ConsumeResult.SUCCESS)
             consumer.subscribe(topic, sql=CONDITION)
-            async with consumer, asyncio.timeout(30):
+            async with consumer, asyncio.timeout(WITHIN_S):
                 while not consumer.assigned_queues:
                     await asyncio.sleep(0.05)
                 if peer is ours:

@@ -27,7 +27,7 @@ def _restart_in_the_middle(cluster: Peer, client: Client, *, kill: bool) -> None
         client.produce(cluster.namesrv_address, TOPIC, COUNT, RATE) as producer,
     ):
         consumer.wait_started()
-        producer.wait_for(lambda: producer.count("ACK") >= COUNT // 3, 60, "a third of the messages")
+        producer.wait_for(lambda: producer.count("ACK") >= COUNT // 3, "a third of the messages")
         start = time.monotonic()
         if kill:
             cluster.kill_broker()
@@ -36,11 +36,11 @@ def _restart_in_the_middle(cluster: Peer, client: Client, *, kill: bool) -> None
         before = producer.count("ACK")
         cluster.start_broker()
         away_s = time.monotonic() - start
-        producer.wait_done(90)
+        producer.wait_done()
         sent = producer.sent()
         assert before < COUNT
         assert [message.number for message in sent] == list(range(COUNT))
-        consumer.wait_for(lambda: len({line[0] for line in consumer.lines("GOT")}) >= COUNT, 60, "every message")
+        consumer.wait_for(lambda: len({line[0] for line in consumer.lines("GOT")}) >= COUNT, "every message")
         messages = consumer.got()
         assert {message.number for message in messages} == set(range(COUNT))
         places = {(message.number, message.queue_id, message.queue_offset) for message in messages}

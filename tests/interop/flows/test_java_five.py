@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 COUNT, QUEUES = 60, 3
 PROGRAMS = (
-    *(JAVA_SOURCES / f"{name}.java" for name in ("Consume", "Lines", "Produce", "Run")),
+    *(JAVA_SOURCES / f"{name}.java" for name in ("Consume", "Lines", "Patience", "Produce", "Run")),
     HERE / "java_tools" / "LitePull.java",
 )
 # 5.3.3's request() waits for the answer to its send instead of the reply, and gives up when that comes.
@@ -94,8 +94,8 @@ def test_it_sends_and_a_push_consumer_gets(cluster: Peer, five: JavaClient, enco
     with five.run("Consume", *where, f"{topic}-group", "*", kind, encoding=encoding) as consumer:
         consumer.wait_started()
         with five.run("Produce", *where, f"{topic}-producer", COUNT, 0, encoding=encoding) as producer:
-            producer.wait_done(60)
-        consumer.wait_for(lambda: consumer.count("GOT") >= COUNT, 60, "every message")
+            producer.wait_done()
+        consumer.wait_for(lambda: consumer.count("GOT") >= COUNT, "every message")
         assert_same(producer, consumer)
 
 
@@ -104,13 +104,13 @@ def test_a_lite_pull_consumer_gets_what_the_old_client_sent_and_commits(
 ) -> None:
     topic = new_topic(cluster, "lite")
     with java.produce(cluster.namesrv_address, topic, COUNT) as producer:
-        producer.wait_done(60)
+        producer.wait_done()
     with five.run("LitePull", cluster.namesrv_address, topic, f"{topic}-group", COUNT) as consumer:
-        consumer.wait_done(60)
+        consumer.wait_done()
     assert_same(producer, consumer)
     with five.run("LitePull", cluster.namesrv_address, topic, f"{topic}-group", COUNT) as again:
         again.wait_started()
         with java.produce(cluster.namesrv_address, topic, COUNT) as more:
-            more.wait_done(60)
-        again.wait_done(60)
+            more.wait_done()
+        again.wait_done()
     assert {one.queue_offset for one in again.got()} == {one.queue_offset for one in more.sent()}

@@ -70,7 +70,7 @@ def test_thousands_of_messages_reach_both_clients_with_tags_and_keys_in_order(
             consumer.wait_started()
         sent = _produce(cluster, client, topic).sent()
         for name, consumer in consumers.items():
-            consumer.wait_for(lambda consumer=consumer: consumer.count("GOT") >= COUNT, 60, f"{COUNT} messages")
+            consumer.wait_for(lambda consumer=consumer: consumer.count("GOT") >= COUNT, f"{COUNT} messages")
             messages = consumer.got()
             assert sorted(message.number for message in messages) == list(range(COUNT))
             check_contents(messages)
@@ -79,7 +79,7 @@ def test_thousands_of_messages_reach_both_clients_with_tags_and_keys_in_order(
             print(f"{name} consumer: {len(messages)} messages from {sender}, all in order, none twice")
         wanted = [number for number in range(COUNT) if tag_of(number) in ("TagA", "TagC")]
         for name, consumer in filtered.items():
-            consumer.wait_for(lambda consumer=consumer: consumer.count("GOT") >= len(wanted), 60, "filtered messages")
+            consumer.wait_for(lambda consumer=consumer: consumer.count("GOT") >= len(wanted), "filtered messages")
             messages = consumer.got()
             assert sorted(message.number for message in messages) == wanted
             check_contents(messages)
@@ -97,9 +97,9 @@ def test_two_consumers_of_a_group_share_thousands_of_messages(
             stack.enter_context(clients[name].consume(cluster.namesrv_address, topic, f"{topic}-group"))
             for name in pair
         )
-        second.wait_for(lambda: _share_fairly(first, second), 60, "fair share of the queues")
+        second.wait_for(lambda: _share_fairly(first, second), "fair share of the queues")
         _produce(cluster, java, topic)
-        second.wait_for(lambda: first.count("GOT") + second.count("GOT") >= COUNT, 60, f"{COUNT} messages in sum")
+        second.wait_for(lambda: first.count("GOT") + second.count("GOT") >= COUNT, f"{COUNT} messages in sum")
         time.sleep(0.5)  # what would come twice has time to come
         one, other = ({message.number for message in consumer.got()} for consumer in (first, second))
         assert not one & other
@@ -111,11 +111,11 @@ def test_two_consumers_of_a_group_share_thousands_of_messages(
 def test_the_java_client_finds_messages_by_key_and_by_id(cluster: Peer, java: JavaClient) -> None:
     topic = _new_topic(cluster, "look")
     with java.produce(cluster.namesrv_address, topic, 100) as producer:
-        producer.wait_done(30)
+        producer.wait_done()
     sent = {message.number: message for message in producer.sent()}
     wanted = ["key:key-7", f"id:{sent[42].unique_id}", f"id:{sent[43].offset_id}", "key:key-99"]
     with java.run("Look", cluster.namesrv_address, topic, *wanted) as look:
-        look.wait_done(60)
+        look.wait_done()
     found = look.lines("FOUND")
     assert [line[0] for line in found] == wanted
     for line, number in zip(found, (7, 42, 43, 99), strict=True):
@@ -133,11 +133,11 @@ def test_the_java_client_sends_batches_asynchronously_and_one_way(cluster: Peer,
     topic = _new_topic(cluster, "modes")
     with java.consume(cluster.namesrv_address, topic, f"{topic}-group") as consumer:
         with java.run("SendModes", cluster.namesrv_address, topic) as modes:
-            modes.wait_done(60)
+            modes.wait_done()
         assert modes.lines("BATCH") == [["SEND_OK", "100", "100"]]
         assert modes.lines("LONG") == [["SEND_OK"]]
         assert modes.lines("FAILED") == []
-        consumer.wait_for(lambda: consumer.count("GOT") >= 301, 60, "301 messages")
+        consumer.wait_for(lambda: consumer.count("GOT") >= 301, "301 messages")
         messages = consumer.got()
         assert sorted(message.number for message in messages) == list(range(301))
         for message in messages:

@@ -28,7 +28,7 @@ def test_every_request_gets_its_own_reply(cluster: Peer, java: JavaClient, encod
         java.run("RequestForms", cluster.namesrv_address, topic, f"{topic}-asks", "ask", encoding=encoding) as other,
     ):
         one.wait_started()
-        other.wait_done(90)
+        other.wait_done()
     assert one.lines("FAILED") == other.lines("FAILED") == []
     forms = ("selector", "plain", "async")
     expected = {f"{form}-{number}" for form in forms for number in range(EACH)} | {"queue"}

@@ -60,10 +60,10 @@ async def test_the_java_client_sends_and_consumes(
 def _send_and_consume(java: JavaClient, namesrv: str, properties: dict[str, object]) -> None:
     group = ("T", "group", "*", "concurrently")
     with java.run("Produce", namesrv, "T", "producers", MESSAGES, 0, java_properties=properties) as producer:
-        producer.wait_done(60)
+        producer.wait_done()
         assert len(producer.sent()) == MESSAGES
     with java.run("Consume", namesrv, *group, java_properties=properties) as consumer:
-        consumer.wait_for(lambda: len(consumer.got()) >= MESSAGES, 60, "messages")
+        consumer.wait_for(lambda: len(consumer.got()) >= MESSAGES, "messages")
         assert {got.number for got in consumer.got()} == set(range(MESSAGES))
 
 

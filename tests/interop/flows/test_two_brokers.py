@@ -20,12 +20,14 @@ from gantrymq.remoting.bodies import TopicConfig, TopicRouteData
 from tests.gantrymq.client.seen import Seen, until
 from tests.interop.broker_cluster import PEER, QUEUES, BrokerCluster
 from tests.interop.clients import JavaClient, JavaScriptClient, Sent
+from tests.waiting import WITHIN_S
 
 pytestmark = pytest.mark.interop
 
 BOTH = {"a", "b"}
 RATE = 50  # messages a second of each producer while a broker is killed
 ENDLESS = 100_000
+UNDER_WAY = RATE // 2  # sends at most that were acknowledged when a broker died, and not yet read here
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +78,8 @@ async def test_a_topic_that_a_send_creates_appears_at_both(
             await producer.send(Message(topic, b"-"))
     else:
         with java.produce(pair.namesrv_address, topic, 1) as program:
-            await asyncio.to_thread(program.wait_done, 60)
-    async with pair.admin() as admin, asyncio.timeout(10):
+            await asyncio.to_thread(program.wait_done)
+    async with pair.admin() as admin, asyncio.timeout(WITHIN_S):
         while True:
             with contextlib.suppress(RouteNotFound):
                 if set(route := _queues(await admin.topics.route(topic))) == BOTH:
@@ -99,8 +101,8 @@ def test_an_ordered_topic_keeps_its_layout_and_its_order_at_both(
     count = 400
     with java.consume(pair.namesrv_address, topic, topic, orderly=True) as consumer:
         with java.produce(pair.namesrv_address, topic, count) as producer:
-            producer.wait_done(60)
-        consumer.wait_for(lambda: consumer.count("GOT") >= count, 60, "every message")
+            producer.wait_done()
+        consumer.wait_for(lambda: consumer.count("GOT") >= count, "every message")
     sent = producer.sent()
     assert [message.queue_id for message in sent[: 2 * QUEUES]] == 2 * list(range(QUEUES))
     homes = dict(zip((message.number for message in sent), _brokers(pair, sent), strict=True))
@@ -119,11 +121,11 @@ def test_two_consumers_take_queues_of_both(pair: BrokerCluster, java: JavaClient
     with ExitStack() as stack:
         consumers = [stack.enter_context(java.consume(pair.namesrv_address, topic, topic)) for _ in range(2)]
         # average shares of the sorted list: one broker's queues each
-        consumers[1].wait_for(lambda: all(each.queues() == set(range(QUEUES)) for each in consumers), 60, "shares")
+        consumers[1].wait_for(lambda: all(each.queues() == set(range(QUEUES)) for each in consumers), "shares")
         time.sleep(1)  # a rebalance that moves more queues has time to come
         with java.produce(pair.namesrv_address, topic, count) as producer:
-            producer.wait_done(60)
-        consumers[1].wait_for(lambda: sum(each.count("GOT") for each in consumers) >= count, 60, "every message")
+            producer.wait_done()
+        consumers[1].wait_for(lambda: sum(each.count("GOT") for each in consumers) >= count, "every message")
     homes = dict(enumerate(_brokers(pair, producer.sent())))
     shares = [{got.number for got in each.got()} for each in consumers]
     assert not shares[0] & shares[1]
@@ -155,7 +157,7 @@ async def test_a_killed_broker_is_avoided_and_used_again_when_it_is_back(
             pair.peers["b"].kill_broker()
             killed = {name: len(sent()) for name, sent in senders.items()}
             await asyncio.to_thread(pair.wait_registered, ("a",))
-            enough = {name: count + 5 + 2 * RATE for name, count in killed.items()}
+            enough = {name: count + UNDER_WAY + 2 * RATE for name, count in killed.items()}
             await until(lambda: all(len(sent()) > enough[name] for name, sent in senders.items()), within_s=90)
             while_away = {name: len(sent()) for name, sent in senders.items()}
             pair.peers["b"].relaunch_broker()
@@ -171,7 +173,7 @@ async def test_a_killed_broker_is_avoided_and_used_again_when_it_is_back(
     for name, messages in sent.items():
         assert [message.number for message in messages] == list(range(len(messages)))
         # what was under way when b died may still have been acknowledged by it
-        away = _brokers(pair, messages)[killed[name] + 5 : while_away[name]]
+        away = _brokers(pair, messages)[killed[name] + UNDER_WAY : while_away[name]]
         assert len(away) > RATE and set(away) == {"a"}, f"{name}: while b was away {Counter(away)}"
     retries = {name: program.count("RETRY") for name, program in programs.items()}
     print(f"sends told to the application as failed: {retries}")

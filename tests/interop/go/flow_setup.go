@@ -20,6 +20,7 @@ const setupArguments = 7
 
 // Twice the client's longest interval: after 30 s it looks for brokers and queues again.
 const waitMax = 60 * time.Second
+const sendMax = 20 * time.Second // a busy machine takes longer than the usual 3 s
 
 // setup is what the flows share: where the cluster is and who they are.
 var setup struct {
@@ -84,7 +85,7 @@ func await(condition func() bool, what ...any) {
 func producerOptions(group string, more ...producer.Option) []producer.Option {
 	return append([]producer.Option{
 		producer.WithGroupName(group), producer.WithInstanceName(instance()), producer.WithNsResolver(resolver()),
-		producer.WithCredentials(setup.account),
+		producer.WithCredentials(setup.account), producer.WithSendMsgTimeout(sendMax),
 	}, more...)
 }
 

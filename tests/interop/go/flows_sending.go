@@ -188,9 +188,11 @@ func transactions() facts {
 		expect(number(committed)%2 == 0, "not committed:", number(committed))
 	}
 	for each := 2; each < count; each += 4 {
-		_, first := decided.asked.Load(each)
-		_, second := decided.asked.Load(each + 1)
-		expect(first && second, "nobody asked about", each)
+		await(func() bool {
+			_, first := decided.asked.Load(each)
+			_, second := decided.asked.Load(each + 1)
+			return first && second
+		}, "questions about", each, "and the next")
 	}
 	shutdown(receiver, sender)
 	return facts{"committed": count / 2}

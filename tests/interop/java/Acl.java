@@ -58,14 +58,26 @@ public final class Acl {
             return "SENT";
         });
         if (first[0] != null) {
-            Thread.sleep(500);
-            attempt("byKey", () -> {
-                long end = System.currentTimeMillis() + 1000;
-                return "FOUND" + producer.queryMessage(topic, "key-0", 32, start - 1000, end).getMessageList().size();
-            });
+            attempt("byKey", () -> "FOUND" + find(producer, topic, start - 1000));
             attempt("byId", () -> body(producer.viewMessage(topic, first[0].getOffsetMsgId()).getBody()));
         }
         producer.shutdown();
+    }
+
+    /** How many messages have the key; the broker's index has a message some time after it was stored. */
+    private static int find(DefaultMQProducer producer, String topic, long since) throws Exception {
+        long deadline = System.nanoTime() + Patience.LIMIT_MS * 1_000_000L;
+        while (true) {
+            try {
+                long end = System.currentTimeMillis() + 1000;
+                return producer.queryMessage(topic, "key-0", 32, since, end).getMessageList().size();
+            } catch (MQClientException none) {
+                if (System.nanoTime() > deadline) {
+                    throw none;
+                }
+                Thread.sleep(100);
+            }
+        }
     }
 
     private static void consume(String namesrv, String topic, String group, RPCHook hook) throws Exception {
@@ -81,6 +93,7 @@ public final class Acl {
                 ? ConsumeConcurrentlyStatus.RECONSUME_LATER
                 : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
+        Patience.patient(consumer);
         consumer.start();
         Lines.say("STARTED");
         Lines.waitForEnd();

@@ -34,6 +34,7 @@ public final class Consume {
                 return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
         }
+        Patience.patient(consumer);
         consumer.start();
         Lines.say("STARTED");
         Thread watch = new Thread(() -> tellQueues(consumer, topic));

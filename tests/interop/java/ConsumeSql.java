@@ -22,6 +22,7 @@ public final class ConsumeSql {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         try {
+            Patience.patient(consumer);
             consumer.start();
         } catch (Exception refused) {
             Lines.say("REFUSED", refused.toString().replaceAll("\\s+", " "));

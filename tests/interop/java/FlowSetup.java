@@ -47,14 +47,12 @@ final class FlowSetup {
         client.setPollNameServerInterval(1000);
         client.setHeartbeatBrokerInterval(1000);
         client.setPersistConsumerOffsetInterval(500);
-        client.setMqClientApiTimeout(10_000);
+        Patience.patient(client);
         return client;
     }
 
     static DefaultMQProducer producer(String group) {
-        DefaultMQProducer producer = quick(new DefaultMQProducer(group, hook));
-        producer.setSendMsgTimeout(10_000);
-        return producer;
+        return quick(new DefaultMQProducer(group, hook));
     }
 
     static DefaultMQProducer started(String group) throws Exception {

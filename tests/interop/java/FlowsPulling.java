@@ -146,13 +146,13 @@ final class FlowsPulling {
                 consumer.pull(queue, "*", 100, 4).getPullStatus() == PullStatus.OFFSET_ILLEGAL, "past the end", queue);
             FlowSetup.expect(consumer.pull(queue, "TagA", 0, 32).getMsgFoundList().size() == EACH / 2, "tags", queue);
             FlowSetup.expect(consumer.pull(queue, selector, 0, 32).getMsgFoundList().size() == EACH / 2, "sql", queue);
-            consumer.updateConsumeOffset(queue, 6);
         }
         FlowSetup.expect(got == count, got, "messages instead of", count);
-        consumer.getOffsetStore().persistAll(queues);
         for (MessageQueue queue : queues) {
             FlowSetup.await(() -> {
-                try {
+                try { // a client that has not shared the queues out yet forgets their offsets now and then
+                    consumer.updateConsumeOffset(queue, 6);
+                    consumer.getOffsetStore().persistAll(queues);
                     return consumer.fetchConsumeOffset(queue, true) == 6;
                 } catch (Exception exception) {
                     return false;

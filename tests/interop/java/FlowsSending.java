@@ -182,6 +182,7 @@ final class FlowsSending {
         String topic = FlowSetup.named("rotation");
         DefaultMQProducer producer = FlowSetup.producer(topic + "-producer");
         producer.setSendLatencyFaultEnable(true);
+        producer.setNotAvailableDuration(new long[7]); // a broker that was slow for a moment is not passed over
         producer.start();
         int queues = producer.fetchPublishMessageQueues(topic).size();
         Map<String, Integer> counts = new TreeMap<>();

@@ -21,6 +21,7 @@ public final class Produce {
         producer.setNamesrvAddr(args[0]);
         producer.setPollNameServerInterval(1000);
         producer.setHeartbeatBrokerInterval(1000);
+        Patience.patient(producer);
         producer.start();
         Lines.say("STARTED");
         long start = System.nanoTime();

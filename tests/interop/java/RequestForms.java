@@ -53,6 +53,7 @@ public final class RequestForms {
             }
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
+        Patience.patient(consumer);
         consumer.start();
         Lines.say("STARTED");
         Lines.waitForEnd();
@@ -64,13 +65,13 @@ public final class RequestForms {
         for (int number = 0; number < EACH; number++) {
             String body = "selector-" + number;
             tell(body, producer.request(
-                message(topic, body), (queues, sent, argument) -> queues.get(0), null, 10_000));
+                message(topic, body), (queues, sent, argument) -> queues.get(0), null, Patience.LIMIT_MS));
             body = "plain-" + number;
-            tell(body, producer.request(message(topic, body), 10_000));
+            tell(body, producer.request(message(topic, body), Patience.LIMIT_MS));
         }
         MessageQueue queue = producer.fetchPublishMessageQueues(topic).get(0);
-        tell("queue", producer.request(message(topic, "queue"), queue, 10_000));
-        tell("long", producer.request(message(topic, "long"), queue, 10_000));
+        tell("queue", producer.request(message(topic, "queue"), queue, Patience.LIMIT_MS));
+        tell("long", producer.request(message(topic, "long"), queue, Patience.LIMIT_MS));
         CountDownLatch answered = new CountDownLatch(EACH);
         for (int number = 0; number < EACH; number++) {
             String body = "async-" + number;
@@ -86,7 +87,7 @@ public final class RequestForms {
                     Lines.say("FAILED", body, exception.toString().replaceAll("\\s", " "));
                     answered.countDown();
                 }
-            }, 10_000);
+            }, Patience.LIMIT_MS);
         }
         answered.await();
         try {

@@ -10,6 +10,7 @@ public final class LitePull {
         consumer.setNamesrvAddr(args[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[1], "*");
+        Patience.patient(consumer);
         consumer.start();
         Lines.say("STARTED");
         int left = Integer.parseInt(args[3]);

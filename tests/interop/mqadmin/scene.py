@@ -87,7 +87,7 @@ def scene(peer: Peer, java: JavaClient, session: MqAdminSession, folder: Path) -
             sent = _messages(peer, java, consumer)
             _wait_holding_every_queue(peer, consumer)
             producer.wait_started()
-            traced.wait_done(60)
+            traced.wait_done()
             values = _values(peer, folder, sent) | {"traced_id": traced.lines("SENT")[0][0]}
             yield Scene(session, values, {str(folder): "<folder>"})
         finally:
@@ -97,8 +97,8 @@ def scene(peer: Peer, java: JavaClient, session: MqAdminSession, folder: Path) -
 
 def _messages(peer: Peer, java: JavaClient, consumer: ClientProgram) -> ClientProgram:
     with java.produce(peer.namesrv_address, "AdminTopic", SENT) as producer:
-        producer.wait_done(60)
-    consumer.wait_for(lambda: consumer.count("GOT") >= SENT, 60, "every message")
+        producer.wait_done()
+    consumer.wait_for(lambda: consumer.count("GOT") >= SENT, "every message")
     return producer
 
 
@@ -110,7 +110,7 @@ def _wait_holding_every_queue(peer: Peer, consumer: ClientProgram) -> None:
         info = rpc.ask(peer.broker_address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
         return b"%RETRY%AdminGroup" in info.body.partition(b'"mqTable"')[2].partition(b'"properties"')[0]
 
-    consumer.wait_for(holds, 60, "queue of the retry topic")
+    consumer.wait_for(holds, "queue of the retry topic")
 
 
 def wait_for_monitoring(peer: Peer, limit_s: float) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, Message, SyncProducer
 from gantrymq.errors import GantryError
+from tests.waiting import WITHIN_S
 
 TOPIC = "Copied"
-CATCH_UP_S = 60.0  # a slave reports every 5 s, asks for topics every 10 s, and tries a lost master again after 5 s
+CATCH_UP_S = WITHIN_S  # a slave reports every 5 s, asks for topics every 10 s, and tries a lost master again after 5 s
 
 
 def send(master: Peer, first: int, end: int, padding: bytes = b"") -> None:
@@ -66,6 +68,13 @@ def log_end(peer: Peer) -> int:
         return asyncio.run(ask())
     except GantryError:
         return -1
+
+
+def topics_of(peer: Peer) -> dict[str, object]:
+    """Those of its file, which is replaced as a whole; none before there is one."""
+    path = peer.store / "config" / "topics.json"
+    table: dict[str, object] = json.loads(path.read_text())["topicConfigTable"] if path.exists() else {}
+    return table
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:

@@ -28,6 +28,7 @@ from tests.any_disk import ANY_DISK
 from tests.peers.fixtures import make_apache_peer
 from tests.store.conftest import message, read_all
 from tests.store.golden import commit_log_records
+from tests.waiting import WITHIN_S
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -240,7 +241,7 @@ def _see_a_stranger_stop_the_start(peer: Peer, copy: Path) -> None:
     assert len(list(commit_log_records(copy))) > 0
 
 
-def _wait(condition: object, timeout_s: float = 20) -> None:
+def _wait(condition: object, timeout_s: float = WITHIN_S) -> None:
     assert callable(condition)
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -12,7 +12,7 @@ from gantrymq import ConsumeFrom, ConsumeResult, MessageExt, SyncPushConsumer
 from tests.faults.kit.replicas import promote
 from tests.harness import LocalCluster
 from tests.interop.clients import JavaClient
-from tests.interop.stores.copied_log import TOPIC, bodies, expected, log_end, send, wait_for
+from tests.interop.stores.copied_log import TOPIC, bodies, expected, log_end, send, topics_of, wait_for
 
 pytestmark = pytest.mark.interop
 
@@ -32,7 +32,7 @@ def alone(tmp_path: Path) -> Iterator[LocalCluster]:
             slave.start_broker()
             send(master, 0, COUNT)
             wait_for(lambda: 0 < log_end(master) == log_end(slave), "the slave has everything")
-            wait_for(lambda: TOPIC in (slave.store / "config/topics.json").read_text(), "the slave has the topic")
+            wait_for(lambda: TOPIC in topics_of(slave), "the slave has the topic")
             master.kill_broker()
             assert sorted(bodies(slave)) == sorted(expected(0, COUNT))
             yield slave
@@ -58,12 +58,12 @@ def test_consumers_read_from_a_slave_while_the_master_is_away_and_when_it_is_the
         def got() -> Counter[str]:
             return Counter(fields[5] for fields in consumer.lines("GOT"))
 
-        consumer.wait_for(lambda: got().total() >= COUNT, 90, "all messages from the slave")
+        consumer.wait_for(lambda: got().total() >= COUNT, "all messages from the slave")
         wait_for(lambda: found.total() >= COUNT, "all messages from the slave")
         assert got() == found == Counter(body.decode() for body in expected(0, COUNT))
         promote(alone)
         send(alone, COUNT, ALL)
         wanted = {body.decode() for body in expected(0, ALL)}
-        consumer.wait_for(lambda: got().keys() >= wanted, 90, "all messages from the new master")
+        consumer.wait_for(lambda: got().keys() >= wanted, "all messages from the new master")
         wait_for(lambda: found.keys() >= wanted, "all messages from the new master")
         assert got().keys() == found.keys() == wanted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from appliance.bench.apache_peer import ApachePeer
 from appliance.bench.peer import Peer
 from gantrymq import Message, SyncProducer
 from tests.harness import LocalCluster
-from tests.interop.stores.copied_log import TOPIC, bodies, log_end, log_of, send, wait_for
+from tests.interop.stores.copied_log import TOPIC, bodies, log_end, log_of, send, topics_of, wait_for
 from tests.peers.fixtures import make_apache_peer
 
 COUNT = 60
@@ -58,9 +57,3 @@ def test_a_slave_of_ours_copies_serves_and_catches_up(master: ApachePeer, slave:
     send(master, 3 * COUNT, 4 * COUNT)
     wait_for(lambda: 0 < log_end(master) == log_end(slave), "the slave follows the restarted master")
     assert log_of(slave) == log_of(master)
-
-
-def topics_of(peer: Peer) -> dict[str, object]:
-    """Those of its file, which is replaced as a whole."""
-    table: dict[str, object] = json.loads((peer.store / "config/topics.json").read_text())["topicConfigTable"]
-    return table

@@ -131,7 +131,7 @@ def _work(one: OneStore, java: JavaClient, halves: list[bytes], story: Story, *,
         _send_variety(one, java, story)
         _send_back(one, story)
         wanted = story.owed
-        consumer.wait_for(lambda: not wanted - _numbers(consumer), 60, f"{wanted.total()} messages")
+        consumer.wait_for(lambda: not wanted - _numbers(consumer), f"{wanted.total()} messages")
     got = _numbers(consumer)
     more = got - wanted
     assert not wanted - got, f"lost {wanted - got}"
@@ -146,7 +146,7 @@ def _numbers(consumer: ClientProgram) -> Counter[int]:
 def _send_variety(one: OneStore, java: JavaClient, story: Story) -> None:
     counts = (PLAIN, BATCHES, DELAYED, TRANSACTIONS)
     with java.run("Variety", one.namesrv_address, TOPIC, story.next_number, *counts) as producer:
-        producer.wait_done(60)
+        producer.wait_done()
     for number, status, unique_id in producer.lines("SENT"):
         assert status == "SEND_OK"
         story.sent(int(number), unique_id)
