@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 from appliance.bench import apache_peer, maven
 from tests.interop.clients import built, tool
 from tests.interop.mqadmin.tool import write_logback
+from tests.waiting import WITHIN_S
 
 HERE = Path(__file__).parents[1]
 DRIVER = HERE / "java_tools" / "RunCommands.java"
@@ -24,6 +25,8 @@ TOOLS_OF_THE_PEER = apache_peer.POM  # 4.9.7, the last with getAclConfig
 # Classes that are in the jar but that mqadmin does not list.
 UNLISTED = ("offset.GetConsumerStatusCommand", "offset.ResetOffsetByTimeOldCommand", "consumer.ConsumerSubCommand")
 UNLISTED_NAMES = ("getConsumerStatus", "resetOffsetByTimeOld", "consumer")
+
+TIMED_OUT = "RemotingTimeoutException"
 
 
 class Printed(NamedTuple):
@@ -100,7 +103,14 @@ class MqAdminSession:
             self._process.communicate()
 
     def run(self, *arguments: object, limit_s: float = 30) -> Printed:
-        """Run one command, at most `limit_s` seconds."""
+        """Run one command, at most `limit_s` seconds; again when its own 5 s were over, as on a busy machine."""
+        deadline = time.monotonic() + WITHIN_S
+        while True:
+            printed = self._run_once(arguments, limit_s)
+            if TIMED_OUT not in printed.text or time.monotonic() > deadline:
+                return printed
+
+    def _run_once(self, arguments: Sequence[object], limit_s: float) -> Printed:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         fields = [str(round(limit_s * 1000)), *map(str, arguments)]
