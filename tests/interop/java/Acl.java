@@ -49,7 +49,7 @@ public final class Acl {
         long start = System.currentTimeMillis();
         SendResult[] first = new SendResult[1];
         attempt("single", () -> {
-            first[0] = producer.send(message(topic, 0));
+            first[0] = Patience.routed(() -> producer.send(message(topic, 0)));
             return first[0].getSendStatus().toString();
         });
         attempt("batch", () -> producer.send(messages(topic, 1, 4)).getSendStatus().toString());

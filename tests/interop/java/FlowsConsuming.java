@@ -97,7 +97,8 @@ final class FlowsConsuming {
             consumers.add(consumer);
         }
         DefaultMQProducer producer = FlowSetup.started(topic + "-producer");
-        int half = producer.fetchPublishMessageQueues(topic).size() / 2; // a queue moved later is unlocked after 20 s
+        int half = Patience.routed(() -> producer.fetchPublishMessageQueues(topic)).size() / 2;
+        // A queue moved later is unlocked after 20 s.
         // The client may renew a lock while it gives the queue away; then the broker keeps it for its 60 s.
         FlowSetup.awaitFor(
             60 + FlowSetup.WAIT_S, () -> consumers.stream().allMatch(each -> holds(each, topic) == half),
@@ -200,7 +201,7 @@ final class FlowsConsuming {
     static Map<String, ?> fromTimestamp() throws Exception {
         String topic = FlowSetup.named("from-timestamp");
         DefaultMQProducer producer = FlowSetup.started(topic + "-producer");
-        int half = 5 * producer.fetchPublishMessageQueues(topic).size();
+        int half = 5 * Patience.routed(() -> producer.fetchPublishMessageQueues(topic)).size();
         for (int number = 0; number < half; number++) {
             producer.send(FlowSetup.message(topic, "TagA", number));
         }

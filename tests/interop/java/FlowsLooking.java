@@ -33,7 +33,7 @@ final class FlowsLooking {
         String topic = FlowSetup.named("queries");
         long since = System.currentTimeMillis();
         DefaultMQProducer producer = FlowSetup.started(topic + "-producer");
-        int count = 2 * producer.fetchPublishMessageQueues(topic).size();
+        int count = 2 * Patience.routed(() -> producer.fetchPublishMessageQueues(topic)).size();
         List<SendResult> sent = new ArrayList<>();
         for (int number = 0; number < count; number++) {
             org.apache.rocketmq.common.message.Message message = FlowSetup.message(topic, "TagA", number);

@@ -24,7 +24,7 @@ final class FlowsPulling {
 
     private static int fill(String topic) throws Exception {
         DefaultMQProducer producer = FlowSetup.started(topic + "-producer");
-        List<MessageQueue> queues = producer.fetchPublishMessageQueues(topic);
+        List<MessageQueue> queues = Patience.routed(() -> producer.fetchPublishMessageQueues(topic));
         for (int number = 0; number < EACH * queues.size(); number++) {
             producer.send(FlowSetup.message(topic, "Tag" + "AB".charAt(number / queues.size() % 2), number),
                 queues.get(number % queues.size()));

@@ -65,7 +65,7 @@ final class FlowsSending {
         Map<String, Message> sent = new TreeMap<>();
         Map<String, SendResult> results = new ConcurrentHashMap<>();
         DefaultMQProducer producer = FlowSetup.started(topic + "-producer");
-        List<MessageQueue> queues = producer.fetchPublishMessageQueues(topic);
+        List<MessageQueue> queues = Patience.routed(() -> producer.fetchPublishMessageQueues(topic));
         FlowSetup.Inbox inbox = new FlowSetup.Inbox();
         DefaultMQPushConsumer consumer = FlowSetup.consumer(topic + "-group");
         consumer.subscribe(topic, "*");
@@ -184,7 +184,7 @@ final class FlowsSending {
         producer.setSendLatencyFaultEnable(true);
         producer.setNotAvailableDuration(new long[7]); // a broker that was slow for a moment is not passed over
         producer.start();
-        int queues = producer.fetchPublishMessageQueues(topic).size();
+        int queues = Patience.routed(() -> producer.fetchPublishMessageQueues(topic)).size();
         Map<String, Integer> counts = new TreeMap<>();
         for (int number = 0; number < 5 * queues; number++) {
             MessageQueue queue = producer.send(FlowSetup.message(topic, "TagA", number)).getMessageQueue();

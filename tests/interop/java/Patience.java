@@ -1,4 +1,6 @@
+import java.util.concurrent.Callable;
 import org.apache.rocketmq.client.ClientConfig;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 
 /** A busy machine takes longer than the 3 s that a client gives a request. */
@@ -14,5 +16,25 @@ final class Patience {
             ((DefaultMQProducer) client).setSendMsgTimeout(LIMIT_MS);
         }
         return client;
+    }
+
+    /** What the call returns once the client has the topic's route: it gives up after 3 s if another thread asks. */
+    static <T> T routed(Callable<T> call) throws Exception {
+        long deadline = System.nanoTime() + LIMIT_MS * 1_000_000L;
+        while (true) {
+            try {
+                return call.call();
+            } catch (MQClientException exception) {
+                if (!hasNoRoute(exception) || System.nanoTime() > deadline) {
+                    throw exception;
+                }
+                Thread.sleep(100);
+            }
+        }
+    }
+
+    private static boolean hasNoRoute(MQClientException exception) {
+        String message = String.valueOf(exception.getMessage());
+        return message.contains("No route info of this topic") || message.contains("Can not find Message Queue");
     }
 }

@@ -69,7 +69,7 @@ public final class RequestForms {
             body = "plain-" + number;
             tell(body, producer.request(message(topic, body), Patience.LIMIT_MS));
         }
-        MessageQueue queue = producer.fetchPublishMessageQueues(topic).get(0);
+        MessageQueue queue = Patience.routed(() -> producer.fetchPublishMessageQueues(topic)).get(0);
         tell("queue", producer.request(message(topic, "queue"), queue, Patience.LIMIT_MS));
         tell("long", producer.request(message(topic, "long"), queue, Patience.LIMIT_MS));
         CountDownLatch answered = new CountDownLatch(EACH);

@@ -52,7 +52,7 @@ public final class Transactions {
             }
         });
         producer.start();
-        producer.fetchPublishMessageQueues(topic);
+        Patience.routed(() -> producer.fetchPublishMessageQueues(topic));
         Lines.say("STARTED");
         int first = Integer.parseInt(args[3]);
         for (int number = first; number < first + Integer.parseInt(args[4]); number++) {
