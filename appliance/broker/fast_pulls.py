@@ -1,11 +1,14 @@
-"""What the fast path asks Python about a pull: whether it is allowed, and which messages it wants.
+"""What the fast path needs to know about a pull: whether it is allowed, and which messages it wants.
 
-These rules are the Python path's own (processors/pull.py); the twin walks the queue and hands the messages out.
+A pull that brings its own subscription by tag is decided about in the twin, from the tables that it borrows here; about
+any other one Python is asked. The rules are the Python path's own (processors/pull.py). The twin walks the queue and
+hands the messages out.
 """
 
 from __future__ import annotations
 
 from appliance.broker.delivery.answers import found_texts
+from appliance.broker.filters.filter import parse_tags
 from appliance.broker.processors.pull import Parts, checked_filter
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullFields
@@ -14,13 +17,19 @@ from store.queues.filter import Filter
 
 
 class FastPulls:
-    """One broker's. knows_group: whether the group exists; commit: see ConsumerOffsetManager; texts: of answers."""
+    """One broker's. commit: see ConsumerOffsetManager; texts: of answers.
+
+    groups, topics: their settings by name; gets: the counters of what was handed out, by topic and group.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.texts = found_texts()
-        self.knows_group = parts.groups.configs.__contains__
+        self.groups, self.topics = parts.groups.configs, parts.topics.configs
+        self.parse_tags = parse_tags
         self.commit = parts.offsets.commit
+        self.gets, self.broker_get = parts.stats.group_gets, parts.stats.broker_get
+        self.tools_group = TOOLS_GROUP
 
     def wanted(
         self,
@@ -42,9 +51,6 @@ class FastPulls:
         )  # fmt: skip
         return checked_filter(self._parts, connection, fields)
 
-    def counted(self, group: str, topic: str, count: int, size_bytes: int) -> bool:
-        """Count messages that were handed out; False: to tools, which look and don't consume."""
-        if group == TOOLS_GROUP:
-            return False
+    def count_first(self, group: str, topic: str, count: int, size_bytes: int) -> None:
+        """Count what was handed out to a group that has no counters for the topic yet."""
         self._parts.stats.inc_group_get(group, topic, count, size_bytes)
-        return True

@@ -41,7 +41,7 @@ from records cimport HOST_BYTES, RECORD_FIXED_BYTES, UNIT_BYTES, Common, Message
 from pull_fields cimport PULL_MESSAGE, PullFields, read_pull
 from send_fields cimport SEND_BATCH_MESSAGE, SEND_MESSAGE, SEND_MESSAGE_V2, SendFields, read_send
 from signed cimport SignedFields, find_signed, put_signed
-from texts cimport Text, java_hash, resolve, to_padded_number
+from texts cimport Text, is_text, java_hash, resolve, to_padded_number
 from units cimport CODES_MAX, Walk, copy_runs, walk_units
 
 cdef extern from "string.h" nogil:
@@ -60,6 +60,9 @@ cdef enum:
     ID_BYTES = 17  # of a message id behind the broker's address, and a comma
     PENDING_MAX = 256  # as in store/index/service.py
     COMMIT_OFFSET = 1  # of a pull's sys flag
+    HAS_SUBSCRIPTION = 4  # likewise
+    PERM_READ = 4  # of broker and topics
+    LOOKED_AT_MAX = 64  # queues of whose files units are kept for the next pull
     FILTER_UNITS_MAX = 800  # as in store/reader.py
     UNITS_PER_LOOK = 128  # of a queue's file
     COPIED_BYTES_MAX = 8 * 1024  # as in appliance/remoting/connection.py: a body below it is not worth a view
@@ -158,11 +161,14 @@ cdef class FastPath:
     # of one call: the rest
     cdef int64_t _put_times, _put_bytes
     cdef object _listener
-    cdef bint _tells_arrivals, _answers_wait, _is_refusing
+    cdef bint _tells_arrivals, _answers_wait, _is_refusing, _is_open
     cdef int32_t _keys_max
     cdef list _arrivals, _waiting
     # pulls; None: the Python path serves them
-    cdef object _pulls, _topic_slots, _limits
+    cdef object _pulls, _limits, _broker_get, _parse_tags, _tools_group
+    cdef dict _topic_slots, _groups, _topics, _gets
+    cdef list _looked_at  # queues that keep units
+    cdef int _looked_at_next
     cdef PullTexts _pull_texts
     cdef tuple _pull_said
     cdef Walk _walk
@@ -214,8 +220,11 @@ cdef class FastPath:
         self._arrivals = []
         self._waiting = []
         self._pulls = pulls
+        self._looked_at = [None] * LOOKED_AT_MAX
         if pulls is not None:
             self._topic_slots = store_parts.queues.slots
+            self._groups, self._topics, self._gets = pulls.groups, pulls.topics, pulls.gets
+            self._broker_get, self._parse_tags, self._tools_group = pulls.broker_get, pulls.parse_tags, pulls.tools_group
             self._limits = parts.store.reader.limits
             self._take_pull_texts(pulls.texts)
 
@@ -232,8 +241,11 @@ cdef class FastPath:
         cdef const uint8_t *end = data + PyBytes_GET_SIZE(buffer)
         cdef int64_t size
         self.count = self.pull_count = 0
-        if start < 0 or end - at < 8 or not self._open(connection):
+        if start < 0 or end - at < 8:
             return start
+        self._is_open = False
+        self._out_size = 0
+        self._peer = connection if self._access is not None and self._access.needs_account(connection) else None
         try:
             while self.count < count_max and end - at >= 8:
                 size = <int32_t> get32(at)
@@ -264,13 +276,15 @@ cdef class FastPath:
         if header.flag & RESPONSE_FLAG:
             return False
         if header.code == SEND_MESSAGE_V2 or header.code == SEND_BATCH_MESSAGE or header.code == SEND_MESSAGE:
+            if not self._is_open:
+                self._open(connection)
             return not self._is_refusing and read_send(&header, &fields) and self._send(&header, &fields, body, end)
         if header.code == PULL_MESSAGE and self._pulls is not None and not header.flag & ONEWAY_FLAG:
             return read_pull(&header, &asked) and self._pull(&header, &asked, body, end, connection)
         return False
 
-    cdef bint _open(self, connection) except -1:
-        """Read the state that a call works on. False: at present nothing is plain."""
+    cdef int _open(self, connection) except -1:
+        """Read the state that the sends of a call work on."""
         config = self._config
         self._born_host = connection.born_host
         self._is_refusing = (
@@ -279,8 +293,6 @@ cdef class FastPath:
             or PyBytes_GET_SIZE(self._born_host) != HOST_BYTES
             or PyBytes_GET_SIZE(self._store_host) != HOST_BYTES
         )
-        if self._is_refusing and self._pulls is None:
-            return False
         self._answers_wait = self._put_waits.is_needed
         self._keys_max = config.message_keys_max
         self._listener = self._store.arrival_listener
@@ -288,7 +300,6 @@ cdef class FastPath:
             self._listener is not self._known_listener or self._hold.held
         )
         self._put_times = self._put_bytes = 0
-        self._out_size = 0
         self._topic_at = NULL
         self._target = None
         self._has_map = False
@@ -297,17 +308,19 @@ cdef class FastPath:
         self._entry_count = 0
         if self._said is not self._answers.said:
             self._take_texts()
-        self._peer = connection if self._access is not None and self._access.needs_account(connection) else None
         self._load_log()
-        return True
+        self._is_open = True
+        return 0
 
     cdef int _close(self, connection) except -1:
         """Leave all state as the Python path would, have answers written, tell the listener."""
+        self._peer = None
+        if not self._is_open:
+            return 0
         self._store_log()
         self._release_map()
         self._close_index()
         self._close_target()
-        self._peer = None
         if self._put_times:
             self._stats.put_times += self._put_times
             self._stats.put_bytes += self._put_bytes
@@ -821,7 +834,7 @@ cdef class FastPath:
             return False
         topic = text_of(&asked.topic)
         slot = self._topic_slots.get(topic)
-        queue = slot.queues.get(asked.queue_id) if slot is not None else None
+        queue = (<dict> slot.queues).get(asked.queue_id) if slot is not None else None
         if queue is None:
             return False
         low, high = queue.min_index, queue.next_index
@@ -830,7 +843,7 @@ cdef class FastPath:
         group = text_of(&asked.group)
         if not self._open_walk(asked, group, topic, connection) or not self._walk_queue(queue, asked.queue_offset, high):
             return False
-        file = self._log.queue.find(self._walk.runs[0].start)
+        file = self._find_file(self._walk.runs[0].start)
         if file is None or self._walk.runs[self._walk.run_count - 1].end > file.end:
             return False
         if self._peer is not None and not self._is_permitted(header, body, end, topic, group):
@@ -838,34 +851,87 @@ cdef class FastPath:
         if asked.sys_flag & COMMIT_OFFSET:
             self._pulls.commit(group, topic, asked.queue_id, commit_offset)
         self._hand_out(header, connection, file, asked.queue_offset + self._walk.passed, low, high)
-        if self._pulls.counted(group, topic, self._walk.count, self._walk.size):
-            self._stats.get_found_times += 1
-            self._stats.get_transferred += self._walk.count
+        if group != self._tools_group:  # tools look, and don't consume
+            self._count_get(group, topic)
         started = monotonic_ns() - started
         if started >= SLOW_NS:
             self._stats.slow_get(started // 1000000)
         self.pull_count += 1
         return True
 
+    cdef int _count_get(self, group, topic) except -1:
+        """Count what was handed out, as BrokerStatsManager.inc_group_get does."""
+        cdef object count = self._walk.count
+        self._stats.get_found_times += 1
+        self._stats.get_transferred += count
+        pair = self._gets.get((topic, group))
+        if pair is None:
+            self._pulls.count_first(group, topic, count, self._walk.size)
+            return 0
+        self._broker_get.value += count
+        nums, sizes = <tuple> pair
+        nums.value += count
+        nums.times += 1
+        sizes.value += self._walk.size
+        sizes.times += 1
+        return 0
+
+    cdef _find_file(self, int64_t position):
+        """As MappedFileQueue.find."""
+        cdef list files = self._log.queue.files
+        cdef int64_t each = self._log.queue.file_bytes_each
+        if not files or position < files[0].base:
+            return None
+        position = (position - <int64_t> files[0].base) // each
+        return files[position] if position < len(files) else None
+
+    cdef bint _is_allowed(self, PullFields *asked, group, topic) except -1:
+        """Whether broker, group and topic may be read; False also for what may be created first, and for no queue."""
+        group_config, config = self._groups.get(group), self._topics.get(topic)
+        return (
+            group_config is not None
+            and config is not None
+            and self._config.permission & PERM_READ
+            and group_config.consume_enable
+            and config.perm & PERM_READ
+            and 0 <= asked.queue_id < config.read_queue_nums
+        )
+
+    cdef _wanted(self, PullFields *asked, group, topic, connection):
+        """The filter of a pull that `_is_allowed`, None for all messages. Raises what the Python path raises."""
+        if (
+            asked.sys_flag & HAS_SUBSCRIPTION
+            and not self._config.filter_support_retry
+            and (
+                asked.expression_type.at == NULL
+                or not asked.expression_type.size
+                or is_text(&asked.expression_type, b"TAG", 3)
+            )
+        ):
+            if asked.subscription.at == NULL or is_text(&asked.subscription, b"*", 1):
+                return None
+            return self._parse_tags(text_of(&asked.subscription))
+        return self._pulls.wanted(
+            connection,
+            group,
+            topic,
+            asked.queue_id,
+            asked.queue_offset,
+            asked.count_max,
+            asked.sys_flag,
+            text_of(&asked.subscription) or "",
+            text_of(&asked.expression_type),
+            text_of(&asked.sub_version),
+        )
+
     cdef bint _open_walk(self, PullFields *asked, group, topic, connection) except -1:
-        """Ask Python whether the pull is allowed and what it wants; False: not, or it looks into messages."""
+        """Look up whether the pull is allowed and what it wants; False: not, or it looks into messages."""
         cdef Walk *walk = &self._walk
-        limits = self._limits
-        if not self._pulls.knows_group(group):  # it may have to be created
+        limits, log = self._limits, self._log
+        if not self._is_allowed(asked, group, topic):
             return False
         try:
-            wanted = self._pulls.wanted(
-                connection,
-                group,
-                topic,
-                asked.queue_id,
-                asked.queue_offset,
-                asked.count_max,
-                asked.sys_flag,
-                text_of(&asked.subscription) or "",
-                text_of(&asked.expression_type),
-                text_of(&asked.sub_version),
-            )
+            wanted = self._wanted(asked, group, topic, connection)
         except Exception:  # a refusal: the Python path comes to the same one, and says it to the client
             return False
         walk.code_count = -1
@@ -877,8 +943,11 @@ cdef class FastPath:
             for code in codes:
                 walk.codes[walk.code_count] = code
                 walk.code_count += 1
-        self._store_log()  # what this call has put counts
-        walk.end_allowed = self._log.shown_end
+        if self._is_open:
+            self._store_log()  # what this call has put counts
+        if log.shown_below < log.position:  # the queue's end may not be shown yet, either
+            return False
+        walk.end_allowed = log.readable_end
         walk.first_allowed = walk.end_allowed - limits.hot_bytes
         walk.count_max = min(max(asked.count_max, 1), limits.memory_count_max)
         walk.bytes_max = limits.memory_bytes_max
@@ -889,6 +958,7 @@ cdef class FastPath:
     cdef bint _walk_queue(self, queue, int64_t offset, int64_t high) except -1:
         """Walk along the units from the offset on. False: for the Python path, or nothing is wanted."""
         cdef int64_t units_left = max(FILTER_UNITS_MAX, self._walk.count_max), count, tail_index = queue.tail_index
+        cdef int64_t start
         cdef const uint8_t *units
         # Without a filter the Python path takes what one look into the queue's files brings.
         cdef bint is_one_look = self._walk.code_count < 0 and min(high - offset, self._walk.count_max) <= UNITS_PER_LOOK
@@ -900,11 +970,11 @@ cdef class FastPath:
                     return False
                 units = <const uint8_t *> PyByteArray_AS_STRING(data) + (offset - tail_index) * UNIT_BYTES
             else:
-                data = queue.read(offset, min(units_left, UNITS_PER_LOOK))
-                count = len(data) // UNIT_BYTES
-                if not count or not isinstance(data, bytes):
+                data = self._look(queue, offset, min(high - offset, self._walk.count_max) if is_one_look else 1, &start)
+                if data is None:
                     return False
-                units = <const uint8_t *> PyBytes_AS_STRING(data)
+                count = min(PyBytes_GET_SIZE(data) // UNIT_BYTES - start, units_left)
+                units = <const uint8_t *> PyBytes_AS_STRING(data) + start * UNIT_BYTES
             if not walk_units(&self._walk, units, count):
                 return False
             if is_one_look and offset < tail_index:
@@ -912,6 +982,32 @@ cdef class FastPath:
             offset += count
             units_left -= count
         return self._walk.count > 0
+
+    cdef bytes _look(self, queue, int64_t offset, int64_t count, int64_t *start):
+        """Units of the queue's files, that of `offset` at `start`; None: there are none. count: as many are enough.
+
+        A consumer goes on where it was, so those behind are kept for its next pull, of some queues.
+        """
+        cdef bytes data
+        cdef int64_t first
+        looked_at = queue.looked_at
+        if looked_at is not None:
+            first, data = <tuple> looked_at
+            if first <= offset and offset + count <= first + PyBytes_GET_SIZE(data) // UNIT_BYTES:
+                start[0] = offset - first
+                return data
+        read = queue.read(offset, UNITS_PER_LOOK)
+        if not isinstance(read, bytes) or len(read) < UNIT_BYTES:
+            return None
+        if looked_at is None:
+            last = self._looked_at[self._looked_at_next]
+            if last is not None:
+                last.looked_at = None
+            self._looked_at[self._looked_at_next] = queue
+            self._looked_at_next = (self._looked_at_next + 1) % LOOKED_AT_MAX
+        queue.looked_at = (offset, read)
+        start[0] = 0
+        return read
 
     cdef int _hand_out(
         self, Header *header, connection, file, int64_t following, int64_t low, int64_t high

@@ -430,7 +430,8 @@ class ServerConnection(asyncio.Protocol):
         if len(out) == 1:
             transport.write(out[0])
         else:
-            transport.writelines(_coalesced(out))
+            is_large = len(out) == 2 and len(out[1]) >= COPIED_BYTES_MAX  # the answer to a pull: nothing to join
+            transport.writelines(out if is_large else _coalesced(out))
         if transport.get_write_buffer_size() > WRITE_BUFFER_MAX_BYTES:
             self._close_reason = "does not read its answers"
             self._is_discarding = True

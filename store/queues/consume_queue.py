@@ -49,6 +49,7 @@ class ConsumeQueue:
         "floor_index",
         "has_residue",
         "is_torn",
+        "looked_at",
         "min_index",
         "next_index",
         "queue_id",
@@ -79,6 +80,7 @@ class ConsumeQueue:
         self.is_torn = False  # load found units missing: a file with none, or some in between
         self.has_residue = False  # load did not see that all is empty behind the end
         self._first_physical_offset = -1  # of the first message, while nothing was cut since it was loaded
+        self.looked_at: tuple[int, bytes] | None = None  # units of the files that were read last, and the first index
         self._descriptors = descriptors
 
     @property
@@ -261,6 +263,7 @@ class ConsumeQueue:
     def cut(self, index: int) -> None:
         """Drop all units from `index` on, and erase them on disk: a stale unit must not come back."""
         self._first_physical_offset = -1
+        self.looked_at = None
         if self.ext is not None and (first := self.unit_at(index)) is not None:
             self.ext.end_before(first.tags_code)
         self.next_index = max(index, 0)
@@ -300,6 +303,7 @@ class ConsumeQueue:
                 kept = self.unit_at(low - 1)
                 self.ext.end_after(kept.tags_code if kept is not None else None)
             self.next_index = self.tail_index = self.written_index = low
+            self.looked_at = None
             self.min_index = min(self.min_index, low)
             self.tail.clear()
             self.has_residue = True
@@ -380,6 +384,7 @@ class ConsumeQueue:
         """Take files out of the queue; return their paths, to be deleted by the caller."""
         if bases:
             self._first_physical_offset = -1
+            self.looked_at = None
         paths = [self.path_of(base) for base in bases]
         for path in paths:
             self._descriptors.forget(str(path))

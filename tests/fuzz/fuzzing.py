@@ -29,8 +29,10 @@ class Fuzz:
         self._seconds = seconds
         self._seed = seed
 
-    def __call__(self, strategy: st.SearchStrategy[Any], target: Callable[[Any], None]) -> None:
-        """Give `target` inputs until the time is up; what it raises is a finding."""
+    def __call__(
+        self, strategy: st.SearchStrategy[Any], target: Callable[[Any], None], *, examples: int = EXAMPLES_A_SEED
+    ) -> None:
+        """Give `target` inputs until the time is up, of each seed so many; what it raises is a finding."""
 
         def timed(value: Any) -> None:
             started = time.process_time()
@@ -40,7 +42,7 @@ class Fuzz:
         deadline = time.monotonic() + self._seconds
         for seed in itertools.count(self._seed):
             options = settings(
-                max_examples=EXAMPLES_A_SEED,
+                max_examples=examples,
                 database=None,
                 deadline=None,
                 phases=PHASES,

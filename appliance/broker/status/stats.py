@@ -150,9 +150,9 @@ class BrokerStatsManager:
         self._clock = clock
         self._items: dict[str, dict[str, StatsItem]] = {}
         self._puts: dict[str, TopicPuts] = {}
-        self._group_get: dict[tuple[str, str], tuple[StatsItem, StatsItem]] = {}
+        self.group_gets: dict[tuple[str, str], tuple[StatsItem, StatsItem]] = {}  # (topic, group): messages, bytes
         self._broker_put = self._item(BROKER_PUT_NUMS, cluster_name)
-        self._broker_get = self._item(BROKER_GET_NUMS, cluster_name)
+        self.broker_get = self._item(BROKER_GET_NUMS, cluster_name)
         self._totals = totals or self._own_totals
         self._ticks = 0
         self._day = time.localtime(clock()).tm_yday
@@ -203,12 +203,12 @@ class BrokerStatsManager:
 
     def inc_group_get(self, group: str, topic: str, count: int, size: int) -> None:
         """`count` messages of `size` bytes went to a consumer in one answer; counts for the broker too. Hot."""
-        self._broker_get.value += count
-        pair = self._group_get.get((topic, group))
+        self.broker_get.value += count
+        pair = self.group_gets.get((topic, group))
         if pair is None:
             key = f"{topic}@{group}"
             pair = (self._item(GROUP_GET_NUMS, key), self._item(GROUP_GET_SIZE, key))
-            self._group_get[topic, group] = pair
+            self.group_gets[topic, group] = pair
         nums, sizes = pair
         nums.value += count
         nums.times += 1
@@ -229,8 +229,8 @@ class BrokerStatsManager:
         """Forget what was counted for a topic, so that names don't pile up."""
         if (puts := self._puts.pop(topic, None)) is not None:
             self._fold(puts)
-        for pair in [pair for pair in self._group_get if pair[0] == topic]:
-            del self._group_get[pair]
+        for pair in [pair for pair in self.group_gets if pair[0] == topic]:
+            del self.group_gets[pair]
         self._drop({TOPIC_PUT_NUMS, TOPIC_PUT_SIZE}, lambda key: key == topic)
         names = _QUEUE_NAMES | {GROUP_GET_NUMS, GROUP_GET_SIZE, SNDBCK_PUT_NUMS}
         self._drop(names, lambda key: key.startswith(f"{topic}@"))
@@ -238,8 +238,8 @@ class BrokerStatsManager:
 
     def group_deleted(self, group: str) -> None:
         """Forget what was counted for a consumer group."""
-        for pair in [pair for pair in self._group_get if pair[1] == group]:
-            del self._group_get[pair]
+        for pair in [pair for pair in self.group_gets if pair[1] == group]:
+            del self.group_gets[pair]
         names = {GROUP_GET_NUMS, GROUP_GET_SIZE, SNDBCK_PUT_NUMS, QUEUE_GET_NUMS, QUEUE_GET_SIZE, GROUP_GET_LATENCY}
         self._drop(names, lambda key: key.endswith(f"@{group}"))
 
@@ -345,7 +345,7 @@ class BrokerStatsManager:
 
     def _own_totals(self) -> tuple[int, int]:
         unfolded = sum([puts.count for puts in self._puts.values()])  # folding all would be ten times the work
-        return self._broker_put.value + unfolded, self._broker_get.value
+        return self._broker_put.value + unfolded, self.broker_get.value
 
 
 def _slices(values: Iterable[_Value]) -> Iterator[list[_Value]]:

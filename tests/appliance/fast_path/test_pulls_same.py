@@ -10,32 +10,9 @@ import pytest
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData, SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import JSON, ROCKETMQ, RemotingCommand
-from tests.appliance.fast_path.rig import Pair, pair_of_brokers
-from tests.appliance.fast_path.sends import batch, first_messages, send
-
-GROUP = "readers"
-
-
-def pull(number: int, offset: int, *, serialize_type: int = JSON, flag: int = 0, **changes: str | None) -> bytes:
-    """A pull's frame as the Java client writes it; a change to None leaves the field out."""
-    fields: dict[str, str | None] = {
-        "consumerGroup": GROUP, "topic": "orders", "queueId": "1", "queueOffset": str(offset), "maxMsgNums": "32",
-        "sysFlag": "5", "commitOffset": str(offset), "suspendTimeoutMillis": "15000", "subscription": "*",
-        "subVersion": "0", "expressionType": "TAG",
-    } | changes  # fmt: skip
-    given = {name: value for name, value in fields.items() if value is not None}
-    return RemotingCommand(11, given, b"", None, 100_000 + number, flag, "JAVA", 401, serialize_type).encode()
-
-
-async def fill(pair: Pair, count: int = 300, *, body_bytes: int = 300) -> None:
-    """Messages of three tags, some of them in batches, in the four queues of `orders`."""
-    for side in (pair.fast, pair.plain):
-        side.broker.groups.update(SubscriptionGroupConfig(GROUP))
-    await first_messages(pair)
-    for number in range(10, 10 + count):
-        tag = "TagA" if number % 3 else "TagC"
-        await pair.receive(send(number, b"b" * (number * 31 % body_bytes), f"TAGS\x01{tag}\x02a\x01b"))
-    await pair.receive(batch(5000, [b"x" * 10] * 20, e="1"))
+from tests.appliance.fast_path.pulls import GROUP, fill, pull
+from tests.appliance.fast_path.rig import pair_of_brokers
+from tests.appliance.fast_path.sends import send
 
 
 @pytest.mark.parametrize("serialize_type", [JSON, ROCKETMQ])
@@ -147,6 +124,58 @@ async def test_a_queue_whose_units_are_on_disk(tmp_path: Path) -> None:
             await pair.receive(pull(500 + offset, offset, subscription="TagC"))
         assert pair.fast.served_fast > 300
         pair.check()
+
+
+async def test_units_that_are_kept_for_the_next_pull(tmp_path: Path) -> None:
+    """Consumers go on where they were, in turns, backwards too; the queue grows, is cut and filled anew meanwhile."""
+    with pair_of_brokers(tmp_path, store={"consume_queue_file_bytes": 50 * 20}) as pair:
+        await fill(pair)
+        step = random.Random(3)
+        for number in range(150):
+            if number % 10 == 0:
+                for side in (pair.fast, pair.plain):
+                    side.broker.store.queue_flusher.finish()
+                    for queue in side.broker.store.parts.queues:
+                        queue.trim(number % 3)
+                        if number % 50 == 40:
+                            queue.cut(queue.next_index - 30)
+                await pair.receive(b"".join(send(10_000 + 100 * number + each) for each in range(80)))
+            tags = {} if number % 3 else {"subscription": "TagC"}
+            offset, count = step.choice([(3 * (number % 10), 3), (step.randrange(120), 20), (number, 1)])
+            await pair.receive(pull(number, offset, queueId=str(number % 4), maxMsgNums=str(count), **tags))
+        pair.check()
+        assert pair.fast.served_fast > 1300
+
+
+async def test_units_are_kept_of_some_queues_only(tmp_path: Path) -> None:
+    with pair_of_brokers(tmp_path) as pair:
+        await fill(pair, 0)
+        for side in (pair.fast, pair.plain):
+            side.broker.topics.update(TopicConfig("orders", 100, 100))
+        for queue_id in range(100):
+            await pair.receive(send(100 + queue_id, e=str(queue_id)))
+        queues = list(pair.fast.broker.store.parts.queues)
+        for side in (pair.fast, pair.plain):
+            side.broker.store.queue_flusher.finish()
+            for queue in side.broker.store.parts.queues:
+                queue.trim(0)
+        for turn in range(2):
+            for queue_id in range(100):
+                await pair.receive(pull(1000 * turn + queue_id, 0, queueId=str(queue_id)))
+        pair.check()
+        assert sum(queue.looked_at is not None for queue in queues) == 64
+        assert all(queue.looked_at is None for queue in pair.plain.broker.store.parts.queues)
+
+
+async def test_what_may_not_be_shown_yet(tmp_path: Path) -> None:
+    with pair_of_brokers(tmp_path) as pair:
+        await fill(pair, 100)
+        for share in (0.3, 0.9, 1.0):
+            for side in (pair.fast, pair.plain):
+                side.broker.store.show_below(int(side.broker.store.parts.log.position * share))
+            for offset in range(0, 40, 7):
+                await pair.receive(pull(int(1000 * share) + offset, offset, maxMsgNums="5"))
+            pair.check()
 
 
 async def test_sends_and_pulls_in_one_read_event(tmp_path: Path) -> None:

@@ -56,6 +56,19 @@ def test_a_topics_own_retention_is_not_taken_back(queue: ConsumeQueue) -> None:
     assert queue.min_index == queue.next_index == 250
 
 
+@pytest.mark.parametrize("change", ["cut", "rewind", "forget_files"])
+def test_units_that_were_looked_at_are_forgotten_when_files_change(queue: ConsumeQueue, change: str) -> None:
+    """Others may stand in their places then."""
+    queue.looked_at = (0, queue.read(0, 100)[:100])
+    if change == "cut":
+        queue.cut(200)
+    elif change == "rewind":
+        queue.rewind(place(queue, 200))
+    else:
+        queue.forget_files([0])
+    assert queue.looked_at is None
+
+
 def test_units_are_counted_as_the_files_have_them(queue: ConsumeQueue) -> None:
     assert queue.unit_count == 250
     queue.append(1 << 40, 100, 0)
