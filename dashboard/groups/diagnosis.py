@@ -19,6 +19,7 @@ SKEW_SHARE = 0.5  # of all that waits, in one of at least SKEW_QUEUES_MIN queues
 SKEW_QUEUES_MIN = 3
 SKEW_LAG_MIN = 100
 SKIPPED_RATIO_MIN = 0.2
+FILTER_WATCHED_S = 45.0  # before that a burst would be taken for what the filter skips
 FILTER_RATE_MIN = 1.0  # messages a second, below which rates of different minutes say nothing
 FAILED_RATIO_MIN = 0.05
 
@@ -163,18 +164,19 @@ def _idle_members(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[
 
 
 def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]) -> Iterator[Cause]:
-    """A position moves past what the filter skips; listeners see the rest."""
+    """A position moves past what the filter skips; listeners see the rest. Members tell the rate of a minute."""
     filters = {expression for _, expression, _ in detail.subscriptions if expression not in ("*", "")}
     answered = all(load.has_answered and load.ok_rate is not None for load in loads)
-    if not filters or not loads or not answered or not seen.out_rate or seen.out_rate < FILTER_RATE_MIN:
+    watched_s = seen.at - seen.history[0][0] if seen.history else 0.0
+    moves = seen.out_mean
+    if not filters or not loads or not answered or watched_s < FILTER_WATCHED_S or not moves or moves < FILTER_RATE_MIN:
         return
     handled = sum((load.ok_rate or 0.0) + (load.failed_rate or 0.0) for load in loads)
-    skipped = 1 - handled / seen.out_rate
+    skipped = 1 - handled / moves
     if skipped >= SKIPPED_RATIO_MIN:
-        moves, get = units.rate(seen.out_rate), units.rate(handled)
         yield Cause(
             f"The filter skips about {units.percent(skipped)}",
-            f"its position moves by {moves} messages a second, its listeners get {get}",
+            f"its position moves by {units.rate(moves)} a second, its listeners get {units.rate(handled)}",
             "Skipped messages cost time, too. A topic of its own for what it wants would spare that.",
         )
 

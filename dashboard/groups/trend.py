@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
@@ -55,7 +56,7 @@ def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> Watch
         row.name, row.lag, row.lag_ms, row.members, now, alone_since, row.is_partial, places,
         in_rate=in_rate, out_rate=out_rate, disagrees=row.disagrees, is_suspended=row.is_suspended,
         last_consumed_ms=row.last_consumed_ms, why=row.why, history=_history(row, before, now),
-        idle_since=_idle_since(before, out_rate, now),
+        idle_since=_idle_since(before, out_rate, now), out_mean=_mean(before, out_rate, now),
     )  # fmt: skip
 
 
@@ -152,6 +153,14 @@ def _idle_since(before: WatchedGroup | None, out_rate: float | None, now: float)
     if out_rate != 0 or before is None:
         return None
     return before.idle_since or before.at
+
+
+def _mean(before: WatchedGroup | None, out_rate: float | None, now: float) -> float | None:
+    """The rate of about the last minute: older looks count less and less."""
+    if before is None or before.out_mean is None or out_rate is None:
+        return out_rate
+    kept = math.exp(-(now - before.at) / TREND_S)
+    return kept * before.out_mean + (1 - kept) * out_rate
 
 
 def _sum(rates: Iterable[float | None]) -> float | None:

@@ -71,8 +71,10 @@ def test_queues_and_rates_tell_why() -> None:
     assert titles(group(), GROWING, *TWO) == ["More comes in than it takes"]
     assert titles(group(), replace(STEADY, out_rate=0.0, idle_since=NOW - 60), *TWO) == ["Its position stands still"]
     filtered = group(subscriptions=(("orders", "paid", "TAG"),))
-    assert titles(filtered, replace(STEADY, out_rate=40.0), *TWO) == ["The filter skips about 75\u202f%"]
-    assert titles(filtered, replace(STEADY, out_rate=11.0), *TWO) == []
+    assert titles(filtered, replace(STEADY, out_mean=40.0), *TWO) == ["The filter skips about 75\u202f%"]
+    assert titles(filtered, replace(STEADY, out_mean=11.0), *TWO) == []
+    just_now = replace(STEADY, out_mean=40.0, history=((NOW - 10, 400), (NOW, 400)))
+    assert titles(filtered, just_now, *TWO) == [], "a burst is no filter"
 
 
 def test_an_answer_to_307_is_read_and_an_odd_one_is_no_harm() -> None:

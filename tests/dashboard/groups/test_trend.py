@@ -43,6 +43,9 @@ def test_rates_are_those_between_two_looks() -> None:
     assert (first.in_rate, first.out_rate, first.history) == (None, None, ((NOW, 50),))
     second = seen(look(50, done=1000), look(70, done=1100))
     assert (second.out_rate, second.in_rate) == (10.0, 12.0)
+    assert second.out_mean == 10.0, "a mean begins with the first rate, and follows slowly"
+    burst = seen(look(0, done=0), look(0, done=100), look(0, done=1000))
+    assert burst.out_rate == 90.0 and burst.out_mean is not None and 10.0 < burst.out_mean < 30.0
     moved_back = seen(look(50, done=1000), look(1050, done=0))
     assert (moved_back.out_rate, moved_back.in_rate) == (None, 0.0)
     waiting = GroupPlace("%RETRY%g", "broker-a", 7, 3, 5)
