@@ -95,6 +95,7 @@ ROOMS = {
     ),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
+    "appliance.bench.reports.fill": Room(("gantrymq", "store", "appliance.bench.disk_watermarks")),
     "appliance.bench.store.report": Room(("gantrymq", "appliance.bench", *SHARED)),
     "appliance.bench.disk_watermarks": Room(()),
     "appliance.bench.store.stages": Room(("gantrymq", "store", "appliance.bench.disk_watermarks", *SHARED)),

@@ -5,6 +5,9 @@ GantryMQ's and Apache's store, starts after kill -9. Without a JDK and Maven it 
 
 `gantry bench sdk` measures the Python client: CPU time a message and rate of each way to send and to consume.
 
+`gantry bench reports` measures reports over logs of a million and of ten million messages (--messages), without a
+broker: cold and warm starts, reading the log, each report, and the same by DuckDB if that is installed.
+
 Maven downloads Apache RocketMQ at the first run. The load is a C program, compiled at the first run; without a compiler
 a Python program puts on the loads that it can. The full run takes about twenty minutes; --quick five.
 
@@ -40,6 +43,8 @@ from appliance.bench.peer import Peer
 from appliance.bench.profile import render_profile
 from appliance.bench.python_load.driver import PythonLoad
 from appliance.bench.report import render
+from appliance.bench.reports.measure import measure
+from appliance.bench.reports.table import render as render_reports
 from appliance.bench.results import APACHE, GANTRY
 from appliance.bench.run import Bench, MakePeer
 from appliance.bench.scaling import SCALED, Scaling, render_scaling
@@ -56,6 +61,7 @@ OFF = "gantry-off"
 PROFILED = ("send-16x8", "batch-4x2", "pull-8")
 # Start-up and idle memory of Apache's broker are taken with a small heap: what it could do at best.
 IDLE_HEAP = "256m"
+REPORTS_FULL, REPORTS_QUICK = (1_000_000, 10_000_000), (100_000,)
 STORE_FULL = {"count": 20_000, "total_bytes": 1 << 30, "stall_bytes": 3 << 30, "stall_rate": 60_000_000}
 SDK_FULL, SDK_QUICK = 20_000, 4_000  # messages of a run
 STORE_QUICK = {"count": 4_000, "total_bytes": 256 << 20, "stall_bytes": 256 << 20, "stall_rate": 60_000_000}
@@ -66,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("broker", "store", "sdk"),
+        choices=("broker", "store", "sdk", "reports"),
         default="broker",
         help="what to measure (default: %(default)s)",
     )
@@ -106,6 +112,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--heap", default="2g", metavar="SIZE", help="heap of Apache's broker under load (default: %(default)s)"
     )
     parser.add_argument(
+        "--messages", action="append", type=_from_one, metavar="N", help="reports: messages in the log; repeatable"
+    )
+    parser.add_argument(
         "--profile", type=Path, metavar="FILE", help="don't compare: run this broker under cProfile, write it to FILE"
     )
 
@@ -113,6 +122,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _from_two(text: str) -> int:
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 2 on, such as 2")
+    return int(text)
+
+
+def _from_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on, such as 1000000")
     return int(text)
 
 
@@ -126,6 +141,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Returns 1 when results are wrong: responses with errors, or missing messages."""
     if arguments.work is not None and not arguments.work.is_dir():
         raise ConfigError(f"--work: there is no folder {arguments.work}")
+    if arguments.what == "reports":
+        return _run_reports(arguments)
+    if arguments.messages:
+        raise ConfigError("--messages is for: gantry bench reports")
     if arguments.what == "store":
         return _run_store(arguments)
     if arguments.what == "sdk":
@@ -208,6 +227,19 @@ def _run_sdk(arguments: argparse.Namespace) -> int:
         text, figures = SdkBench(Path(work), _say, count=count, rounds=rounds).run()
     print(text, end="", flush=True)
     _write_json(arguments, figures)
+    return 0
+
+
+def _run_reports(arguments: argparse.Namespace) -> int:
+    for name in ("peer", "scenario", "profile", "rounds", "seconds", "patience", "python", "brokers"):
+        if getattr(arguments, name):
+            raise ConfigError(f"bench reports has no --{name}: use --quick, --messages, --json and --work")
+    signal.signal(signal.SIGTERM, _leave)
+    sizes = arguments.messages or (REPORTS_QUICK if arguments.quick else REPORTS_FULL)
+    with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
+        found = [measure(Path(work) / str(count), count, _say) for count in sizes]
+    print(render_reports(found), flush=True)
+    _write_json(arguments, [each.as_json() for each in found])
     return 0
 
 
