@@ -9,6 +9,7 @@ a route or a connection has to be made first, where the first try failed, or sto
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 
 from gantrymq.client.connection.send_codec import Outgoing, send_result
@@ -52,9 +53,10 @@ class FirstTry:
         """On the loop: write the request, if nothing has to be waited for before."""
         self._deadline = asyncio.get_running_loop().time() + self._timeout_s
         try:
-            self._at = self._sender.begin(self._outgoing, self._chosen, self, self._timeout_s / TRIES_A_CALL)
+            with contextlib.suppress(GantryError):  # `go_on` meets it again, and raises it in the thread
+                self._at = self._sender.begin(self._outgoing, self._chosen, self, self._timeout_s / TRIES_A_CALL)
         finally:
-            if self._at is None:  # also after an error: `go_on` meets it again, and raises it in the thread
+            if self._at is None:
                 self.has_ended.release()
 
     def result(self) -> SendResult | None:

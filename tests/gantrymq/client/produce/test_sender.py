@@ -13,6 +13,7 @@ import pytest
 
 from gantrymq import Message, MessageQueue, Producer, SendResult, SendStatus, SyncProducer
 from gantrymq.client.produce.first_try import FirstTry
+from gantrymq.client.produce.sender import Sender
 from gantrymq.errors import (
     ClientClosed,
     ConfigError,
@@ -403,6 +404,21 @@ async def test_the_usual_send_of_a_thread_ends_with_its_first_try(
     results = await asyncio.to_thread(send)
     assert {result.status for result in results} == {SendStatus.SEND_OK}
     assert {result.queue.broker_name for result in results} == {"a", "b"}
+
+
+async def test_a_first_try_that_can_not_begin_is_no_fault_of_the_loop(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise ConnectError("broker", "it has just been closed")
+
+    def send() -> SendResult:
+        with connected_thread(cluster) as producer:
+            monkeypatch.setattr(Sender, "begin", fails)
+            return producer.send(Message("T", b"x"))
+
+    assert (await asyncio.to_thread(send)).status is SendStatus.SEND_OK
+    assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 async def test_a_thread_that_waits_for_a_closed_producer_is_told_so(cluster: Cluster) -> None:
