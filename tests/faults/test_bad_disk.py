@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,26 @@ def cluster_at(home: Path, **properties: str) -> LocalCluster:
 
 async def told(books: Books, words: str) -> None:
     """Send until the broker says what is wrong, in request 28, which the Overview asks for each second."""
+
+    async def says_so() -> bool:
+        return words in await books.trouble()
+
+    await _sending_until(books, says_so)
+
+
+async def named(books: Books, cluster: LocalCluster, event: str) -> None:
+    """Send until the log has this event: the broker looks each second, and what is slow may be over by then."""
+
+    async def says_so() -> bool:
+        return bool(logged(cluster, event))
+
+    await _sending_until(books, says_so)
+
+
+async def _sending_until(books: Books, says_so: Callable[[], Awaitable[bool]]) -> None:
     sending = asyncio.create_task(books.send(1))
     async with asyncio.timeout(PATIENCE_S):
-        while words not in await books.trouble():
+        while not await says_so():
             await asyncio.sleep(0.05)
             if sending.done():  # and what it waited for was over before this process looked
                 await sending
@@ -45,7 +63,7 @@ async def test_a_slow_disk_is_told_and_acknowledges_nothing_that_it_has_not(tmp_
             with injected(cluster.broker.pid, SYNCS, "delay_enter=3000000", tmp_path / "strace.log"):
                 await told(books, "the disk is slow: a sync of the commit log has lasted")
                 assert books.uncertain, "a message was acknowledged before the disk had it"
-            await until(lambda: bool(logged(cluster, "disk_slow")), "the log names the slow disk")
+                await named(books, cluster, "disk_slow")
             await until(lambda: bool(logged(cluster, "disk_took_log")), "and that it is over")
             await books.send(20)
             await books.go_on()  # a real disk may be as slow at times

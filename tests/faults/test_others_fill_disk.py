@@ -28,7 +28,7 @@ OK = PutMessageStatus.PUT_OK
 DISK_BYTES = 48 << 20
 LOG_FILE_BYTES = 1 << 20
 BODY = bytes(20_000)
-PATIENCE_S = 60
+PATIENCE_S = 240
 
 
 @pytest.fixture
