@@ -196,6 +196,11 @@ static void take_answer(struct connection *connection, const struct plan *plan, 
     int index = slot_of(connection, plan, answer->opaque);
     if (!(answer->flag & 1))
         die("the broker sent a request, code %ld", answer->code);
+    if (index < 0 && plan->kind == ONE_WAY && answer->code != 0) {
+        meter_refused(meter, answer); /* RocketMQ tells who asked for no answer, too, that it is busy */
+        meter->messages -= plan->messages_per_frame;
+        return;
+    }
     if (index < 0)
         die("an answer has the opaque %ld, which no request under way has", answer->opaque);
     struct slot *slot = &connection->slots[index];

@@ -87,6 +87,16 @@ def test_one_way_messages_end_with_one_that_is_answered(load: CompiledLoad) -> N
     assert result.acknowledged == 21, "the last one is a message, too"
 
 
+def test_one_way_messages_that_are_refused_all_the_same_are_counted(load: CompiledLoad) -> None:
+    """Apache's broker answers them, too, when it is busy."""
+
+    def busy(requests: list[RemotingCommand]) -> bytes:
+        return b"".join(request.reply(2 * request.is_oneway, "busy").encode() for request in requests)
+
+    result, _ = run(load, busy, one_way=True)
+    assert (result.acknowledged, list(result.errors.values())) == (1, [20])
+
+
 def test_pulls_go_through_the_queue_and_begin_again(load: CompiledLoad) -> None:
     def found(requests: list[RemotingCommand]) -> bytes:
         answers = []
