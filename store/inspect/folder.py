@@ -117,6 +117,9 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
                     self.findings.add(Level.WARNING, "stray_file", folder, -1, "is no queue's folder")
         for queue in queues.values():
             queue.block_units = 256 if len(queues) <= MANY_QUEUES else 32
+            if self.state is StoreState.LIVE and queue.files and not queue.files[-1].size:
+                text = "has no length yet: it is being made"
+                self.findings.add(Level.NOTE, "empty_file", queue.files.pop().path, -1, text)
         return queues
 
 

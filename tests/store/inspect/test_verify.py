@@ -76,6 +76,22 @@ def test_a_live_store_is_sound_though_its_queues_lag_behind(
         assert folder.state is StoreState.LIVE  # looking did not end the lock
 
 
+@pytest.mark.parametrize("state", [StoreState.LIVE, StoreState.STOPPED])
+def test_a_queue_file_without_length_is_no_damage_while_it_may_be_being_made(
+    small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock, state: StoreState
+) -> None:
+    store = open_store(small)
+    fill(store, clock)
+    store.close()
+    if state is StoreState.LIVE:
+        open_store(small)
+    newest = max((small.root / "consumequeue").glob("*/0/*"))
+    (newest.parent / f"{int(newest.name) + newest.stat().st_size:020d}").touch()
+    with StoreFolder(small.root) as folder:
+        assert folder.state is state
+        assert bool(worst_lines(verify_store(folder))) == (state is StoreState.STOPPED)
+
+
 def test_what_a_crash_left_undone_is_a_warning(
     small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock
 ) -> None:
