@@ -6,6 +6,7 @@ import time
 
 from appliance.bench import rpc
 from appliance.bench.peer import Peer, PeerError
+from gantrymq.errors import ResponseError
 
 COPY_TIMEOUT_S = 120.0
 LOOK_EACH_S = 0.02
@@ -21,9 +22,13 @@ def wait_until_copied(slave: Peer, master: Peer) -> float:
     """Return how many seconds it took until the slave had all of a log that does not grow. PeerError."""
     start = time.monotonic()
     while True:
-        end = rpc.log_end(master.broker_address, master.credentials)
-        if end and rpc.log_end(slave.broker_address, slave.credentials) == end:
-            return time.monotonic() - start
+        try:
+            end = rpc.log_end(master.broker_address, master.credentials)
+            if end and rpc.log_end(slave.broker_address, slave.credentials) == end:
+                return time.monotonic() - start
+            reason = f"its master's ends at {end}"
+        except ResponseError as exc:  # Apache's broker has no figures in its first second (StoreStatsService.getPutTps)
+            reason = str(exc)
         if time.monotonic() - start > COPY_TIMEOUT_S:
-            raise PeerError(f"{slave.label}: the slave has not got the log: {slave.broker.last_output()}")
+            raise PeerError(f"{slave.label}: the slave has not got the log ({reason}): {slave.broker.last_output()}")
         time.sleep(LOOK_EACH_S)

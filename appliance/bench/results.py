@@ -66,6 +66,7 @@ class ScenarioMetrics:
     fsyncs_per_s: list[float] = field(default_factory=list)  # of the disk alone, before each round
     loads: dict[str, LoadMetrics] = field(default_factory=dict)
     starts: dict[str, StartMetrics] = field(default_factory=dict)
+    failure: str = ""  # what ended the row; its figures are of the rounds before
 
     def ratio(self) -> float | None:
         """GantryMQ's rate divided by Apache's; None unless both ran."""
@@ -83,9 +84,13 @@ class ScenarioMetrics:
             return None
         return Compared(statistics.median(rates), min(rates), statistics.median(costs), max(costs))
 
+    @property
+    def _rounds(self) -> int:
+        return min((len(metrics.runs) for metrics in self.loads.values()), default=0)
+
     def warnings(self) -> list[str]:
         """Cases where the load may have been the limit, or where responses had errors."""
-        texts = []
+        texts = [f"{self.title}: failed after {self._rounds} rounds: {self.failure}"] if self.failure else []
         for label, metrics in self.loads.items():
             if self.ceiling and self.kind != "latency" and metrics.rate > CEILING_NEAR * self.ceiling:
                 texts.append(f"{self.title}: {label} is at {metrics.rate / self.ceiling:.0%} of the load's ceiling")
@@ -111,6 +116,14 @@ class BenchResults:
     scenarios: list[ScenarioMetrics] = field(default_factory=list)
     memory_after_load: dict[str, dict[str, int]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)  # titles of what only the compiled generator can do
+
+    @property
+    def are_right(self) -> bool:
+        """Whether every row was measured, without errors in answers and without messages that are missing."""
+        runs = [run for metrics in self.scenarios for load in metrics.loads.values() for run in load.runs]
+        return not any(run["errors"] or run["missing"] for run in runs) and not any(
+            metrics.failure for metrics in self.scenarios
+        )
 
     @property
     def base(self) -> str:

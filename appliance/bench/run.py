@@ -15,6 +15,7 @@ from appliance.bench import rpc
 from appliance.bench.frames import send_ring
 from appliance.bench.fsync_rate import fsyncs_per_s
 from appliance.bench.load_spec import PULLED, Load, LoadSpec
+from appliance.bench.maven import ToolError
 from appliance.bench.pair import start_slave, wait_until_copied
 from appliance.bench.peer import Peer, PeerError
 from appliance.bench.processes import machine_busy_s
@@ -30,7 +31,7 @@ from appliance.bench.results import (
 from appliance.bench.scenarios import PULL_TOPIC, QUEUES, Scenario
 from appliance.bench.setups import PLAIN, SYNC, Setup
 from appliance.bench.warm_up import RunSettings, warm_up_loads
-from gantrymq.errors import GantryError
+from gantrymq.errors import ConfigError, GantryError
 
 FIRST_MESSAGE_TIMEOUT_S = 60.0
 QUIET_S = 0.5  # so long the machine must have been idle before a patient run
@@ -62,17 +63,37 @@ class Bench:
         self._slaves: dict[str, Peer] = {}  # by label, of the peers that run
 
     def run(self, scenarios: Sequence[Scenario]) -> BenchResults:
-        """Run them all. Raises PeerError when a peer does not start, GantryError when a load fails."""
+        """Run them all. What fails is told in the row that it concerns, and the others go on.
+
+        Raises ConfigError, ToolError when a peer cannot run on this machine.
+        """
         results = BenchResults(machine=_machine(), settings=asdict(self._settings))
         possible = [scenario for scenario in scenarios if self._load.is_compiled or not scenario.needs_compiled]
         for scenario in possible:
             if not scenario.is_load:
-                results.scenarios.append(self._starts(scenario, results))
+                with self._told([scenario], results):
+                    results.scenarios.append(self._starts(scenario, results))
         for setup in dict.fromkeys(scenario.setup.name for scenario in possible if scenario.is_load):
-            self._loads([each for each in possible if each.is_load and each.setup.name == setup], results)
+            of_setup = [each for each in possible if each.is_load and each.setup.name == setup]
+            with self._told(of_setup, results):
+                self._loads(of_setup, results)
         results.scenarios.sort(key=lambda metrics: [scenario.name for scenario in scenarios].index(metrics.name))
         results.left_out = [scenario.title for scenario in scenarios if scenario not in possible]
         return results
+
+    @contextlib.contextmanager
+    def _told(self, scenarios: Sequence[Scenario], results: BenchResults) -> Iterator[None]:
+        """A failure inside is told in the rows that are not there yet: what was measured before must not be lost."""
+        try:
+            yield
+        except (ConfigError, ToolError):  # nothing is wrong with a row: the command asks for what cannot run here
+            raise
+        except (GantryError, OSError) as exc:
+            there = {metrics.name for metrics in results.scenarios}
+            for scenario in scenarios:
+                if scenario.name not in there:
+                    results.scenarios.append(replace(_empty(scenario), failure=str(exc)))
+                    self._say(f"{scenario.name} failed: {exc}")
 
     # -- loads --------------------------------------------------------------------------------------------------------
 
@@ -93,7 +114,7 @@ class Bench:
                 warm_up(peer, scenarios, self._settings, self._load, self._say)
             for scenario in scenarios:
                 results.scenarios.append(self._one(scenario, peers))
-            if setup == PLAIN:
+            if setup == PLAIN and all(peer.broker.exit_code is None for peer in peers):
                 for peer in peers:
                     uses = peer.memory().items()
                     memory = {f"{role}_{kind}": value for role, use in uses for kind, value in use.plain()}
@@ -125,22 +146,29 @@ class Bench:
             slave.stop()
 
     def _one(self, scenario: Scenario, peers: Sequence[Peer]) -> ScenarioMetrics:
-        settings = self._settings
-        metrics = ScenarioMetrics(
-            name=scenario.name, title=scenario.title, kind=scenario.kind, against=scenario.against
-        )
-        runs: dict[str, list[LoadRun]] = {peer.label: [] for peer in peers}
-        for turn in range(settings.rounds):
-            if scenario.kind != "latency" and not self._load.is_compiled:
-                self._ceiling(scenario, metrics)
-            if scenario.setup == SYNC:
-                metrics.fsyncs_per_s.append(fsyncs_per_s(self._home, settings.ceiling_s))
-            for peer in peers if turn % 2 == 0 else reversed(peers):
-                run = self._measure_undisturbed(scenario, peer)
-                runs[peer.label].append(run)
-                self._say(f"{scenario.name} {peer.label}: {run.result.rate:,.0f}/s  p99 {run.result.p99_ms:.2f} ms")
-        metrics.loads = {label: load_metrics(done) for label, done in runs.items()}
+        """All rounds of a row; when one fails, those before it and the reason."""
+        metrics = _empty(scenario)
+        rounds: list[dict[str, LoadRun]] = []
+        try:
+            for turn in range(self._settings.rounds):
+                rounds.append(self._round(scenario, peers if turn % 2 == 0 else peers[::-1], metrics))
+        except (GantryError, OSError) as exc:
+            metrics.failure = str(exc)
+            self._say(f"{scenario.name} failed: {exc}")
+        if rounds:
+            metrics.loads = {peer.label: load_metrics([done[peer.label] for done in rounds]) for peer in peers}
         return metrics
+
+    def _round(self, scenario: Scenario, peers: Sequence[Peer], metrics: ScenarioMetrics) -> dict[str, LoadRun]:
+        if scenario.kind != "latency" and not self._load.is_compiled:
+            self._ceiling(scenario, metrics)
+        if scenario.setup == SYNC:
+            metrics.fsyncs_per_s.append(fsyncs_per_s(self._home, self._settings.ceiling_s))
+        runs: dict[str, LoadRun] = {}
+        for peer in peers:
+            run = runs[peer.label] = self._measure_undisturbed(scenario, peer)
+            self._say(f"{scenario.name} {peer.label}: {run.result.rate:,.0f}/s  p99 {run.result.p99_ms:.2f} ms")
+        return runs
 
     def _measure_undisturbed(self, scenario: Scenario, peer: Peer) -> LoadRun:
         """Run the load, again while other work disturbs it, up to `patience` times; the least disturbed run counts."""
@@ -200,7 +228,7 @@ class Bench:
     # -- start-up and idle memory -------------------------------------------------------------------------------------
 
     def _starts(self, scenario: Scenario, results: BenchResults) -> ScenarioMetrics:
-        metrics = ScenarioMetrics(name=scenario.name, title=scenario.title, kind=scenario.kind)
+        metrics = _empty(scenario)
         runs: dict[str, list[dict[str, float]]] = {label: [] for label in self._makers}
         for turn in range(self._settings.start_rounds):
             for label, make in self._makers.items():
@@ -229,6 +257,10 @@ class Bench:
             "namesrv_rss_bytes": memory["namesrv"].rss_bytes,
             "namesrv_pss_bytes": memory["namesrv"].pss_bytes,
         }
+
+
+def _empty(scenario: Scenario) -> ScenarioMetrics:
+    return ScenarioMetrics(name=scenario.name, title=scenario.title, kind=scenario.kind, against=scenario.against)
 
 
 def warm_up(

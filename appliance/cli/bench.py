@@ -16,7 +16,8 @@ a Python program puts on the loads that it can. The full run takes about twenty 
   gantry bench --peer off --peer checkout:../before     without the fast path, and another checkout, perhaps older
   gantry bench --brokers 2                              the rate of two brokers beside that of one
 
-Exit codes: 0 done, 1 a run lost messages or had errors (a warning names the wrong numbers), 2 the command was wrong.
+Exit codes: 0 done, 1 a run failed, lost messages or had errors (the table has the others, a warning names it), 2 the
+command was wrong.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _not_negative(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Returns 1 when results are wrong: responses with errors, or missing messages."""
+    """Returns 1 when results are wrong: a row that failed, responses with errors, or missing messages."""
     if arguments.work is not None and not arguments.work.is_dir():
         raise ConfigError(f"--work: there is no folder {arguments.work}")
     if arguments.what == "reports":
@@ -161,8 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.profile:
         print(render_profile(arguments.profile))
     _write_json(arguments, results.as_json())
-    runs = [run for metrics in results.scenarios for load in metrics.loads.values() for run in load.runs]
-    return int(any(run["errors"] or run["missing"] for run in runs))
+    return int(not results.are_right)
 
 
 def _default_scenarios(arguments: argparse.Namespace) -> Sequence[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 from appliance.bench.gantry_peer import CHECKOUT, FAST_PATH_OFF, GantryPeer
 from appliance.bench.generator.build import generator_program
 from appliance.bench.generator.drive import CompiledLoad
-from appliance.bench.load_spec import LoadResult
+from appliance.bench.load_spec import LoadResult, LoadSpec
 from appliance.bench.python_load.driver import PythonLoad
 from appliance.bench.report import render
 from appliance.bench.results import BenchResults, LoadMetrics, LoadRun, ScenarioMetrics, load_metrics
@@ -23,7 +24,7 @@ from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from appliance.bench.setups import IDLE, MANY, PLAIN, SYNC
 from appliance.bench.warm_up import TINY
 from appliance.cli import bench
-from gantrymq.errors import ConfigError
+from gantrymq.errors import ConfigError, ConnectError
 from tests.conftest import require_tool
 
 ACL = {"aclEnable": "true"}
@@ -81,6 +82,41 @@ def test_a_pair_is_measured_until_the_slave_has_all(tmp_path: Path) -> None:
     load = results.scenarios[0].loads["gantry"]
     assert load.slave_cpu_us > 0 and load.runs[0]["copied_after_s"] >= 0
     assert "slave us/msg" in render(results) and any("a slave has its log" in line for line in said)
+
+
+class FailingLoad(CompiledLoad):
+    """Fails with one connection in the second round, and with all brokers that want accounts."""
+
+    rounds = 0
+
+    def run(self, spec: LoadSpec) -> LoadResult:
+        is_single = spec.connections == 1 and spec.warm_s > 0
+        self.rounds += is_single
+        if (is_single and self.rounds == 2) or spec.access_key:
+            raise ConnectError(spec.address, "no route to host")
+        return super().run(spec)
+
+
+def test_what_was_measured_is_told_when_a_row_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A round of a load, and a whole setup: the rounds before and the other rows are there, and the exit code is 1."""
+    require_tool("cc", "the load generator is a C program")
+    monkeypatch.setattr(bench, "load_generator", lambda: FailingLoad(generator_program()))
+    monkeypatch.setattr(bench, "QUICK", TINY)
+    monkeypatch.setattr(bench.signal, "signal", lambda *_: None)
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    named = [word for name in ("signed-16x8", "send-1x1", "send-16x8") for word in ("--scenario", name)]
+    given = ["--quick", "--peer", "ours", "--rounds", "2", "--work", str(tmp_path), "--json", str(tmp_path / "json")]
+    assert bench.run(parser.parse_args([*given, *named])) == 1
+    text = capsys.readouterr().out
+    assert "send 1 KB, 1 x 1" in text and "send 1 KB, 16 x 8" in text and "CPU us/msg" in text
+    assert re.search(r"! send 1 KB, 1 x 1: failed after 1 rounds: .*no route to host", text)
+    assert re.search(r"! send 1 KB, accounts on, 16 x 8: failed after 0 rounds: .*no route to host", text)
+    rows = orjson.loads((tmp_path / "json").read_bytes())["scenarios"]
+    assert [len(row["loads"].get("gantry", {"runs": ()})["runs"]) for row in rows] == [0, 1, 2]
+    assert [bool(row["failure"]) for row in rows] == [True, True, False]
 
 
 def test_ratios_and_warnings_stand_in_the_table() -> None:
