@@ -254,6 +254,10 @@ class StoreReader:
         unit = queue.unit_at(queue_offset) if queue is not None else None
         return self._log.store_timestamp_at(unit.physical_offset) if unit is not None else -1
 
+    def shown_max(self, queue: ConsumeQueue) -> int:
+        """Return the queue offset behind the last message that consumers may see; at once when that is all."""
+        return queue.next_index if self._log.shown_below >= self._log.position else self.shown_index(queue)
+
     def shown_index(self, queue: ConsumeQueue) -> int:
         """Return the queue offset behind the last message that consumers may see."""
         end = self._log.shown_end
@@ -270,12 +274,14 @@ class StoreReader:
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
         """Return the queue offset whose store time is nearest (the earlier one of two equally near), 0 for no queue.
 
-        Behind the last message this is the last message's offset, as in RocketMQ, not the queue's end.
+        Behind the last message this is the last message's offset, as in RocketMQ, not the queue's end. What consumers
+        may not see yet is not looked at.
         """
         queue = self._queues.find(topic, queue_id)
-        if queue is None or queue.next_index <= queue.min_index:
-            return queue.next_index if queue is not None else 0
-        low, high = queue.min_index, queue.next_index
+        end = self.shown_max(queue) if queue is not None else 0
+        if queue is None or end <= queue.min_index:
+            return end
+        low, high = queue.min_index, end
         while low < high:  # the first message stored at or after the time
             middle = (low + high) // 2
             if self._unit_time(queue, middle) < timestamp_ms:
@@ -284,7 +290,7 @@ class StoreReader:
                 high = middle
         if low == queue.min_index:
             return low
-        if low == queue.next_index:
+        if low == end:
             return low - 1
         after = self._unit_time(queue, low) - timestamp_ms
         before = timestamp_ms - self._unit_time(queue, low - 1)

@@ -126,12 +126,10 @@ class StoreView:
     def shown_max_offset(self, topic: str, queue_id: int) -> int:
         """Return the queue offset behind the last message that consumers may see; 0 for an unknown queue."""
         queue = self._queues.find(topic, queue_id)
-        if queue is None or self._log.shown_below >= self._log.position:
-            return queue.next_index if queue is not None else 0
-        return self.reader.shown_index(queue)
+        return self.reader.shown_max(queue) if queue is not None else 0
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
-        """Return the queue offset of the message stored nearest to a time."""
+        """Return the queue offset of the message stored nearest to a time, among those that consumers may see."""
         return self.reader.offset_by_time(topic, queue_id, timestamp_ms)
 
     def store_timestamp(self, topic: str, queue_id: int, queue_offset: int) -> int:

@@ -75,7 +75,7 @@ class OffsetReset:
         if order.offset != BY_TIME:
             return self._checked_offset(order, queue_id)
         if order.timestamp_ms == TO_THE_END:
-            wanted = self._store.max_offset(order.topic, queue_id)
+            wanted = self._store.shown_max_offset(order.topic, queue_id)
         else:
             wanted = self._store.offset_by_time(order.topic, queue_id, order.timestamp_ms)
         wanted = max(wanted, 0)

@@ -28,6 +28,7 @@ from tests.harness import serving
 from tests.waiting import until
 
 LAG_S = 3.0
+FAR_AHEAD_MS = 1 << 50
 GATED: dict[str, Any] = MASTER | {
     "broker_role": "SYNC_MASTER",
     "all_ack_in_sync": True,
@@ -126,6 +127,12 @@ async def max_offset(peer: Peer) -> int:
     return int(answer.ext_fields["offset"])
 
 
+async def offset_at(peer: Peer, timestamp_ms: int) -> int:
+    fields = {"topic": TOPIC, "queueId": "0", "timestamp": str(timestamp_ms)}
+    answer = await peer.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields)
+    return int(answer.ext_fields["offset"])
+
+
 async def looked_up(peer: Peer, physical_offset: int) -> tuple[int, int]:
     """The codes of look-ups by key and by place."""
     fields = {"topic": TOPIC, "key": "held", "maxNum": "8", "beginTimestamp": "0", "endTimestamp": str(1 << 62)}
@@ -154,6 +161,7 @@ async def test_consumers_and_producers_wait_for_the_slave_that_is_in_sync(tmp_pa
             await caught_up(slave, master)
             await until(lambda: master.store.max_offset(TOPIC, 0) == 3)
             assert await max_offset(consumer) == 2, "the slave has it, and the master does not know"
+            assert await offset_at(consumer, FAR_AHEAD_MS) == 1, "that of the last message that is shown"
             assert await looked_up(consumer, place) == (ResponseCode.QUERY_NOT_FOUND, ResponseCode.SYSTEM_ERROR)
             now = await consumer.ask(RequestCode.PULL_MESSAGE, PULL | {"queueOffset": "2", "sysFlag": "4"})
             assert now.code == ResponseCode.PULL_NOT_FOUND
@@ -166,6 +174,7 @@ async def test_consumers_and_producers_wait_for_the_slave_that_is_in_sync(tmp_pa
             assert (found.code, found.ext_fields["nextBeginOffset"]) == (ResponseCode.SUCCESS, "3")
             assert (await producer.read()).code == ResponseCode.SUCCESS
             assert await max_offset(consumer) == 3
+            assert await offset_at(consumer, FAR_AHEAD_MS) == 2
             assert await looked_up(consumer, place) == (ResponseCode.SUCCESS, ResponseCode.SUCCESS)
 
 
