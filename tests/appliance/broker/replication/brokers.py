@@ -26,13 +26,13 @@ QUICK: dict[str, Any] = {"ha_heartbeat_ms": 200, "slaves_enable": True}
 class Group:
     """The brokers of one name, each with a folder and, once it has run, a port of its own."""
 
-    def __init__(self, namesrv: NamesrvController, folder: Path) -> None:
-        self.namesrv = namesrv
+    def __init__(self, namesrv_address: str, folder: Path) -> None:
+        self.namesrv_address = namesrv_address
         self._folder = folder
 
     @property
-    def namesrv_address(self) -> str:
-        return f"127.0.0.1:{self.namesrv.port}"
+    def namesrv_port(self) -> int:
+        return int(self.namesrv_address.rpartition(":")[2])
 
     def store_of(self, name: str) -> Path:
         return self._folder / name / "store"
@@ -43,7 +43,8 @@ class Group:
     ) -> AsyncIterator[BrokerLife]:
         """Serve from the folder of that name, as the settings say or as the folder knows better."""
         role = {"broker_role": "SLAVE", "broker_id": broker_id} if broker_id else {}
-        config = BrokerConfig(listen_port=0, namesrv_addresses=self.namesrv_address, **{**QUICK, **role, **settings})
+        names = {"namesrv_addresses": self.namesrv_address}
+        config = BrokerConfig(listen_port=0, **{**QUICK, **names, **role, **settings})
         store_config = MessageStoreConfig(root=self.store_of(name), **{**SMALL_STORE, **STORE, **(store or {})})
         async with BrokerLife(config, store_config) as life:
             await life.controller.opened.outer_api.register_all()
@@ -54,7 +55,7 @@ class Group:
 async def group(folder: Path) -> AsyncIterator[Group]:
     config = NamesrvConfig(listen_port=0, kv_config_path=folder / "kvConfig.json")
     async with NamesrvController(config) as namesrv:
-        yield Group(namesrv, folder)
+        yield Group(f"127.0.0.1:{namesrv.port}", folder)
 
 
 async def send(broker: BrokerLife, count: int, body: bytes = b"%d " * 40, *, properties: str = "") -> None:

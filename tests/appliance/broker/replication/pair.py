@@ -72,17 +72,20 @@ def log_of(broker: BrokerController) -> bytes:
 
 
 class CuttingProxy:
-    """Passes bytes on between slave and master; each connection ends after as many bytes as `cut_after` says.
+    """Passes bytes on between slave and master; each connection is reset after as many bytes as `cut_after` says.
 
-    from_slave, from_master: cleared, nothing gets through that way, and no side is told: one-way loss.
+    from_slave, from_master: cleared, nothing gets through that way, and no side is told: one-way loss; with both
+    cleared, a partition. delay_s: how long all is on its way, in both directions.
     """
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self.cut_after: list[int] = []  # bytes from the master, for one connection after the other; then no more cuts
+        self.cut_after: list[int] = []  # bytes, for one connection after the other; then no more cuts
+        self.cuts_what_slaves_say = False  # it is their bytes that are counted, not the master's
         self.cuts = 0
+        self.delay_s = 0.0
         self.from_slave, self.from_master = asyncio.Event(), asyncio.Event()
         self.from_slave.set()
         self.from_master.set()
@@ -109,10 +112,11 @@ class CuttingProxy:
         self._tasks.add(task)
         reader, writer = await asyncio.open_connection("127.0.0.1", self._target_port)
         limit = self.cut_after.pop(0) if self.cut_after else None
+        limits = (limit, None) if self.cuts_what_slaves_say else (None, limit)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(_pass_on(slave_reader, writer, None, self.from_slave))
-                group.create_task(_pass_on(reader, slave_writer, limit, self.from_master))
+                group.create_task(self._pass_on(slave_reader, writer, limits[0], self.from_slave))
+                group.create_task(self._pass_on(reader, slave_writer, limits[1], self.from_master))
         except* (ConnectionError, EOFError):
             self.cuts += limit is not None
         finally:
@@ -120,18 +124,19 @@ class CuttingProxy:
             writer.transport.abort()
             self._tasks.discard(task)
 
-
-async def _pass_on(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None, may_pass: asyncio.Event
-) -> None:
-    """Ends by EOFError: at the peer's end, or after `limit` bytes."""
-    while limit is None or limit > 0:
-        data = await reader.read(65536 if limit is None else min(limit, 65536))
-        if not data:
-            raise EOFError
-        await may_pass.wait()
-        writer.write(data)
-        await writer.drain()
-        if limit is not None:
-            limit -= len(data)
-    raise EOFError
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None, may_pass: asyncio.Event
+    ) -> None:
+        """Ends by EOFError: at the peer's end, or after `limit` bytes."""
+        while limit is None or limit > 0:
+            data = await reader.read(65536 if limit is None else min(limit, 65536))
+            if not data:
+                raise EOFError
+            if self.delay_s:
+                await asyncio.sleep(self.delay_s)
+            await may_pass.wait()
+            writer.write(data)
+            await writer.drain()
+            if limit is not None:
+                limit -= len(data)
+        raise EOFError

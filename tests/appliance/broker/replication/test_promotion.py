@@ -62,7 +62,7 @@ async def test_a_master_that_hears_of_a_later_epoch_takes_no_message_more(tmp_pa
         await same_logs(one, two)
         assert log_of(one.controller) == log_of(two.controller)
         await until(lambda: not two.controller.standing.standing.untold)
-        async with connected(brokers.namesrv.port) as peer:  # as if the other one were back, and knew of nothing
+        async with connected(brokers.namesrv_port) as peer:  # as if the other one were back, and knew of nothing
             fields, body = registration("10.9.9.9:10911")
             late = await peer.ask(RequestCode.REGISTER_BROKER, fields | {"masterEpoch": "1"}, body)
         assert late.code == ResponseCode.SYSTEM_ERROR and "epoch 1 of broker-a is over" in (late.remark or "")
