@@ -22,20 +22,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from appliance.acl.account_file import AccountFileError
 from appliance.broker.access.access_control import access_gate, account_book, may_send
 from appliance.broker.access.cost_limits import CreationLimit
-from appliance.broker.cluster.address_server import AddressServer, address_server_url
-from appliance.broker.cluster.outer_api import BrokerOuterApi
-from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.consume_lag import StoreTimes
 from appliance.broker.delivery.long_polling import PullRequestHold
-from appliance.broker.delivery.offset_moved import OffsetMovedEvents
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
-from appliance.broker.epochs.settling import check_role, settle_epochs
 from appliance.broker.epochs.standing import StandingFile
-from appliance.broker.epochs.turns import Cut, Demotion, Turns
+from appliance.broker.epochs.turns import Demotion, Turns
 from appliance.broker.epochs.young_topics import bring_back
 from appliance.broker.fast_path import Parts as FastPathParts
 from appliance.broker.fast_path import fast_path_of
@@ -46,46 +40,40 @@ from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.departures import Departures
-from appliance.broker.groups.housekeeping import ClientHousekeeping
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.lane_limits import lane_limits
-from appliance.broker.open_parts import OpenParts
+from appliance.broker.loading import Parts as LoadedParts
+from appliance.broker.loading import load
+from appliance.broker.open_parts import OpenParts, open_parts
+from appliance.broker.open_parts import Parts as OpeningParts
 from appliance.broker.processors.pull import Parts as PullParts
 from appliance.broker.processors.pull import answer_held
 from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.processors.slave import for_slave
 from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
-from appliance.broker.replication.follower import Follower
-from appliance.broker.replication.ha_client import HaClient
 from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.holding import Holding
-from appliance.broker.replication.master_address import MasterAddress
-from appliance.broker.replication.old_masters import OldMasters
 from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_guard import SlaveGuard
-from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.broker.replication.slaves import SlaveService
-from appliance.broker.replication.state_frames import StateSink, StateSource
+from appliance.broker.replication.state_frames import StateSource
+from appliance.broker.services import Parts as ServiceParts
+from appliance.broker.services import services_of
 from appliance.broker.status.fast_path import fast_path_status
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.status.told_settings import told_settings
-from appliance.broker.status.watermarks import WatermarkLog
 from appliance.broker.timer.rolling import Rolling
 from appliance.broker.timer.service import TimerService
 from appliance.broker.topics.send_target import SendTargets
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.topics.topic_retention import TopicRetention
-from appliance.broker.topics.topic_sharing import TopicSharing
-from appliance.broker.transaction.check import TransactionCheckService, load_ended
+from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
-from appliance.broker.transaction.service import TransactionService
 from appliance.errors import StartError
-from appliance.process.gc_pacing import GcPacer
-from appliance.process.malloc import MemoryTrimmer
-from appliance.process.tasks import Service, running
+from appliance.process.tasks import running
 from appliance.remoting.connection import FastPath
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.route_table import parts_of, routes_of
@@ -95,11 +83,9 @@ from appliance.settings.changeable import CHANGEABLE
 from appliance.settings.live import LiveConfig
 from appliance.settings.properties_file import PropertiesFile
 from appliance.settings.roles import BrokerConfig
-from gantrymq.message.ids import encode_host
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from store.base.config import MessageStoreConfig
 from store.message_store import MessageStore
-from store.startup.format_stamp import STORE, check_format
 
 logger = logging.getLogger(__name__)
 
@@ -266,7 +252,7 @@ class BrokerController:
             await asyncio.Event().wait()
 
     async def _open(self, stack: contextlib.AsyncExitStack) -> None:
-        await asyncio.to_thread(self._load)
+        await asyncio.to_thread(load, parts_of(LoadedParts, self))
         stack.callback(self.store.close)
         self.store.start()
         ended = EndedHalves()
@@ -281,7 +267,7 @@ class BrokerController:
         await self.topic_retention.apply()
         port = await self._listen(stack)
         opened = self.open_at(port, ended)
-        await stack.enter_async_context(running(*self._services(opened)))
+        await stack.enter_async_context(running(*services_of(parts_of(ServiceParts, self), opened)))
         stack.push_async_callback(self._leave)
         routes = routes_of(TABLE, opened, self)
         if self.config.is_slave:
@@ -299,39 +285,6 @@ class BrokerController:
         pulls = FastPulls(parts_of(PullParts, opened, self)) if has_pulls else None
         parts = parts_of(FastPathParts, opened, self)
         return fast_path_of(parts, pulls, frame_bytes_max=self.server.frame_bytes_max)
-
-    def _load(self) -> None:
-        """Read the tables and recover the store. Blocking."""
-        check_format(self.store_config.root, STORE)  # before its tables are read: they may be newer, too
-        standing = self.standing.load()
-        self.copy_mark.check(self.config)
-        check_role(self.config, standing)
-        if self.accounts is not None:
-            try:
-                self.accounts.load()
-            except AccountFileError as exc:
-                raise StartError(f"accounts can't be read: {exc}") from exc
-        self.topics.load()
-        self.groups.load()
-        self.offsets.load()
-        self.filters.load()
-        self._set_filter_bitmaps()
-        self.store.load(cut_to=standing.cut_to)
-        settle_epochs(self.standing, self.config, self.store, self.offsets, self.timer)
-        self.schedule.load()
-        self.timer.load()
-
-    def _set_filter_bitmaps(self) -> None:
-        """From here on, and while the store recovers, messages get filter bits, if that is wanted."""
-        if not self.config.calc_filter_bitmap_enable:
-            return
-        if self.store_config.consume_queue_ext_enable:
-            self.store.bitmap_of = self.filters.bitmap_of
-        else:
-            logger.warning(
-                "enableCalcFilterBitMap has no effect without enableConsumeQueueExt: there is no place for the bits",
-                extra={"event": "filter_bitmap_ignored"},
-            )
 
     async def _listen(self, stack: contextlib.AsyncExitStack) -> int:
         """Bind the ports; return the broker's own. Who connects is served once the broker is all there."""
@@ -355,59 +308,10 @@ class BrokerController:
 
     def open_at(self, port: int, ended: EndedHalves) -> OpenParts:
         """Make the parts that depend on the port, and have the others tell them. ended: see TransactionService."""
-        config, store = self.config, self.store
-        host = config.advertised_address_host
-        store_host = encode_host(host, port)
-        transactions = TransactionService(store, ended, store_host)
-        ha_host, ha_port = config.ha_advertised_host or host, self.slaves.port or config.ha_listen_port or port + 1
-        master = MasterAddress(f"{host}:{port}", config.ha_master_address)
-        outer_api = BrokerOuterApi(
-            config,
-            self.topics,
-            address=f"{host}:{port}",
-            ha_address=f"{ha_host}:{ha_port}",
-            on_registered=master.registered,
-            epoch=0 if config.is_slave else self.standing.standing.epochs.current,
-        )
-        self.slaves.broker_address = f"{host}:{port}"
-        self._opened = OpenParts(
-            port=port,
-            address=f"{host}:{port}",
-            store_host=store_host,
-            send_answers=SendAnswers(config.region_id, config.trace_on, store_host),
-            offset_moved=OffsetMovedEvents(store, store_host),
-            transactions=transactions,
-            transaction_checks=TransactionCheckService(
-                transactions, store, self.topics, self.offsets, self.producers, self.stats, config, self.store_config
-            ),
-            outer_api=outer_api,
-            topic_sharing=TopicSharing(config, lambda: outer_api.addresses, self.topics.configs.__contains__),
-            follower=self._follower(master, outer_api, f"{host}:{port}") if config.is_slave else None,
-        )
+        self._opened = open_parts(parts_of(OpeningParts, self), port, ended)
+        self.slaves.broker_address = self._opened.address
         self._wire(self._opened)
         return self._opened
-
-    def _follower(self, master: MasterAddress, outer_api: BrokerOuterApi, own_address: str) -> Follower:
-        """What makes this broker a slave."""
-        synchronize = SlaveSynchronize(self.config, master, self.topics, self.groups, self.offsets, self.schedule)
-        sink = StateSink(
-            self.topics, self.groups, self.offsets, self.schedule, self.timer, ask_tables=synchronize.ask_soon
-        )
-        ha_client = HaClient(
-            self.store,
-            self.config,
-            master,
-            self.copy_mark,
-            ask_again=outer_api.refresh,
-            figures=synchronize.figures,
-            epoch=synchronize.epoch,
-            tls=synchronize.ha_tls,
-            standing=self.standing,
-            own_address=own_address,
-            on_cut=lambda end: self.turns.ask(Cut(end)),
-            on_state=sink.take,
-        )
-        return Follower(ha_client, synchronize, sink)
 
     def _wire(self, opened: OpenParts) -> None:
         """Set the hooks that join parts made one after the other: all there are, but for filter bits."""
@@ -416,45 +320,6 @@ class BrokerController:
             self.store.cleaner.ask_before_delete = self.timer_rolling.may_delete
         self.topics.announce_to(opened.outer_api.topic_changed, opened.topic_sharing.created)
         self.hold.answer_with(functools.partial(answer_held, parts_of(PullParts, opened, self), self.access))
-
-    def _services(self, opened: OpenParts) -> list[Service]:
-        """What runs as long as the broker does. They end in this order."""
-        services: list[Service] = [
-            self.store,
-            *self._services_of_role(opened),
-            self.topics,
-            self.groups,
-            self.offsets,
-            self.filters,
-            self.topic_retention,
-            self.hold,
-            self.stats,
-            ClientHousekeeping(self.producers, self.consumers, self.locks),
-            self.slow_consumers,
-            WatermarkLog(self.lanes, self.store),
-            GcPacer(),
-            MemoryTrimmer(),
-            self.server,
-            self.vip_server,
-            opened.outer_api,
-        ]
-        url = address_server_url(self.config)
-        if url is not None:
-            services.append(AddressServer(url, opened.outer_api.follow))
-        return services + [service for service in (self.accounts, self.tls) if service is not None]
-
-    def _services_of_role(self, opened: OpenParts) -> list[Service]:
-        """What only a master does, or only a slave."""
-        if opened.follower is not None:
-            return [opened.follower.ha_client, opened.follower.synchronize, opened.follower.sink]
-        return [
-            opened.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
-            self.schedule,
-            self.timer,
-            opened.topic_sharing,
-            self.slaves,
-            OldMasters(self.slaves, self.standing, opened.outer_api.refresh),
-        ]
 
     async def _leave(self) -> None:
         """Stop accepting and tell the name servers, before anything else ends."""

@@ -7,10 +7,30 @@ from dataclasses import dataclass
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.offset_moved import OffsetMovedEvents
+from appliance.broker.delivery.schedule import ScheduleMessageService
+from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.epochs.turns import Cut, Turns
+from appliance.broker.groups.clients import ProducerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.follower import Follower
+from appliance.broker.replication.ha_client import HaClient
+from appliance.broker.replication.master_address import MasterAddress
+from appliance.broker.replication.slave_synchronize import SlaveSynchronize
+from appliance.broker.replication.slaves import SlaveService
+from appliance.broker.replication.state_frames import StateSink
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.broker.timer.service import TimerService
+from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.topics.topic_sharing import TopicSharing
 from appliance.broker.transaction.check import TransactionCheckService
+from appliance.broker.transaction.ended import EndedHalves
 from appliance.broker.transaction.service import TransactionService
+from appliance.settings.roles import BrokerConfig
+from gantrymq.message.ids import encode_host
+from store.base.config import MessageStoreConfig
+from store.message_store import MessageStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +50,89 @@ class OpenParts:
     outer_api: BrokerOuterApi
     topic_sharing: TopicSharing
     follower: Follower | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What was made before, and is used to make these."""
+
+    config: BrokerConfig
+    store_config: MessageStoreConfig
+    store: MessageStore
+    copy_mark: CopyMark
+    standing: StandingFile
+    turns: Turns
+    stats: BrokerStatsManager
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    producers: ProducerManager
+    schedule: ScheduleMessageService
+    timer: TimerService
+    slaves: SlaveService
+
+
+def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
+    """Make them. ended: see TransactionService."""
+    config, store = parts.config, parts.store
+    host = config.advertised_address_host
+    address, store_host = f"{host}:{port}", encode_host(host, port)
+    master = MasterAddress(address, config.ha_master_address)
+    outer_api = BrokerOuterApi(
+        config,
+        parts.topics,
+        address=address,
+        ha_address=_ha_address(parts, host, port),
+        on_registered=master.registered,
+        epoch=0 if config.is_slave else parts.standing.standing.epochs.current,
+    )
+    transactions = TransactionService(store, ended, store_host)
+    return OpenParts(
+        port=port,
+        address=address,
+        store_host=store_host,
+        send_answers=SendAnswers(config.region_id, config.trace_on, store_host),
+        offset_moved=OffsetMovedEvents(store, store_host),
+        transactions=transactions,
+        transaction_checks=TransactionCheckService(
+            transactions,
+            store,
+            parts.topics,
+            parts.offsets,
+            parts.producers,
+            parts.stats,
+            config,
+            parts.store_config,
+        ),
+        outer_api=outer_api,
+        topic_sharing=TopicSharing(config, lambda: outer_api.addresses, parts.topics.configs.__contains__),
+        follower=_follower(parts, master, outer_api, address) if config.is_slave else None,
+    )
+
+
+def _ha_address(parts: Parts, host: str, port: int) -> str:
+    """Where slaves are told to connect: the port that is open for them, or the one that would be."""
+    ha_port = parts.slaves.port or parts.config.ha_listen_port or port + 1
+    return f"{parts.config.ha_advertised_host or host}:{ha_port}"
+
+
+def _follower(parts: Parts, master: MasterAddress, outer_api: BrokerOuterApi, own_address: str) -> Follower:
+    """What makes this broker a slave."""
+    tables = (parts.topics, parts.groups, parts.offsets, parts.schedule)
+    synchronize = SlaveSynchronize(parts.config, master, *tables)
+    sink = StateSink(*tables, parts.timer, ask_tables=synchronize.ask_soon)
+    ha_client = HaClient(
+        parts.store,
+        parts.config,
+        master,
+        parts.copy_mark,
+        ask_again=outer_api.refresh,
+        figures=synchronize.figures,
+        epoch=synchronize.epoch,
+        tls=synchronize.ha_tls,
+        standing=parts.standing,
+        own_address=own_address,
+        on_cut=lambda end: parts.turns.ask(Cut(end)),
+        on_state=sink.take,
+    )
+    return Follower(ha_client, synchronize, sink)

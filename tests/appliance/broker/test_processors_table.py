@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from appliance.acl.permission_table import PERMISSIONS
-from appliance.broker import controller
+from appliance.broker import controller, loading, open_parts, services
 from appliance.broker.controller import BrokerController
 from appliance.broker.lane_limits import lane_limits
 from appliance.broker.processors import table
@@ -63,10 +63,17 @@ def test_a_handler_takes_the_parts_of_its_row(row: Row[Any]) -> None:
     assert len(others) == 2
 
 
-@pytest.mark.parametrize("kind", sorted({row.parts for row in TABLE}, key=lambda kind: kind.__module__))
+@pytest.mark.parametrize(
+    "kind",
+    sorted(
+        {loading.Parts, open_parts.Parts, services.Parts, *(row.parts for row in TABLE)},
+        key=lambda kind: kind.__module__,
+    ),
+    ids=lambda kind: kind.__module__.rpartition(".")[2],
+)
 def test_parts_are_filled_by_name_with_what_they_are_said_to_be(broker: BrokerController, kind: type) -> None:
     parts = parts_of(kind, broker.opened, broker)
-    types = typing.get_type_hints(kind, localns=vars(controller))
+    types = typing.get_type_hints(kind, localns=vars(controller) | vars(open_parts))
     for field in dataclasses.fields(kind):
         wanted = types[field.name]
         allowed = [typing.get_origin(each) or each for each in typing.get_args(wanted) or (wanted,)]

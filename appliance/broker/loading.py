@@ -1,0 +1,78 @@
+"""What a broker reads when it starts: its tables, and its store, which recovers."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from appliance.acl.account_book import AccountBook
+from appliance.acl.account_file import AccountFileError
+from appliance.broker.delivery.schedule import ScheduleMessageService
+from appliance.broker.epochs.settling import check_role, settle_epochs
+from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.filters.consumer_filter import ConsumerFilterManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.replication.copy_mark import CopyMark
+from appliance.broker.timer.service import TimerService
+from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.errors import StartError
+from appliance.settings.roles import BrokerConfig
+from store.base.config import MessageStoreConfig
+from store.message_store import MessageStore
+from store.startup.format_stamp import STORE, check_format
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What is loaded, and what says how."""
+
+    config: BrokerConfig
+    store_config: MessageStoreConfig
+    store: MessageStore
+    copy_mark: CopyMark
+    standing: StandingFile
+    accounts: AccountBook | None
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    filters: ConsumerFilterManager
+    schedule: ScheduleMessageService
+    timer: TimerService
+
+
+def load(parts: Parts) -> None:
+    """Read the tables and recover the store. Blocking. StartError when the folder is not this broker's to open."""
+    check_format(parts.store_config.root, STORE)  # before its tables are read: they may be newer, too
+    standing = parts.standing.load()
+    parts.copy_mark.check(parts.config)
+    check_role(parts.config, standing)
+    if parts.accounts is not None:
+        try:
+            parts.accounts.load()
+        except AccountFileError as exc:
+            raise StartError(f"accounts can't be read: {exc}") from exc
+    parts.topics.load()
+    parts.groups.load()
+    parts.offsets.load()
+    parts.filters.load()
+    _set_filter_bitmaps(parts)
+    parts.store.load(cut_to=standing.cut_to)
+    settle_epochs(parts.standing, parts.config, parts.store, parts.offsets, parts.timer)
+    parts.schedule.load()
+    parts.timer.load()
+
+
+def _set_filter_bitmaps(parts: Parts) -> None:
+    """From here on, and while the store recovers, messages get filter bits, if that is wanted."""
+    if not parts.config.calc_filter_bitmap_enable:
+        return
+    if parts.store_config.consume_queue_ext_enable:
+        parts.store.bitmap_of = parts.filters.bitmap_of
+    else:
+        logger.warning(
+            "enableCalcFilterBitMap has no effect without enableConsumeQueueExt: there is no place for the bits",
+            extra={"event": "filter_bitmap_ignored"},
+        )

@@ -1,0 +1,104 @@
+"""What runs as long as a broker does: objects with `async def run()`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from appliance.acl.account_book import AccountBook
+from appliance.broker.cluster.address_server import AddressServer, address_server_url
+from appliance.broker.delivery.long_polling import PullRequestHold
+from appliance.broker.delivery.schedule import ScheduleMessageService
+from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.filters.consumer_filter import ConsumerFilterManager
+from appliance.broker.groups.clients import ProducerManager
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.housekeeping import ClientHousekeeping
+from appliance.broker.groups.rebalance_lock import RebalanceLockManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.open_parts import OpenParts
+from appliance.broker.replication.old_masters import OldMasters
+from appliance.broker.replication.slaves import SlaveService
+from appliance.broker.status.stats import BrokerStatsManager
+from appliance.broker.status.watermarks import WatermarkLog
+from appliance.broker.timer.service import TimerService
+from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.broker.topics.topic_retention import TopicRetention
+from appliance.process.gc_pacing import GcPacer
+from appliance.process.malloc import MemoryTrimmer
+from appliance.process.tasks import Service
+from appliance.remoting.lanes import Lanes
+from appliance.remoting.server import RemotingServer
+from appliance.remoting.tls import ServerTls
+from appliance.settings.roles import BrokerConfig
+from store.message_store import MessageStore
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Those that run, and what those use that are made here."""
+
+    config: BrokerConfig
+    store: MessageStore
+    standing: StandingFile
+    stats: BrokerStatsManager
+    accounts: AccountBook | None
+    tls: ServerTls | None
+    topics: TopicConfigManager
+    topic_retention: TopicRetention
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    filters: ConsumerFilterManager
+    producers: ProducerManager
+    consumers: ConsumerManager
+    locks: RebalanceLockManager
+    slow_consumers: SlowConsumerGuard
+    hold: PullRequestHold
+    schedule: ScheduleMessageService
+    timer: TimerService
+    lanes: Lanes
+    slaves: SlaveService
+    server: RemotingServer
+    vip_server: RemotingServer
+
+
+def services_of(parts: Parts, opened: OpenParts) -> list[Service]:
+    """All of a broker. They end in this order."""
+    services: list[Service] = [
+        parts.store,
+        *_of_role(parts, opened),
+        parts.topics,
+        parts.groups,
+        parts.offsets,
+        parts.filters,
+        parts.topic_retention,
+        parts.hold,
+        parts.stats,
+        ClientHousekeeping(parts.producers, parts.consumers, parts.locks),
+        parts.slow_consumers,
+        WatermarkLog(parts.lanes, parts.store),
+        GcPacer(),
+        MemoryTrimmer(),
+        parts.server,
+        parts.vip_server,
+        opened.outer_api,
+    ]
+    url = address_server_url(parts.config)
+    if url is not None:
+        services.append(AddressServer(url, opened.outer_api.follow))
+    return services + [service for service in (parts.accounts, parts.tls) if service is not None]
+
+
+def _of_role(parts: Parts, opened: OpenParts) -> list[Service]:
+    """What only a master does, or only a slave."""
+    if opened.follower is not None:
+        return [opened.follower.ha_client, opened.follower.synchronize, opened.follower.sink]
+    return [
+        opened.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
+        parts.schedule,
+        parts.timer,
+        opened.topic_sharing,
+        parts.slaves,
+        OldMasters(parts.slaves, parts.standing, opened.outer_api.refresh),
+    ]
