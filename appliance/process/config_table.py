@@ -35,12 +35,30 @@ class ConfigTable(SavedTable, abc.ABC, Generic[C]):
         self._file = JsonFile(path)
         self._writer = StateWriter(self._file, self._render, delay_s=WRITE_DELAY_S)
         self._lines: dict[str, str] = {}  # name to its entry in the file
+        self._watchers: list[set[str]] = []
         self.configs: dict[str, C] = {}
         self.data_version = DataVersion()
 
     async def body(self) -> bytes:
         """The whole table as a request for it gets it."""
         return await document_body({self._member: self._lines.values()}, data_version=self.data_version.to_json())
+
+    def watch(self) -> set[str]:
+        """A set that gets the names of the entries that change or go from now on."""
+        watcher: set[str] = set()
+        self._watchers.append(watcher)
+        return watcher
+
+    def unwatch(self, watcher: set[str]) -> None:
+        self._watchers = [each for each in self._watchers if each is not watcher]
+
+    def take_entry(self, name: str, config: C | None) -> None:
+        """Have an entry as a master has it, None: gone. The version stays: it is that of the whole table."""
+        if config is not None:
+            self._keep(name, self._named(name, config))
+        elif name in self.configs:
+            self._drop(name)
+        self._writer.changed()
 
     @abc.abstractmethod
     def _named(self, name: str, config: C) -> C:
@@ -49,10 +67,16 @@ class ConfigTable(SavedTable, abc.ABC, Generic[C]):
     def _keep(self, name: str, config: C) -> None:
         self.configs[name] = config
         self._lines[name] = entry(name, config)
+        self._note(name)
 
     def _drop(self, name: str) -> None:
         """Forget an entry. Raises KeyError when there is none."""
         del self.configs[name], self._lines[name]
+        self._note(name)
+
+    def _note(self, name: str) -> None:
+        for watcher in self._watchers:
+            watcher.add(name)
 
     async def _take_over(self, theirs: Mapping[str, C], version: DataVersion) -> None:
         """Become a master's table, its version included."""

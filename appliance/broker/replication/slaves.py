@@ -26,7 +26,7 @@ from appliance.broker.replication.in_sync import InSyncSet
 from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_figures import LogEnds, TransferRate
 from appliance.broker.replication.slave_guard import SlaveGuard, new_challenge, read_proof
-from appliance.broker.replication.state_frames import INTERVAL_S, StateSource
+from appliance.broker.replication.state_frames import INTERVAL_S, SOON_S, StateSource
 from appliance.remoting.plain_listener import PlainListener
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode
@@ -442,19 +442,21 @@ class _States:
         self._source = source
         self._epoch = epoch
         self._untold = source.watch()
-        self._due_at = 0.0
+        self._next_at = self._soon_at = 0.0  # the second one when topics or groups have changed
         self._waiting: tuple[int, float, bytes] | None = None  # log's end and time when it was taken, and the state
 
     async def next_frame(self, slave: Slave, log_end: int) -> bytes:
         """The frame to send now, none when there is none."""
-        if self._waiting is None and (now := time.monotonic()) >= self._due_at:
+        now = time.monotonic()
+        if self._waiting is None and now >= (self._soon_at if self._untold.is_urgent else self._next_at):
             state = await self._source.take(self._untold)
             self._waiting = log_end, now, state
-            self._due_at = now + (0 if self._untold else INTERVAL_S)
+            self._next_at = now + (0 if self._untold.has_any else INTERVAL_S)
+            self._soon_at = now + SOON_S
         if self._waiting is None or slave.sent < self._waiting[0]:
             return b""
         (_end, taken_at, state), self._waiting = self._waiting, None
-        if not self._untold:
+        if not self._untold.has_any:
             slave.told_at = taken_at
         return EPOCH_HEAD.pack(self._epoch, STATE, len(state)) + state
 

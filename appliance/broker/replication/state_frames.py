@@ -1,8 +1,9 @@
 """The master's tables on their way to its slaves, between brokers of GantryMQ: what changed, twice a second.
 
 A state goes out behind the log that it speaks of: a slave never has progress of messages that it does not have. It has
-consumer offsets that changed, the progress of delayed and timed messages, and the versions of topics and groups, which
-the slave asks for when they are not its own. Removed offsets stay on a slave, as with RocketMQ's.
+consumer offsets that changed, the progress of delayed and timed messages, topics and groups that changed, and the
+versions of both tables: the slave asks for all of a table whose version is not its own. A changed topic or group goes
+out at once, since messages follow it. Removed offsets stay on a slave, as with RocketMQ's.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import orjson
 
@@ -21,18 +23,42 @@ from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.replication.ha_frames import FrameError
 from appliance.broker.timer.service import TimerService
 from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.process.config_table import ConfigTable
 from appliance.process.json_file import StateFileError
-from gantrymq.remoting.bodies import DataVersion
+from gantrymq.errors import BodyError
+from gantrymq.remoting.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.json_body import Body
 
 logger = logging.getLogger(__name__)
 
+C = TypeVar("C", bound=Body)
+
 INTERVAL_S = 0.5
+SOON_S = 0.05  # between states that tell of topics or groups
 KEYS_MAX = 2000  # in one state: about two milliseconds on the slave
+ENTRIES_MAX = 200  # of topics and of groups; a slave that is told of more asks for the whole table meanwhile
 WRITE_S = 1.0  # at most so often progress is written on a slave
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Untold:
+    """What one slave has not been told yet, by name."""
+
+    offsets: set[str]
+    topics: set[str]
+    groups: set[str]
+
+    @property
+    def is_urgent(self) -> bool:
+        return bool(self.topics or self.groups)
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self.offsets) or self.is_urgent
+
+
 class StateSource:
-    """One master's tables. A slave's connection has a set of the offsets' keys that it has not been told."""
+    """One master's tables."""
 
     def __init__(
         self,
@@ -48,23 +74,27 @@ class StateSource:
         self._schedule = schedule
         self._timer = timer
 
-    def watch(self) -> set[str]:
-        """A set that gets the keys of offsets that change; at first it has all."""
-        return self._offsets.watch()
+    def watch(self) -> Untold:
+        """What a new slave is to be told: all offsets, and what changes from now on."""
+        return Untold(self._offsets.watch(), self._topics.watch(), self._groups.watch())
 
-    def leave(self, untold: set[str]) -> None:
-        self._offsets.unwatch(untold)
+    def leave(self, untold: Untold) -> None:
+        self._offsets.unwatch(untold.offsets)
+        self._topics.unwatch(untold.topics)
+        self._groups.unwatch(untold.groups)
 
-    async def take(self, untold: set[str]) -> bytes:
+    async def take(self, untold: Untold) -> bytes:
         """Return a state as of now; what it tells leaves `untold`."""
         await self._offsets.note_changes()
-        keys = [untold.pop() for _ in range(min(len(untold), KEYS_MAX))]
+        keys = _some_of(untold.offsets, KEYS_MAX)
         table = self._offsets.table
         seen, delivered_ms = self._timer.on_record
         state = {
             "offsets": {key: table[key] for key in keys if key in table},
             "delays": self._schedule.offsets,
             "timer": [seen, delivered_ms],
+            "topics": _entries(self._topics.configs, untold.topics),
+            "groups": _entries(self._groups.configs, untold.groups),
             "versions": versions(self._topics, self._groups),
         }
         return orjson.dumps(state, option=orjson.OPT_NON_STR_KEYS)
@@ -106,9 +136,13 @@ class StateSink:
             offsets = {str(key): _numbers(queues) for key, queues in state["offsets"].items()}
             delays = _numbers(state["delays"])
             seen, delivered_ms = map(int, state["timer"])
+            topics = _read_entries(TopicConfig, state.get("topics", {}))
+            groups = _read_entries(SubscriptionGroupConfig, state.get("groups", {}))
             self._versions = [list(map(int, version)) for version in state["versions"]]
-        except (LookupError, TypeError, ValueError, AttributeError) as exc:
+        except (LookupError, TypeError, ValueError, AttributeError, BodyError) as exc:
             raise FrameError(f"no state of tables: {exc!r}") from exc
+        _take_entries(self._topics, topics)
+        _take_entries(self._groups, groups)
         for key, queues in offsets.items():
             self._offsets.put(key, queues)
         self._schedule.offsets = delays
@@ -144,6 +178,25 @@ def versions(topics: TopicConfigManager, groups: SubscriptionGroupManager) -> li
 
 def _version(version: DataVersion) -> list[int]:
     return [version.timestamp, version.counter]
+
+
+def _some_of(names: set[str], count: int) -> list[str]:
+    """Take so many out of a set."""
+    return [names.pop() for _ in range(min(len(names), count))]
+
+
+def _entries(table: Mapping[str, Body], changed: set[str]) -> dict[str, Any]:
+    """Changed entries as they are now, None where one is gone."""
+    return {name: table[name].to_dict() if name in table else None for name in _some_of(changed, ENTRIES_MAX)}
+
+
+def _read_entries(kind: type[C], entries: Mapping[str, Any]) -> dict[str, C | None]:
+    return {name: None if entry is None else kind.from_dict(entry) for name, entry in entries.items()}
+
+
+def _take_entries(table: ConfigTable[C], entries: Mapping[str, C | None]) -> None:
+    for name, config in entries.items():
+        table.take_entry(name, config)
 
 
 def _numbers(table: dict[str, int]) -> dict[int, int]:

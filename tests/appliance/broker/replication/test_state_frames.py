@@ -1,0 +1,91 @@
+"""What a slave of ours hears of its master's tables while it copies, and what a promotion makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.bench.frames import send_fields
+from appliance.broker.controller import BrokerController
+from appliance.broker.replication.ha_frames import FrameError
+from appliance.broker.replication.state_frames import StateSink
+from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from tests.appliance.broker.replication.brokers import group, is_master, promote, same_logs, send
+from tests.appliance.broker.replication.pair import MASTER, PULL, STORE, TOPIC, follower_of, slave_of
+from tests.appliance.peer import connected
+from tests.harness import serving
+from tests.waiting import until
+
+
+async def ignore(*_args: Any) -> None:
+    """In place of what the slave asks for: what it then has, it was told."""
+
+
+def asks_for_nothing_more(monkeypatch: pytest.MonkeyPatch, slave: BrokerController) -> None:
+    for table in (slave.topics, slave.groups):
+        monkeypatch.setattr(table, "replace_all", ignore)
+    monkeypatch.setattr(slave.offsets, "put_all", ignore)
+
+
+async def test_topics_groups_and_offsets_come_with_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
+        slave_of(cluster, tmp_path / "slave") as slave,
+    ):
+        master, sink = cluster.broker, follower_of(slave).sink
+        await until(lambda: follower_of(slave).synchronize.complete_at > 0 and sink.taken_at > 0)
+        asks_for_nothing_more(monkeypatch, slave)
+        for number in range(450):  # more than one state tells
+            master.topics.update(TopicConfig(f"New-{number}", 3, 3, perm=4))
+        master.groups.update(SubscriptionGroupConfig("Readers", retry_max_times=3))
+        master.offsets.commit("Readers", TOPIC, 0, 7)
+        await until(lambda: slave.topics.configs == master.topics.configs and "Readers" in slave.groups.configs)
+        assert slave.groups.configs["Readers"] == master.groups.configs["Readers"]
+        await until(lambda: slave.offsets.query("Readers", TOPIC, 0) == 7)
+        master.topics.delete("New-1")
+        await until(lambda: slave.topics.configs == master.topics.configs)
+        assert "New-1" not in slave.topics.configs
+
+
+async def test_a_topic_that_a_slave_never_heard_of_is_brought_back_with_its_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The master is lost between the message and the state behind it."""
+    monkeypatch.setattr(StateSink, "take", lambda _sink, _body: None)
+    async with group(tmp_path) as brokers, brokers.broker("two", broker_id=1) as two:
+        async with brokers.broker("one") as one:
+            slave = two.controller
+            await until(
+                lambda: follower_of(slave).synchronize.complete_at > 0 and follower_of(slave).ha_client.is_copying
+            )
+            asks_for_nothing_more(monkeypatch, slave)
+            await send(one, 3)
+            await same_logs(one, two)
+        assert slave.topics.get(TOPIC) is None
+        answer = await promote(two)
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+        await until(lambda: is_master(two))
+        async with connected(two.port) as peer:
+            found = await peer.ask(RequestCode.PULL_MESSAGE, PULL | {"queueOffset": "0"})
+            assert (found.code, found.ext_fields["nextBeginOffset"]) == (ResponseCode.SUCCESS, "3")
+            sent = await peer.ask(RequestCode.SEND_MESSAGE_V2, send_fields("G", TOPIC, 3, ""), b"after")
+            assert sent.code == ResponseCode.SUCCESS, "all queues that a first send would make are there"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{}", b"[]", b'{"offsets":{},"delays":{},"timer":[0,0],"versions":[[0,0],[0,0]],"topics":{"T":{"perm":"x"}}}'],
+)
+async def test_what_is_no_state_is_refused_and_changes_nothing(tmp_path: Path, body: bytes) -> None:
+    async with (
+        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
+        slave_of(cluster, tmp_path / "slave") as slave,
+    ):
+        await until(lambda: follower_of(slave).synchronize.complete_at > 0)
+        before = dict(slave.topics.configs)
+        with pytest.raises(FrameError):
+            follower_of(slave).sink.take(body)
+        assert slave.topics.configs == before
