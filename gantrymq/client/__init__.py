@@ -22,6 +22,7 @@ produce/                sending
     transaction         TransactionProducer
     options             the keyword arguments of both
     sender              one message to some queue, tried again at another broker
+    fault_latency       brokers to leave alone for a while
     many_sends          many messages at once
     ordered_sends       many messages, each to its queue
     request_reply       requests that wait for their replies

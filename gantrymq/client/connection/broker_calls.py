@@ -1,12 +1,13 @@
 """Requests to one broker, a method each, that more than one kind of client makes.
 
 The first argument is always the broker's address. A method returns what the answer means, or raises ResponseError with
-the broker's code and remark.
+the broker's code and remark. Topics and groups are plain names here; the namespace is added on the way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import Outgoing, send_request, send_result
@@ -14,6 +15,7 @@ from gantrymq.client.results import PullResult, PullStatus, SendResult
 from gantrymq.errors import ProtocolError
 from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
+from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerIdList, HeartbeatData, SubscriptionData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -31,9 +33,12 @@ _PULL_STATUSES = {status.value: status for status in PullStatus}
 class BrokerCalls:
     """One broker request a method, over one RemotingClient."""
 
-    def __init__(self, remoting: RemotingClient, *, timeout_s: float = 3.0) -> None:
+    def __init__(
+        self, remoting: RemotingClient, *, timeout_s: float = 3.0, namespace: Namespace = NO_NAMESPACE
+    ) -> None:
         self.remoting = remoting
         self.timeout_s = timeout_s
+        self._namespace = namespace
 
     async def call(
         self,
@@ -55,6 +60,9 @@ class BrokerCalls:
     def _time(self, timeout_s: float | None) -> float:
         return self.timeout_s if timeout_s is None else timeout_s
 
+    def _whole(self, name: str) -> str:
+        return self._namespace.wrap(name)
+
     # -- offsets ------------------------------------------------------------------------------------------------------
 
     async def max_offset(self, address: str, topic: str, queue_id: int) -> int:
@@ -67,12 +75,12 @@ class BrokerCalls:
 
     async def search_offset(self, address: str, topic: str, queue_id: int, timestamp_ms: int) -> int:
         """The offset of the message nearest to that store time."""
-        ext_fields = {"topic": topic, "queueId": str(queue_id), "timestamp": str(timestamp_ms)}
+        ext_fields = {"topic": self._whole(topic), "queueId": str(queue_id), "timestamp": str(timestamp_ms)}
         answer = await self.call(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, ext_fields)
         return int_field(answer, "offset", address)
 
     async def _offset(self, address: str, code: RequestCode, topic: str, queue_id: int) -> int:
-        answer = await self.call(address, code, {"topic": topic, "queueId": str(queue_id)})
+        answer = await self.call(address, code, {"topic": self._whole(topic), "queueId": str(queue_id)})
         return int_field(answer, "offset", address)
 
     async def consumer_offset(self, address: str, group: str, topic: str, queue_id: int) -> int | None:
@@ -80,14 +88,15 @@ class BrokerCalls:
         answer = await self.call(
             address,
             RequestCode.QUERY_CONSUMER_OFFSET,
-            {"consumerGroup": group, "topic": topic, "queueId": str(queue_id)},
+            {"consumerGroup": self._whole(group), "topic": self._whole(topic), "queueId": str(queue_id)},
             accept=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
         )
         return None if answer.code == ResponseCode.QUERY_NOT_FOUND else int_field(answer, "offset", address)
 
     async def update_consumer_offset(self, address: str, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Tell the broker that the group consumed everything before `offset`."""
-        ext_fields = {"consumerGroup": group, "topic": topic, "queueId": str(queue_id), "commitOffset": str(offset)}
+        ext_fields = {"consumerGroup": self._whole(group), "topic": self._whole(topic)}
+        ext_fields |= {"queueId": str(queue_id), "commitOffset": str(offset)}
         await self.call(address, RequestCode.UPDATE_CONSUMER_OFFSET, ext_fields)
 
     # -- being a client -----------------------------------------------------------------------------------------------
@@ -97,7 +106,8 @@ class BrokerCalls:
 
         Returns the broker's remark about their groups, None when there is none.
         """
-        return (await self.call(address, RequestCode.HEART_BEAT, None, heartbeat.to_json())).remark or None
+        body = whole_heartbeat(heartbeat, self._namespace).to_json()
+        return (await self.call(address, RequestCode.HEART_BEAT, None, body)).remark or None
 
     async def unregister(
         self, address: str, client_id: str, *, producer_group: str | None = None, consumer_group: str | None = None
@@ -105,14 +115,14 @@ class BrokerCalls:
         """Leave the groups at once; otherwise the broker would wait for the end of the heartbeats."""
         ext_fields = {"clientID": client_id}
         if producer_group is not None:
-            ext_fields["producerGroup"] = producer_group
+            ext_fields["producerGroup"] = self._whole(producer_group)
         if consumer_group is not None:
-            ext_fields["consumerGroup"] = consumer_group
+            ext_fields["consumerGroup"] = self._whole(consumer_group)
         await self.call(address, RequestCode.UNREGISTER_CLIENT, ext_fields)
 
     async def consumer_ids(self, address: str, group: str) -> list[str]:
         """The client ids that consume for the group right now."""
-        answer = await self.call(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group})
+        answer = await self.call(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": self._whole(group)})
         return ConsumerIdList.from_json(answer.body).consumer_id_list
 
     # -- messages -----------------------------------------------------------------------------------------------------
@@ -136,7 +146,8 @@ class BrokerCalls:
         self, address: str, client_id: str, group: str, subscription: SubscriptionData
     ) -> None:
         """Have the broker compile an SQL condition. ResponseError when it refuses it."""
-        body = CheckClientRequestBody(client_id, group, subscription).to_json()
+        subscription = replace(subscription, topic=self._whole(subscription.topic))
+        body = CheckClientRequestBody(client_id, self._whole(group), subscription).to_json()
         await self.call(address, RequestCode.CHECK_CLIENT_CONFIG, None, body)
 
     async def send_back(
@@ -153,10 +164,10 @@ class BrokerCalls:
         """Have the broker deliver the message to the group again, later. delay_level 0: the broker decides."""
         ext_fields = {
             "offset": str(message.physical_offset),
-            "group": group,
+            "group": self._whole(group),
             "delayLevel": str(delay_level),
             "originMsgId": message.msg_id,
-            "originTopic": topic,
+            "originTopic": self._whole(topic),
             "unitMode": "false",
             "maxReconsumeTimes": str(max_reconsume_times),
         }
@@ -190,8 +201,8 @@ class BrokerCalls:
             | (PULL_SUBSCRIPTION if subscription is not None else 0)
         )
         ext_fields = {
-            "consumerGroup": group,
-            "topic": topic,
+            "consumerGroup": self._whole(group),
+            "topic": self._whole(topic),
             "queueId": str(queue_id),
             "queueOffset": str(offset),
             "maxMsgNums": str(max_messages),
@@ -205,7 +216,21 @@ class BrokerCalls:
             ext_fields["subscription"] = subscription
         request = RemotingCommand.request(RequestCode.PULL_MESSAGE, ext_fields)
         answer = await self.remoting.invoke(address, request, timeout_s=timeout_s)
-        return await pull_result(answer, broker_name, address)
+        result = await pull_result(answer, broker_name, address)
+        self._namespace.unwrap_topics(result.messages)
+        return result
+
+
+def whole_heartbeat(heartbeat: HeartbeatData, namespace: Namespace) -> HeartbeatData:
+    """The heartbeat with the names that brokers know."""
+    if not namespace:
+        return heartbeat
+    producers = [replace(each, group_name=namespace.wrap(each.group_name)) for each in heartbeat.producer_data_set]
+    consumers = []
+    for each in heartbeat.consumer_data_set:
+        wanted = [replace(data, topic=namespace.wrap(data.topic)) for data in each.subscription_data_set]
+        consumers.append(replace(each, group_name=namespace.wrap(each.group_name), subscription_data_set=wanted))
+    return HeartbeatData(heartbeat.client_id, producers, consumers)
 
 
 async def pull_result(answer: RemotingCommand, broker_name: str, address: str) -> PullResult:

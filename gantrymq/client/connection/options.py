@@ -13,6 +13,7 @@ from typing import TypedDict
 
 from gantrymq.client.connection.option_checks import check_types
 from gantrymq.errors import ConfigError
+from gantrymq.message.namespaces import check_namespace
 from gantrymq.remoting.command import JSON, ROCKETMQ
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
@@ -25,6 +26,7 @@ class ClientKeywords(TypedDict, total=False):
     credentials: Credentials | None
     tls: ssl.SSLContext | TlsConfig | None
     serialize_type: int
+    namespace: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +38,11 @@ class ClientOptions:
     credentials: Credentials | None = None  # None: requests are not signed
     tls: ssl.SSLContext | TlsConfig | None = None  # None: plain TCP
     serialize_type: int = JSON  # of headers: JSON or ROCKETMQ (gantrymq.remoting.command)
+    namespace: str = ""  # of topics and groups: brokers know them as "namespace%name"
 
     def __post_init__(self) -> None:
         check_types(self)
+        check_namespace(self.namespace)
         if self.serialize_type not in (JSON, ROCKETMQ):
             raise ConfigError(
                 f"serialize_type={self.serialize_type}: it must be {JSON} (JSON) or {ROCKETMQ} (ROCKETMQ)"

@@ -14,6 +14,7 @@ from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.send_codec import QUEUES_OF_NEW_TOPIC
 from gantrymq.errors import ConnectError, GantryError, NoBrokerYet, RequestTimeout, RouteNotFound
 from gantrymq.message.model import MessageQueue
+from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.message.topics import AUTO_CREATE_TOPIC
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, ClusterInfo, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -75,10 +76,11 @@ def topic_route(
 class Routes:
     """The routes of the topics a client uses."""
 
-    def __init__(self, name_servers: NameServers) -> None:
+    def __init__(self, name_servers: NameServers, namespace: Namespace = NO_NAMESPACE) -> None:
         self.known: dict[str, TopicRoute] = {}
         self.new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of topics that are made by their first message
         self._name_servers = name_servers
+        self._namespace = namespace
         self._addresses: dict[str, dict[int, str]] = {}
         self._looking_up = asyncio.Lock()
         self._looked_at: dict[str, float] = {}
@@ -205,7 +207,7 @@ class Routes:
             return False
 
     async def _fetch(self, topic: str, *, template: str | None = None, timeout_s: float | None = None) -> TopicRoute:
-        asked = template or topic
+        asked = template or self._namespace.wrap(topic)
         answer = await self._name_servers.invoke(
             RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": asked}, timeout_s=timeout_s
         )

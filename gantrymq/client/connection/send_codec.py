@@ -177,6 +177,11 @@ def request_code(outgoing: Outgoing) -> RequestCode:
     return RequestCode.SEND_BATCH_MESSAGE if outgoing.is_batch else RequestCode.SEND_MESSAGE_V2
 
 
+def is_stored(answer: RemotingCommand) -> bool:
+    """Whether the answer to a send says that the broker stored the message."""
+    return answer.code in _STATUSES
+
+
 def send_result(answer: RemotingCommand, outgoing: Outgoing, broker_name: str, address: str) -> SendResult:
     """The outcome of a send. ResponseError when the broker did not store the message."""
     status = _STATUSES.get(answer.code)

@@ -21,6 +21,7 @@ from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import REFRESH_S, Routes
 from gantrymq.errors import ClientClosed, GantryError
 from gantrymq.message.ids import local_address
+from gantrymq.message.namespaces import Namespace
 from gantrymq.remoting.bodies import HeartbeatData
 from gantrymq.remoting.client import RemotingClient, RequestHandler
 
@@ -54,8 +55,9 @@ class ClientSession:
             credentials=options.credentials, tls=options.tls, serialize_type=options.serialize_type
         )
         self.name_servers: NameServers = NameServers(self.remoting, options.name_servers)
-        self.routes: Routes = Routes(self.name_servers)
-        self.calls: BrokerCalls = BrokerCalls(self.remoting)
+        self.namespace: Namespace = Namespace(options.namespace)
+        self.routes: Routes = Routes(self.name_servers, self.namespace)
+        self.calls: BrokerCalls = BrokerCalls(self.remoting, namespace=self.namespace)
         self.background: Background = Background()
         self.is_open: bool = False
         self._was_closed = False

@@ -24,6 +24,7 @@ from gantrymq.client.produce.sender import Sender
 from gantrymq.errors import GantryError
 from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageExt
+from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.message.topics import retry_topic
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ class FailedMessages:
         self._group = options.group
         self._model = options.model
         self._retry_topic = retry_topic(options.group)
+        self._namespace = session.namespace
+        self._namespace.exclude(INNER_PRODUCER_GROUP)
         self.sender: Sender = Sender(session, INNER_PRODUCER_GROUP)
 
     async def send_back(self, messages: list[MessageExt], delay_s: float | None = None) -> list[MessageExt]:
@@ -131,6 +134,8 @@ class FailedMessages:
     async def _send_anew(self, message: MessageExt, times: int, delay_level: int = 0) -> None:
         """Send it as a new message to the retry topic; when `times` is the limit, the broker makes it a dead letter."""
         again = retry_message(message, self._retry_topic, self.max_reconsume_times, times=times)
+        if again.properties[names.RETRY_TOPIC] == message.topic:
+            again.properties[names.RETRY_TOPIC] = self._namespace.wrap(message.topic)  # who reads it knows no namespace
         if delay_level:
             again.properties[names.DELAY] = str(delay_level)
         outgoing = await pack_aside(again)
@@ -190,7 +195,7 @@ def retry_message(message: MessageExt, topic: str, max_reconsume_times: int, *, 
     return Message(topic, message.body, properties=properties, flag=message.flag)
 
 
-def restore_topic(message: MessageExt, retry_topic: str) -> None:
+def restore_topic(message: MessageExt, retry_topic: str, namespace: Namespace = NO_NAMESPACE) -> None:
     """Give a redelivered message its original topic: it is stored under the group's retry topic."""
     if message.topic == retry_topic:
-        message.topic = message.properties.get(names.RETRY_TOPIC, message.topic)
+        message.topic = namespace.unwrap(message.properties.get(names.RETRY_TOPIC, message.topic))

@@ -21,6 +21,7 @@ from gantrymq.client.consume.subscription import MessageModel
 from gantrymq.errors import BodyError, GantryError
 from gantrymq.home import home_folder
 from gantrymq.message.model import MessageQueue
+from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ResetOffsetBody
 
@@ -51,7 +52,8 @@ def offset_store(session: ClientSession, options: ConsumerOptions) -> OffsetStor
     if options.model is MessageModel.CLUSTERING:
         return BrokerOffsets(session.calls, session.routes, options.group)
     folder = options.offsets_folder or home_folder() / ".rocketmq_offsets"
-    return FileOffsets(folder / session.client_id / options.group / "offsets.json")
+    namespace = session.namespace
+    return FileOffsets(folder / session.client_id / namespace.wrap(options.group) / "offsets.json", namespace)
 
 
 class BrokerOffsets:
@@ -104,8 +106,9 @@ class BrokerOffsets:
 class FileOffsets:
     """Offsets in a file of this host, in the format of RocketMQ's Java client, replaced atomically."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, namespace: Namespace = NO_NAMESPACE) -> None:
         self._path = path
+        self._namespace = namespace
         self._offsets: dict[MessageQueue, int] | None = None
         self._is_changed = False
 
@@ -126,7 +129,8 @@ class FileOffsets:
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         if self._is_changed and self._offsets is not None:
             self._is_changed = False
-            text = ResetOffsetBody(dict(self._offsets)).to_json()  # the same shape: offsetTable keyed by queue
+            whole = {self._namespace.wrap_queue(queue): offset for queue, offset in self._offsets.items()}
+            text = ResetOffsetBody(whole).to_json()  # the same shape: offsetTable keyed by queue
             try:
                 await self._save_in_thread(text)
             except OSError as exc:
@@ -139,7 +143,8 @@ class FileOffsets:
     def _load(self) -> dict[MessageQueue, int]:
         for path in (self._path, self._path.with_suffix(".json.bak")):
             try:
-                return ResetOffsetBody.from_dict(fastjson.loads(path.read_bytes())).offset_table
+                table = ResetOffsetBody.from_dict(fastjson.loads(path.read_bytes())).offset_table
+                return {self._namespace.unwrap_queue(queue): offset for queue, offset in table.items()}
             except FileNotFoundError:
                 continue
             except (BodyError, OSError) as exc:

@@ -14,6 +14,7 @@ from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_average
 from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
 from gantrymq.client.interceptors import Interceptor, check_interceptors
 from gantrymq.errors import ConfigError, WrongType
+from gantrymq.message.namespaces import Namespace
 from gantrymq.message.topics import TRACE_TOPIC, check_group
 
 MAX_RECONSUME_TIMES = 16  # RocketMQ's default, unless ordered
@@ -87,7 +88,7 @@ class ConsumerOptions(ClientOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_group(self.group)
+        check_group(Namespace(self.namespace).wrap(self.group))
         if self.consume_from is ConsumeFrom.TIMESTAMP and self.consume_from_ms is None:
             raise ConfigError("consume_from TIMESTAMP needs consume_from_ms")
         check_at_least(self, 1, "batch_size", "pull_batch")

@@ -48,7 +48,7 @@ class PullConsumer(Client):
     the group begins in queues it never consumed. pull_batch, limits: how much is pulled at once, and held. strategy:
     how the members share the queues. on_assigned, on_revoked: told of queues this member begins to read (before their
     first message: `seek` where you want), and gives up (`commit` while they are yours). offsets_folder: where a
-    BROADCASTING consumer keeps its offsets. Also instance_name, credentials, tls and serialize_type.
+    BROADCASTING consumer keeps its offsets. Also instance_name, namespace, credentials, tls and serialize_type.
     PullConsumerOptions has the defaults.
 
     Subscribe or assign before or after `start`. `close` writes the offsets (with auto_commit: of what is finished) and
@@ -130,7 +130,7 @@ class PullConsumer(Client):
         """Share the topic with the other members of the group: "*", "TagA || TagB", or with `sql` a condition."""
         if self._chosen is not None:
             raise ConfigError("queues were assigned by hand: a consumer does either, assign or subscribe")
-        check_topic(topic)
+        check_topic(self._session.namespace.wrap(topic))
         self._subscriptions[topic] = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
         if self._session.is_open:
             await self._greet()
@@ -187,7 +187,7 @@ class PullConsumer(Client):
         self._assignment.rebalance_wanted.set()
 
     async def _ids_changed(self, address: str, request: RemotingCommand) -> None:
-        if request.ext_fields.get("consumerGroup") == self.group:
+        if request.ext_fields.get("consumerGroup") == self._session.namespace.wrap(self.group):
             self._assignment.rebalance_wanted.set()
 
     def _heartbeat(self, client_id: str) -> HeartbeatData:

@@ -78,7 +78,7 @@ class PushConsumer(Client):
     ordered: the messages of a queue one after the other, by one member of the group at a time (broker locks); a failed
     one is tried again after `suspend_s`. max_reconsume_times: until it is a dead letter; None: 16, ordered: never.
     trace: tell `trace_topic` when messages are
-    consumed, `trace_sample` of them. Also instance_name, credentials, tls and serialize_type.
+    consumed, `trace_sample` of them. Also instance_name, namespace, credentials, tls and serialize_type.
     PushConsumerOptions has the defaults.
 
     `start` joins the group. It raises ConfigError without a subscription, ResponseError when a broker refuses an SQL
@@ -119,7 +119,9 @@ class PushConsumer(Client):
         self._locks = QueueLocks(self._session, group) if is_sharing_in_order else None
         self._consuming = self._make_service()
         self._assignment = self._make_assignment()
-        handlers = ConsumerRequestHandlers(options, self._assignment, self._calls, self._running_info)
+        handlers = ConsumerRequestHandlers(
+            options, self._session.namespace, self._assignment, self._calls, self._running_info
+        )
         self._session.answer_requests(handlers.handlers())
 
     async def _around(self, messages: list[MessageExt], proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
@@ -164,7 +166,7 @@ class PushConsumer(Client):
 
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
-        check_topic(topic)
+        check_topic(self._session.namespace.wrap(topic))
         self._subscriptions[topic] = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
         self._heartbeat_wanted.set()
         self._assignment.rebalance_wanted.set()
@@ -315,7 +317,7 @@ class PushConsumer(Client):
     def _on_received(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         if process_queue.queue.topic == self._retry_topic:
             for message in messages:
-                restore_topic(message, self._retry_topic)
+                restore_topic(message, self._retry_topic, self._session.namespace)
         self._consuming.submit(process_queue, messages)
 
     def _on_offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
@@ -359,6 +361,7 @@ class PushConsumer(Client):
             queues=self._assignment.held,
             counters=self._counters,
             locks=self._locks,
+            namespace=self._session.namespace,
             workers=workers_of(self._calls.running.values()),
             stacks=stacks_of(self._calls.running.values()) if with_stacks else None,
         )

@@ -37,6 +37,7 @@ class QueueLocks:
         self.renew_wanted: asyncio.Event = asyncio.Event()
         self._session = session
         self._group = group
+        self._namespace = session.namespace
         self._locked_at: dict[MessageQueue, float] = {}
         self._locked_over: dict[MessageQueue, ClientConnection | None] = {}
         self._watched: weakref.WeakSet[ClientConnection] = weakref.WeakSet()
@@ -133,7 +134,7 @@ class QueueLocks:
                 raise outcome
             else:
                 answered.update(part)
-                locked.update(LockBatchResponse.from_json(outcome).lock_ok_mq_set)
+                locked.update(map(self._namespace.unwrap_queue, LockBatchResponse.from_json(outcome).lock_ok_mq_set))
         return locked & answered, answered
 
     def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
@@ -146,5 +147,6 @@ class QueueLocks:
         return parts
 
     async def _call(self, code: RequestCode, address: str, queues: list[MessageQueue]) -> bytes:
-        body = LockBatchRequest(self._group, self._session.client_id, queues).to_json()
+        whole = [self._namespace.wrap_queue(queue) for queue in queues]
+        body = LockBatchRequest(self._namespace.wrap(self._group), self._session.client_id, whole).to_json()
         return (await self._session.calls.call(address, code, None, body, timeout_s=LOCK_TIMEOUT_S)).body

@@ -12,6 +12,7 @@ from gantrymq.client.consume.failed_messages import restore_topic
 from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.results import ConsumeResult
+from gantrymq.message.namespaces import Namespace
 from gantrymq.message.topics import retry_topic
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ResetOffsetBody
@@ -30,11 +31,14 @@ class ConsumerRequestHandlers:
     def __init__(
         self,
         options: PushConsumerOptions,
+        namespace: Namespace,
         assignment: Assignment,
         calls: ListenerCalls,
         running_info: Callable[[bool], bytes],
     ) -> None:
-        self._group = options.group
+        self._group = namespace.wrap(options.group)  # as brokers name it
+        self._retry_topic = retry_topic(options.group)
+        self._namespace = namespace
         self._assignment = assignment
         self._calls = calls
         self._running_info = running_info
@@ -56,7 +60,8 @@ class ConsumerRequestHandlers:
 
     async def _reset_offset(self, address: str, request: RemotingCommand) -> None:
         if request.ext_fields.get("group") == self._group:
-            offsets = ResetOffsetBody.from_json(request.body).offset_table
+            table = ResetOffsetBody.from_json(request.body).offset_table
+            offsets = {self._namespace.unwrap_queue(queue): offset for queue, offset in table.items()}
             logger.info(
                 "offsets reset (group=%s, queues=%s)",
                 self._group,
@@ -66,9 +71,9 @@ class ConsumerRequestHandlers:
             await self._assignment.restart(offsets)
 
     async def _consumer_status(self, address: str, request: RemotingCommand) -> RemotingCommand:
-        topic = request.ext_fields.get("topic")
-        held = self._assignment.held
-        offsets = {queue: messages.commit_offset for queue, messages in held.items() if queue.topic == topic}
+        topic = self._namespace.unwrap(request.ext_fields.get("topic", ""))
+        held = [(queue, messages) for queue, messages in self._assignment.held.items() if queue.topic == topic]
+        offsets = {self._namespace.wrap_queue(queue): messages.commit_offset for queue, messages in held}
         return request.reply(body=fastjson.dumps({"messageQueueTable": offsets}))
 
     async def _tell_running_info(self, address: str, request: RemotingCommand) -> RemotingCommand:
@@ -81,8 +86,9 @@ class ConsumerRequestHandlers:
         if request.ext_fields.get("consumerGroup") != self._group:
             return request.reply(ResponseCode.SYSTEM_ERROR, UNKNOWN_GROUP)
         messages = await read_messages(request.body, request.ext_fields.get("brokerName", ""))
+        self._namespace.unwrap_topics(messages)
         for message in messages:
-            restore_topic(message, retry_topic(self._group))
+            restore_topic(message, self._retry_topic, self._namespace)
         started = time.monotonic()
         remark = None
         try:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.queue_locks import QueueLocks
 from gantrymq.message.model import MessageQueue
+from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.codes import PROTOCOL_VERSION_TEXT
@@ -110,6 +112,7 @@ def running_info(
     queues: Mapping[MessageQueue, ProcessQueue],
     counters: ConsumeCounters,
     locks: QueueLocks | None = None,
+    namespace: Namespace = NO_NAMESPACE,
     workers: Sequence[Mapping[str, Any]] = (),
     stacks: str | None = None,
 ) -> bytes:
@@ -118,7 +121,7 @@ def running_info(
     workers: what each listener call in progress holds, and since when; only GantryMQ's tools read it.
     """
     info = {
-        "mqTable": {queue: process_queue_info(held, locks) for queue, held in queues.items()},
+        "mqTable": {namespace.wrap_queue(queue): process_queue_info(held, locks) for queue, held in queues.items()},
         "properties": {
             "PROP_CLIENT_VERSION": PROTOCOL_VERSION_TEXT,
             "PROP_CONSUMEORDERLY": "false" if locks is None else "true",
@@ -127,8 +130,10 @@ def running_info(
             "PROP_NAMESERVER_ADDR": ";".join(name_servers),
             "PROP_THREADPOOL_CORE_SIZE": str(concurrency),
         },
-        "statusTable": {topic: counters.status(topic) for topic in subscriptions},
-        "subscriptionSet": [subscription.to_dict() for subscription in subscriptions.values()],
+        "statusTable": {namespace.wrap(topic): counters.status(topic) for topic in subscriptions},
+        "subscriptionSet": [
+            replace(each, topic=namespace.wrap(each.topic)).to_dict() for each in subscriptions.values()
+        ],
         "workers": [dict(worker) for worker in workers],
     }
     if stacks is not None:

@@ -15,12 +15,13 @@ message that was stored later: then it is in two queues, with the same unique id
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_result
+from gantrymq.client.connection.send_codec import Outgoing, is_stored, pack_aside, send_result
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.retry import TRIES_A_CALL
 from gantrymq.client.produce.sender import Sender
@@ -112,7 +113,15 @@ class ManySends:
             # No request left this process.
             await self._note_failure(FailedOnce(position, message, outgoing, queue, started, exc))
         else:
+            if self._sender.faults is not None:
+                answer.add_done_callback(functools.partial(self._note_latency, queue.broker_name, started))
             self._waiting.append((position, message, outgoing, queue, started, address, answer))
+
+    def _note_latency(self, broker_name: str, started: float, answer: asyncio.Future[RemotingCommand]) -> None:
+        """When the answer is there, not when its turn comes: those before it may take long."""
+        if self._sender.faults is not None and not answer.cancelled():
+            has_failed = answer.exception() is not None or not is_stored(answer.result())
+            self._sender.faults.note(broker_name, time.monotonic() - started, has_failed=has_failed)
 
     async def _settle_oldest(self) -> None:
         """Wait for the answer to the oldest request. Those behind it go on meanwhile."""

@@ -13,6 +13,7 @@ from gantrymq.client.connection.send_codec import MESSAGE_BYTES_MAX, QUEUES_OF_N
 from gantrymq.client.interceptors import Interceptor, check_interceptors
 from gantrymq.errors import ConfigError
 from gantrymq.message.compression import CompressType, check_compress_type
+from gantrymq.message.namespaces import Namespace
 from gantrymq.message.topics import TRACE_TOPIC, check_group
 
 DEFAULT_GROUP = "DEFAULT_PRODUCER"
@@ -24,6 +25,7 @@ class ProducerKeywords(ClientKeywords, total=False):
     delivery_timeout_s: float
     retries: int | None
     retry_unless_send_ok: bool
+    send_latency_fault_enable: bool
     linger_s: float
     batch_bytes: int
     buffer_bytes: int
@@ -49,6 +51,7 @@ class ProducerOptions(ClientOptions):
     delivery_timeout_s: float = 30.0  # of a whole call: route, connections, tries, pauses (unless it says timeout_s)
     retries: int | None = None  # further tries after the first; None: as many as the time allows
     retry_unless_send_ok: bool = False  # stored, but not flushed or replicated as asked: once at each other broker
+    send_latency_fault_enable: bool = False  # leave brokers alone for a while that were slow or failed
     linger_s: float = 0.0  # send_soon: a batch that is not full waits so long; 0: only while others are on their way
     batch_bytes: int = 64 * 1024  # send_soon: a batch has at most so many
     buffer_bytes: int = 32 * 1024 * 1024  # send_soon: what waits or is on its way has at most so many
@@ -64,7 +67,7 @@ class ProducerOptions(ClientOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_group(self.group)
+        check_group(Namespace(self.namespace).wrap(self.group))
         check_above_zero(self, "delivery_timeout_s")
         check_at_least(self, 0, "retries", "compress_from_bytes")
         check_at_least(self, 1, "message_bytes_max", "new_topic_queues")

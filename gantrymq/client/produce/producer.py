@@ -18,6 +18,7 @@ from gantrymq.client.connection.send_codec import Outgoing, pack, pack_aside, pa
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.interceptors import SendCall, SendProceed, around_send
 from gantrymq.client.produce.batching import Batches
+from gantrymq.client.produce.fault_latency import FaultLatency
 from gantrymq.client.produce.first_try import FirstTry
 from gantrymq.client.produce.many_sends import ManySends
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords, ProducerOptions
@@ -40,12 +41,13 @@ class Producer(Client):
     group: the producer group. delivery_timeout_s: for a whole call that does not say timeout_s, from looking up the
     route to the last try. retries: further tries after the first; None: as many as the time allows.
     retry_unless_send_ok: a message that was stored, but not flushed or replicated as the broker was asked to, goes to
-    the topic's other brokers as well, until one stores it as asked. linger_s, batch_bytes, buffer_bytes: see send_soon.
-    message_bytes_max: larger bodies are refused; what the broker takes (its maxMessageSize). new_topic_queues: of
-    topics made by their first message, at most. compress_from_bytes: smaller bodies travel as they are. compress_type:
-    "zlib", or "lz4" and "zstd", which need gantrymq[compression] and consumers that know them. compress_level: 1 (fast)
-    to 9 (small). trace: tell `trace_topic` of messages sent, `trace_sample` of them. Also instance_name, credentials,
-    tls and serialize_type. ProducerOptions has the defaults.
+    the topic's other brokers as well, until one stores it as asked. send_latency_fault_enable: messages that may go to
+    any queue leave brokers alone for a while that took 0.55 s or more, or failed. linger_s, batch_bytes, buffer_bytes:
+    see send_soon. message_bytes_max: larger bodies are refused; what the broker takes (its maxMessageSize).
+    new_topic_queues: of topics made by their first message, at most. compress_from_bytes: smaller bodies travel as they
+    are. compress_type: "zlib", or "lz4" and "zstd", which need gantrymq[compression] and consumers that know them.
+    compress_level: 1 (fast) to 9 (small). trace: tell `trace_topic` of messages sent, `trace_sample` of them. Also
+    instance_name, namespace, credentials, tls and serialize_type. ProducerOptions has the defaults.
 
     `start` connects nothing yet: the first message does that. `close` makes calls in flight fail: await them first.
     """
@@ -62,7 +64,13 @@ class Producer(Client):
         self.group = group
         self._options = options
         self._session.routes.new_topic_queues = options.new_topic_queues
-        self._sender = Sender(self._session, group, retries=options.retries, elsewhere=options.retry_unless_send_ok)
+        self._sender = Sender(
+            self._session,
+            group,
+            retries=options.retries,
+            elsewhere=options.retry_unless_send_ok,
+            faults=FaultLatency() if options.send_latency_fault_enable else None,
+        )
         self._requests = WaitingRequests()
         self._session.answer_requests({RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._requests.reply_pushed})
         self._traces = dispatcher_of(self._session, options)
@@ -123,7 +131,7 @@ class Producer(Client):
 
     def first_try(self, message: Message, queue: MessageQueue | None, timeout_s: float | None) -> FirstTry | None:
         """For threads: the message packed, and what begins to send it. None where more is wanted than to send it."""
-        if self._options.interceptors or self._tracer is not None:
+        if self._options.interceptors or self._tracer is not None or self._sender.faults is not None:
             return None
         timeout_s = self._time(timeout_s)
         outgoing = pack(message, self._options.compression, self._options.message_bytes_max)

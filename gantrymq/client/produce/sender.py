@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import Callable, Collection, Sequence
 
 from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_request, send_result
 from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.produce.fault_latency import FaultLatency
 from gantrymq.client.produce.retry import TRIES_A_CALL, Retry
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import ConnectError, GantryError, MessageRejected, WrongType
+from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.properties import string_hash_code
 from gantrymq.message.topics import check_topic, may_clients_send_to
@@ -38,13 +41,22 @@ def queue_by_hash(key: str) -> QueueSelector:
 
 class Sender:
     """Sends packed messages for a producer group. retries: further tries after the first, None: until time is up.
-    elsewhere: try other brokers when one stored a message, but not as safely as it was asked to."""
+    elsewhere: try other brokers when one stored a message, but not as safely as it was asked to. faults: notes slow and
+    failing brokers, and messages that may go to any queue avoid them; None: that is not wanted."""
 
     def __init__(
-        self, session: ClientSession, group: str, *, retries: int | None = None, elsewhere: bool = False
+        self,
+        session: ClientSession,
+        group: str,
+        *,
+        retries: int | None = None,
+        elsewhere: bool = False,
+        faults: FaultLatency | None = None,
     ) -> None:
         self.group = group
+        self.faults = faults
         self._session = session
+        self._namespace = session.namespace
         self._routes = session.routes
         self._remoting = session.remoting
         self._retries = retries
@@ -79,7 +91,7 @@ class Sender:
         ClientClosed, MessageRejected (a name that is not allowed, or a system topic), RouteNotFound.
         """
         self._session.require_open()
-        check_topic(topic)
+        check_topic(self._namespace.wrap(topic))
         if not may_clients_send_to(topic):
             raise MessageRejected(f"{topic} is a system topic that clients may not send to")
         try:
@@ -196,6 +208,20 @@ class Sender:
     async def send_to(self, queue: MessageQueue, outgoing: Outgoing, timeout_s: float) -> SendResult:
         """Try once. The result means: stored. ResponseError: not stored. ConnectError without an address or a
         connection: not sent. ConnectError after sending, RequestTimeout, ProtocolError: may be stored."""
+        if self.faults is None:
+            return await self._try(queue, outgoing, timeout_s)
+        started, has_failed = time.monotonic(), True
+        try:
+            result = await self._try(queue, outgoing, timeout_s)
+            has_failed = False
+        except asyncio.CancelledError:
+            has_failed = False  # the caller's end says nothing of the broker
+            raise
+        finally:
+            self.faults.note(queue.broker_name, time.monotonic() - started, has_failed=has_failed)
+        return result
+
+    async def _try(self, queue: MessageQueue, outgoing: Outgoing, timeout_s: float) -> SendResult:
         address = self.address_of(queue)
         request = self.request(outgoing, queue)
         answer = await self._remoting.invoke(address, request, timeout_s=timeout_s)
@@ -219,12 +245,23 @@ class Sender:
 
     def request(self, outgoing: Outgoing, queue: MessageQueue) -> RemotingCommand:
         """The request that stores the message in the queue."""
-        return send_request(outgoing, self.group, queue.queue_id, self._routes.new_topic_queues)
+        request = send_request(outgoing, self.group, queue.queue_id, self._routes.new_topic_queues)
+        if self._namespace:
+            self._add_namespace(request.ext_fields, outgoing)
+        return request
+
+    def _add_namespace(self, fields: dict[str, str], outgoing: Outgoing) -> None:
+        topic = self._namespace.wrap(outgoing.topic)
+        fields["a"], fields["b"] = self._namespace.wrap(self.group), topic
+        mark = f"{names.INSTANCE_ID}{names.NAME_VALUE_SEPARATOR}"
+        if topic != outgoing.topic and mark not in outgoing.properties:  # as in Java
+            fields["i"] = f"{outgoing.properties}{names.PAIR_SEPARATOR}{mark}{self._namespace.name}"
 
     async def reply(self, request: MessageExt, answer: Message, timeout_s: float) -> SendResult:
         """Send the answer to a request. Tried once, at the broker that stored the request if its name is known: the
         requester is certain to be connected there."""
         deadline = asyncio.get_running_loop().time() + timeout_s
+        self._namespace.exclude(answer.topic)  # each cluster has one for all
         queues = await self.queues(answer.topic, timeout_s)
         there = [queue for queue in queues if queue.broker_name == request.broker_name]
         outgoing = await pack_aside(answer)
@@ -240,9 +277,21 @@ class Sender:
 
     def pick(self, queues: Sequence[MessageQueue], *, avoid: Collection[str] = ()) -> MessageQueue:
         """The next queue in turn, at another broker than those to avoid when there is one."""
+        if self.faults is not None:
+            queues, avoid = self._without_faults(self.faults, queues, avoid)
         for _ in queues:
             self._next_queue += 1
             queue = queues[self._next_queue % len(queues)]
             if queue.broker_name not in avoid:
                 return queue
         return queues[self._next_queue % len(queues)]
+
+    @staticmethod
+    def _without_faults(
+        faults: FaultLatency, queues: Sequence[MessageQueue], avoid: Collection[str]
+    ) -> tuple[Sequence[MessageQueue], Collection[str]]:
+        """The queues at brokers that are not to be left alone, or at the least bad one; what else to avoid."""
+        names = {queue.broker_name for queue in queues}
+        names = (names - set(avoid)) or names
+        good = {name for name in names if faults.is_available(name)} or {faults.least_bad(sorted(names))}
+        return [queue for queue in queues if queue.broker_name in good], ()

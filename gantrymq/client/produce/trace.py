@@ -57,7 +57,10 @@ class TraceDispatcher:
         self._is_topic_missing = False  # and the log has it
         self._waiting: deque[TraceRecord] = deque()
         self._arrived = asyncio.Event()
-        self._sender = Sender(session, f"_INNER_TRACE_PRODUCER-{group}")
+        sender_group = f"_INNER_TRACE_PRODUCER-{group}"
+        session.namespace.exclude(topic)  # as in Java: one topic for all
+        session.namespace.exclude(sender_group)
+        self._sender = Sender(session, sender_group)
 
     @property
     def waiting(self) -> int:

@@ -169,7 +169,7 @@ class TransactionProducer(Producer):
         """Store the message where no consumer looks, until `end` is called with the result, here or after a check."""
         if message.delay_level > 0 or names.DELAY in message.properties:
             raise MessageRejected("a message in a transaction can't be delayed")
-        marks = {names.TRAN_MSG: "true", names.PGROUP: self.group}
+        marks = {names.TRAN_MSG: "true", names.PGROUP: self._session.namespace.wrap(self.group)}
         message = replace(message, properties={**message.properties, **marks})
         prepared = await self._around([message], lambda: self._prepare(message, queue, timeout_s))
         self._session.meet_brokers()
@@ -217,7 +217,7 @@ class TransactionProducer(Producer):
         self, state: TransactionState, queue_offset: int, physical_offset: int, msg_id: str
     ) -> dict[str, str]:
         return {
-            "producerGroup": self.group,
+            "producerGroup": self._session.namespace.wrap(self.group),
             "tranStateTableOffset": str(queue_offset),
             "commitLogOffset": str(physical_offset),
             "commitOrRollback": str(state.value),
@@ -251,6 +251,7 @@ class TransactionProducer(Producer):
         fields = request.ext_fields
         try:
             (message,) = await read_messages(request.body)
+            self._session.namespace.unwrap_topics([message])
             queue_offset, physical_offset = int(fields["tranStateTableOffset"]), int(fields["commitLogOffset"])
         except (RecordError, KeyError, ValueError) as exc:
             logger.warning(
@@ -260,7 +261,7 @@ class TransactionProducer(Producer):
                 extra={"event": "transaction_check_malformed", "address": address, "error": str(exc)},
             )
             return
-        if message.properties.get(names.PGROUP) != self.group:
+        if message.properties.get(names.PGROUP) != self._session.namespace.wrap(self.group):
             logger.warning(
                 "asked about another group's transaction (msg_id=%s)",
                 message.msg_id,

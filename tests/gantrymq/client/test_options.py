@@ -37,9 +37,10 @@ from gantrymq.errors import ConfigError, MessageRejected, WrongType
 from gantrymq.remoting.command import JSON
 
 REQUIRED = inspect.Parameter.empty
-CLIENT = {"instance_name": None, "credentials": None, "tls": None, "serialize_type": JSON}
+CLIENT = {"instance_name": None, "credentials": None, "tls": None, "serialize_type": JSON, "namespace": ""}
 PRODUCER = {
     "delivery_timeout_s": 30.0, "retries": None, "retry_unless_send_ok": False, "linger_s": 0.0,
+    "send_latency_fault_enable": False,
     "batch_bytes": 65536, "buffer_bytes": 33554432, "message_bytes_max": 4194304,
     "new_topic_queues": 4, "compress_from_bytes": 4096, "compress_level": 5,
     "compress_type": "zlib", "trace": False,

@@ -11,12 +11,12 @@ import pytest
 
 from appliance.bench import rpc
 from appliance.bench.peer import Peer
-from gantrymq import AdminClient, ConsumeFrom, Message, MessageExt, Producer, PushConsumer
+from gantrymq import AdminClient, ConsumeFrom, Message, MessageExt, MessageQueue, Producer, PushConsumer
 from gantrymq.client.admin.results import MessageTrace
 from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, encode_record
 from gantrymq.message.compression import CompressType
 from tests.gantrymq.client.seen import Seen, until
-from tests.interop.clients import JavaClient
+from tests.interop.clients import ClientProgram, JavaClient
 from tests.waiting import WITHIN_S
 
 pytestmark = pytest.mark.interop
@@ -128,3 +128,45 @@ async def test_java_and_our_consumer_share_an_ordered_group(cluster: Peer, java:
         for message in messages:
             by_queue.setdefault(message.queue_id, []).append(message.queue_offset)
         assert all(offsets == sorted(offsets) for offsets in by_queue.values())
+
+
+async def test_java_and_our_clients_meet_in_a_namespace(cluster: Peer, java: JavaClient, topic: str) -> None:
+    """Each sends to the other; one group of both; what Java puts off comes again, to either."""
+    space = {"interop.namespace": "space"}
+    whole = f"space%{topic}"
+    rpc.create_topic(cluster.broker_address, whole, 4)
+    seen = Seen()
+    ours = PushConsumer(
+        cluster.namesrv_address, group=topic, listener=seen, namespace="space", consume_from=ConsumeFrom.FIRST_OFFSET
+    )
+    ours.subscribe(topic)
+
+    def got(program: ClientProgram, body: str) -> bool:
+        return any(line[5] == body for line in program.lines("GOT")) or body.encode() in seen.bodies
+
+    def mine() -> set[int]:
+        return {queue.queue_id for queue in ours.assigned_queues if queue.topic == topic}
+
+    with ExitStack() as stack:
+        consume = java.run("Consume", cluster.namesrv_address, topic, topic, "*", "concurrently", java_properties=space)
+        theirs = stack.enter_context(consume)
+        await asyncio.to_thread(theirs.wait_started)
+        async with ours, Producer(cluster.namesrv_address, namespace="space") as producer:
+            await until(
+                lambda: len(mine()) == len(theirs.queues()) == 2 and mine() | theirs.queues() == {0, 1, 2, 3},
+                within_s=WITHIN_S,
+            )
+            produce = java.run("Produce", cluster.namesrv_address, topic, f"{topic}-p", 8, 0, java_properties=space)
+            producing = stack.enter_context(produce)
+            for queue in await producer.queues(topic):
+                await producer.send(Message(topic, b"ours %d" % queue.queue_id), queue=queue)
+            put_off = MessageQueue(topic, cluster.broker_name, min(theirs.queues()))
+            await producer.send(Message(topic, b"put off", properties={"later": "yes"}), queue=put_off)
+            await asyncio.to_thread(producing.wait_done)
+            bodies = [f"ours {queue_id}" for queue_id in range(4)] + ["body-7-\u00e4\u6d88\u606f", "put off"]
+            await until(lambda: all(got(theirs, body) for body in bodies), within_s=WITHIN_S)
+            await until(lambda: theirs.count("GOT") + len(seen.messages) >= 4 + 8 + 2, within_s=WITHIN_S)
+            assert {message.topic for message in seen.messages} == {line[7] for line in theirs.lines("GOT")} == {topic}
+        async with AdminClient(cluster.namesrv_address) as admin:
+            members = await admin.clients.consumers_at(cluster.broker_address, whole)
+    assert len(members.connection_set) == 1  # Java's is left, in the same group as ours was

@@ -10,13 +10,14 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
- * A push consumer that tells every message and which queues it holds. Arguments: name server, topic, group, subscription
+ * A push consumer that tells every message and which queues it holds. A message with the property "later" is put off
+ * at its first delivery. Arguments: name server, topic, group, subscription
  * expression, "orderly" or "concurrently".
  */
 public final class Consume {
     public static void main(String[] args) throws Exception {
         String topic = args[1];
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[2]);
+        DefaultMQPushConsumer consumer = Patience.namespaced(new DefaultMQPushConsumer(args[2]));
         consumer.setNamesrvAddr(args[0]);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);
@@ -31,7 +32,8 @@ public final class Consume {
         } else {
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 messages.forEach(Consume::tell);
-                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+                return messages.stream().anyMatch(Consume::isPutOff)
+                    ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
         }
         Patience.patient(consumer);
@@ -44,17 +46,21 @@ public final class Consume {
         consumer.shutdown();
     }
 
+    private static boolean isPutOff(MessageExt message) {
+        return message.getUserProperty("later") != null && message.getReconsumeTimes() == 0;
+    }
+
     private static void tell(MessageExt message) {
         Lines.say("GOT", message.getUserProperty("number"), message.getQueueId(), message.getQueueOffset(),
             message.getTags(), message.getKeys(), new String(message.getBody(), StandardCharsets.UTF_8),
-            message.getMsgId());
+            message.getMsgId(), message.getTopic());
     }
 
     private static void tellQueues(DefaultMQPushConsumer consumer, String topic) {
         String told = "";
         while (true) {
             List<String> held = consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable()
-                .keySet().stream().filter(queue -> queue.getTopic().equals(topic))
+                .keySet().stream().filter(queue -> queue.getTopic().equals(consumer.withNamespace(topic)))
                 .map(queue -> Integer.toString(queue.getQueueId())).sorted().collect(Collectors.toList());
             String now = String.join(",", held);
             if (!now.equals(told)) {

@@ -18,6 +18,15 @@ final class Patience {
         return client;
     }
 
+    /** In the namespace that -Dinterop.namespace names, if it does. */
+    static <C extends ClientConfig> C namespaced(C client) {
+        String namespace = System.getProperty("interop.namespace");
+        if (namespace != null) {
+            client.setNamespace(namespace);
+        }
+        return client;
+    }
+
     /** What the call returns once the client has the topic's route: it gives up after 3 s if another thread asks. */
     static <T> T routed(Callable<T> call) throws Exception {
         long deadline = System.nanoTime() + LIMIT_MS * 1_000_000L;

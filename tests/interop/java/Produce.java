@@ -17,7 +17,7 @@ public final class Produce {
         int count = Integer.parseInt(args[3]);
         int rate = Integer.parseInt(args[4]);
         boolean isByTurns = args.length > 5;
-        DefaultMQProducer producer = new DefaultMQProducer(args[2]);
+        DefaultMQProducer producer = Patience.namespaced(new DefaultMQProducer(args[2]));
         producer.setNamesrvAddr(args[0]);
         producer.setPollNameServerInterval(1000);
         producer.setHeartbeatBrokerInterval(1000);

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gantrymq import Message, MessageQueue, Producer, SendResult, SendStatus, SyncProducer
+from gantrymq.client.produce import fault_latency
 from gantrymq.client.produce.first_try import FirstTry
 from gantrymq.client.produce.sender import Sender
 from gantrymq.errors import (
@@ -113,6 +114,33 @@ async def test_what_may_pass_is_tried_at_the_other_broker_with_the_same_id(clust
     assert len(cluster.b.bodies) == 4
     assert 1 <= cluster.a.tries <= 4
     assert set(cluster.a.msg_ids) <= set(cluster.b.msg_ids)
+
+
+@pytest.mark.parametrize("way", ["send", "send_many", "blocking"])
+async def test_a_broker_that_failed_is_left_alone_by_the_messages_after_it(
+    cluster: Cluster, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fault_latency, "PENALTIES_S", ((15.0, 600.0),))  # only a failure, however slow this machine is
+    cluster.a.code = 2
+    messages = [Message("T", b"x") for _ in range(6)]
+    if way == "blocking":
+        await asyncio.to_thread(_send_blocking, cluster.name_server, messages)
+    else:
+        async with Producer(cluster.name_server, send_latency_fault_enable=True) as producer:
+            for message in messages[:3]:
+                await producer.send(message)
+            if way == "send_many":
+                await producer.send_many(messages[3:])
+            else:
+                for message in messages[3:]:
+                    await producer.send(message)
+    assert (cluster.a.tries, len(cluster.b.bodies)) == (1, 6)
+
+
+def _send_blocking(name_server: str, messages: list[Message]) -> None:
+    with SyncProducer(name_server, send_latency_fault_enable=True) as producer:
+        for message in messages:
+            producer.send(message)
 
 
 @pytest.mark.parametrize("code", [3, 13, 26])

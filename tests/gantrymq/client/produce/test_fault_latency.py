@@ -1,0 +1,49 @@
+"""Which brokers are left alone, and for how long: as Java's MQFaultStrategy decides it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gantrymq.client.produce.fault_latency import FaultLatency
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("took_s", "pause_s"),
+    [(0.0, 0), (0.549, 0), (0.55, 30), (1.0, 60), (1.999, 60), (2.0, 120), (3.0, 180), (14.9, 180), (15.0, 600)],
+)
+def test_a_slow_broker_is_left_alone_for_a_time_that_grows(took_s: float, pause_s: float) -> None:
+    clock = Clock()
+    faults = FaultLatency(clock)
+    faults.note("a", took_s)
+    assert faults.is_available("a") is (pause_s == 0)
+    clock.now += max(pause_s - 0.001, 0)
+    assert faults.is_available("a") is (pause_s == 0)
+    clock.now += 0.001
+    assert faults.is_available("a")
+
+
+def test_a_failed_try_counts_as_one_of_half_a_minute_and_the_next_good_one_ends_it() -> None:
+    clock = Clock()
+    faults = FaultLatency(clock)
+    faults.note("a", 0.001, has_failed=True)
+    clock.now += 599.9
+    assert not faults.is_available("a")
+    assert faults.is_available("never tried")
+    faults.note("a", 0.001)
+    assert faults.is_available("a")
+
+
+def test_when_none_is_good_the_better_half_is_used_in_turn() -> None:
+    faults = FaultLatency(Clock())
+    for name, took_s in (("a", 9.0), ("b", 0.6), ("c", 2.0), ("d", 0.7)):
+        faults.note(name, took_s)
+    assert [faults.least_bad("abcd") for _ in range(4)] == ["b", "d", "b", "d"]
+    assert faults.least_bad(["a"]) == "a"
