@@ -1,4 +1,4 @@
-"""The lake of one broker: Parquet files, and an append-only manifest that lists the committed ones.
+"""The lake of one broker: Parquet files, and a manifest that lists the committed ones; it only grows, but for `cut`.
 
     <lake>/data/date=YYYY-MM-DD/<from>-<to>-<n>.parquet    rows of the log range [from, to) stored on that UTC day
     <lake>/_log/<20-digit sequence>.json                   one entry a batch: range, files, mark of its last record
@@ -130,6 +130,25 @@ class Lake:
     def commit_gap(self, begin: int, end: int) -> None:
         """Record that the broker has deleted this range of its log before it was read."""
         self.commit(begin, end, [], None, op="gap")
+
+    def cut(self, end: int, kept: Sequence[LakeFile], last: tuple[int, int, int] | None) -> None:
+        """Have the lake end at an offset. kept: files in place, synced, of what stays of the entry that reaches beyond.
+
+        The newest entry goes first, so a crash leaves a whole lake that ends later. Call it inside `writing()`.
+        """
+        for sequence in reversed(range(self._entry_count())):
+            entry = self._entry(sequence)
+            path = self._log / _entry_name(sequence)
+            if entry["from"] >= end:
+                path.unlink()
+            elif entry["to"] > end:
+                entry |= {"to": end, "last": last, "add": [asdict(file) for file in kept]}
+                temporary = self._log / f"{os.getpid()}.tmp"
+                write_synced(temporary, json.dumps(entry, indent=1).encode())
+                temporary.replace(path)
+            else:
+                break
+            sync_folder(self._log)
 
     def remove_leftovers(self) -> int:
         """Delete what a killed run has left: staged files, Parquet files and entries that no entry lists.

@@ -33,7 +33,7 @@ ROWS_MAX = 2_000_000  # what a task has in memory, some 300 MB; more rows become
 _DAY_MS = 86_400_000
 # Numbers that grow are written as differences: smaller and faster than a dictionary, which suits the rest.
 _GROWING = ("physical_offset", "queue_offset", "born_timestamp", "store_timestamp")
-_PARQUET = {
+PARQUET = {
     "compression": "zstd",
     "use_dictionary": [name for name in SCHEMA.names if name not in _GROWING],
     "column_encoding": dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
@@ -116,7 +116,7 @@ def _write(batches: list[pa.RecordBatch], staging: Path) -> Iterator[StagedFile]
     begins = [0, *(np.flatnonzero(np.diff(days)) + 1).tolist(), len(days)]
     for begin, end in itertools.pairwise(begins):
         path = staging / f"{secrets.token_hex(8)}.parquet"
-        pq.write_table(table.slice(begin, end - begin), path, **_PARQUET)
+        pq.write_table(table.slice(begin, end - begin), path, **PARQUET)
         sync_file(path)
         yield StagedFile(
             name=path.name,

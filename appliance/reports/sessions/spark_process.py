@@ -64,7 +64,7 @@ class SparkProcess:
             variables["PYSPARK_PYTHON"] = settings.conf[EXECUTORS_PYTHON]
         log: IO[bytes] = self._stack.enter_context(self._log_path.open("ab"))
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "appliance.reports.jobs", str(work_folder)],
+            [sys.executable, "-m", "appliance.reports.runner.jobs", str(work_folder)],
             cwd=work_folder,
             env=variables,
             stdin=subprocess.PIPE,

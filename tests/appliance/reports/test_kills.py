@@ -17,10 +17,10 @@ pytest.importorskip("pyarrow")
 
 import pyarrow.parquet as pq
 
-from appliance.reports import ingest as ingest_module
 from appliance.reports import lake_writer
-from appliance.reports.ingest import IngestLimits, ingest
 from appliance.reports.manifest import Lake
+from appliance.reports.runner import ingest as ingest_module
+from appliance.reports.runner.ingest import IngestLimits, ingest
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, write_log
 
 SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))

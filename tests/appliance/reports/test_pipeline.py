@@ -20,6 +20,7 @@ import pytest
 from appliance.reports.errors import LogTruncated, ReportError
 from appliance.reports.manifest import Lake
 from tests.appliance.reports.counted import counted
+from tests.appliance.reports.runner.promoted import log_of, promoted
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, unpack_golden, write_log
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
 
 
 def run_ingest(spark: SparkSession, log: Path, lake: Lake, **options: Any) -> Any:
-    from appliance.reports.ingest import ingest
+    from appliance.reports.runner.ingest import ingest
 
     return ingest(spark, [log], lake, **options)
 
 
 def small_ranges(range_bytes: int) -> Any:
-    from appliance.reports.ingest import IngestLimits
+    from appliance.reports.runner.ingest import IngestLimits
 
     return IngestLimits(range_bytes=range_bytes, range_bytes_min=range_bytes)
 
@@ -178,7 +179,7 @@ def test_a_body_that_looks_like_a_record_is_found_out(spark: SparkSession, tmp_p
 
 
 def test_a_run_whose_time_is_up_commits_what_it_has_and_says_what_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    from appliance.reports.ingest import IngestLimits
+    from appliance.reports.runner.ingest import IngestLimits
 
     log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
     *_, end = write_log(log, day_of_records(20), file_bytes=1 << 14)
@@ -188,7 +189,7 @@ def test_a_run_whose_time_is_up_commits_what_it_has_and_says_what_is_left(spark:
 
 
 def test_a_broker_that_cannot_be_read_does_not_stop_the_others(spark: SparkSession, tmp_path: Path) -> None:
-    from appliance.reports.jobs import ingest_all
+    from appliance.reports.runner.jobs import ingest_all
     from appliance.reports.runs import RunFolder, RunSpec, new_run_id
 
     for name in ("broker-a", "broker-b"):
@@ -206,6 +207,23 @@ def test_a_broker_that_cannot_be_read_does_not_stop_the_others(spark: SparkSessi
     assert [(result.broker_name, result.rows) for result in results] == [("broker-b", 100)]
     assert len(failures) == 1 and f"no valid record at physical offset {offsets[5]}" in failures[0]
     assert not list((tmp_path / "brokers" / "broker-b" / "store" / "readers").iterdir())
+
+
+def test_after_a_promotion_all_that_is_there_is_counted_once(spark: SparkSession, tmp_path: Path) -> None:
+    from appliance.reports.runner.jobs import ingest_all
+    from appliance.reports.runs import RunFolder, RunSpec, new_run_id
+
+    lake = Lake(tmp_path / "reports" / "lake" / "broker-a")
+    case = promoted(tmp_path)
+    assert run_ingest(spark, log_of(tmp_path, "broker-a"), lake).rows == len(case.old)
+    spec = RunSpec(report="ingest", data=str(tmp_path), begin_ms=0, end_ms=1)
+    for rows in (20, 0):
+        folder = RunFolder.in_data(tmp_path, new_run_id())
+        folder.write_spec(spec)
+        results, failures = ingest_all(spark, spec, folder, float("inf"))
+        assert ([result.rows for result in results], failures) == ([rows], [])
+        assert offsets_in(lake) == case.all
+    assert not lake.gaps()
 
 
 def test_a_worker_that_dies_is_replaced_and_one_that_always_fails_is_told_in_words(
@@ -290,7 +308,7 @@ def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Pa
     import duckdb
 
     from appliance.cli import report as report_command
-    from appliance.reports.jobs import compute
+    from appliance.reports.runner.jobs import compute
     from appliance.reports.runs import RunSpec
 
     logs = {"broker-a": day_of_records(200), "broker-b": [Record(topic="SCHEDULE_TOPIC_XXXX"), *day_of_records(60)]}
@@ -364,7 +382,7 @@ def test_traffic_counts_by_topic_and_hour_and_marks_what_is_not_an_ordinary_topi
 
 
 def test_a_lake_without_files_gives_an_empty_report(spark: SparkSession, tmp_path: Path) -> None:
-    from appliance.reports.jobs import compute
+    from appliance.reports.runner.jobs import compute
     from appliance.reports.runs import RunSpec
 
     table, _ = compute(spark, RunSpec(report="traffic", data=str(tmp_path), begin_ms=0, end_ms=1))
@@ -396,7 +414,7 @@ def frame(spark: SparkSession, rows: Iterable[tuple[str, int, int, int]]) -> Any
 def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     """Over nine days in which a clock was put back, in the zone of that clock."""
     from appliance.reports.catalogue import REPORTS
-    from appliance.reports.jobs import compute
+    from appliance.reports.runner.jobs import compute
     from appliance.reports.runs import RunSpec
 
     begin = int(datetime(2026, 10, 17, 22, tzinfo=UTC).timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""The process of report runs: `python -m appliance.reports.jobs WORK_FOLDER`, started by spark_process.py only.
+"""The process of report runs: `python -m appliance.reports.runner.jobs WORK_FOLDER`, started by spark_process.py only.
 
 Its input is a line with the settings of the session, then a line for each run: the run's folder. A run is: ingest of
 every broker, the report over all lakes, result files. It writes its part of the status to `outcome.json` and answers a
@@ -24,13 +24,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from appliance.process.parent_death import ask_for_signal
-from appliance.reports.broker_folders import brokers_in
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.errors import ReportError
-from appliance.reports.ingest import IngestLimits, IngestProgress, IngestResult, ingest
 from appliance.reports.manifest import Lake, lakes_in
 from appliance.reports.record_columns import SCHEMA_DDL
 from appliance.reports.results import write_results
+from appliance.reports.runner.broker_folders import brokers_in
+from appliance.reports.runner.ingest import IngestLimits, IngestProgress, IngestResult, ingest
+from appliance.reports.runner.sources import sources
 from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session, end_session
 from appliance.reports.transforms import TRANSFORMS, Scope
@@ -99,19 +100,21 @@ def ingest_all(
         progress = _Progress(folder, broker.broker_name, sum(result.rows for result in results))
         progress(IngestProgress(0, 0, 0))
         try:
-            result = ingest(
-                spark,
-                list(broker.commit_log_folders),
-                lake,
-                store_folder=broker.store_folder,
-                limits=IngestLimits(until=until),
-                progress=progress,
-            )
+            for source in sources(broker, lake):
+                results.append(
+                    ingest(
+                        spark,
+                        list(source.broker.commit_log_folders),
+                        lake,
+                        store_folder=source.broker.store_folder,
+                        epochs=source.broker.standing.epochs,
+                        limits=IngestLimits(until=until, end=source.end),
+                        progress=progress,
+                    )
+                )
         except ReportError as failure:
             logger.exception("broker not read", extra={"event": "report_broker_failed", "broker": broker.broker_name})
             failures.append(failure)
-        else:
-            results.append(result)
     if failures and not results:
         raise failures[0]
     return results, [f"not read: {failure}" for failure in failures]

@@ -19,7 +19,7 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,8 @@ from appliance.reports.lake_writer import LakeWriter
 from appliance.reports.log_ranges import LogRange, ranges_of
 from appliance.reports.manifest import Lake
 from appliance.reports.range_reader import RangeResult, copy_range
+from appliance.reports.runner.cut_lake import cut_to_log
+from appliance.reports.runner.standing import Epoch
 from appliance.reports.worker_jobs import run_on_a_worker
 from store.upkeep.reader_marks import ReaderMark
 
@@ -67,9 +69,13 @@ class IngestProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestLimits:
-    """`until`: the steady clock's time from which on no further range is begun. `range_bytes`: tests cut smaller."""
+    """`until`: the steady clock's time from which on no further range is begun. `range_bytes`: tests cut smaller.
+
+    `end`: where reading ends at the latest, the begin of a file.
+    """
 
     until: float = float("inf")
+    end: int | None = None
     range_bytes: int = RANGE_BYTES
     range_bytes_min: int = RANGE_BYTES_MIN
 
@@ -83,21 +89,24 @@ def ingest(
     lake: Lake,
     *,
     store_folder: Path | None = None,
+    epochs: Sequence[Epoch] = (),
     limits: IngestLimits = NO_LIMITS,
     progress: Callable[[IngestProgress], None] | None = None,
 ) -> IngestResult:
     """Copy the log up to its current end. Raises ReportError.
 
-    store_folder: where the cleaner looks for marks of readers; None if there is no such broker.
+    store_folder: where the cleaner looks for marks of readers; None if there is no such broker. epochs: of the log.
     """
     began = time.monotonic()
     log = CommitLogFiles(commit_log_folders)
     with lake.writing(), contextlib.ExitStack() as stack:
+        cut_to_log(lake, log, epochs)
         lake.remove_leftovers()
         begin = starting_point(log, lake)
         mark = stack.enter_context(_mark(store_folder, begin)) if store_folder is not None else None
         writer = LakeWriter(lake, begin)
-        end = max(begin, log.valid_end(begin))
+        end = log.valid_end(begin)
+        end = max(begin, end if limits.end is None else min(end, limits.end))
 
         def committed() -> None:
             if mark is not None:

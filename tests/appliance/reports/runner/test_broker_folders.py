@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.reports.broker_folders import brokers_in
+from appliance.reports.runner.broker_folders import brokers_in
 
 
 @pytest.mark.parametrize(
