@@ -64,6 +64,9 @@ class ConsumerKeywords(ClientKeywords, total=False):
     offsets_folder: Path | None
     on_assigned: QueuesCallback | None
     on_revoked: QueuesCallback | None
+    trace: bool
+    trace_topic: str
+    trace_sample: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,9 @@ class ConsumerOptions(ClientOptions):
     offsets_folder: Path | None = None  # of a BROADCASTING consumer; None: where the Java client keeps its own
     on_assigned: QueuesCallback | None = None  # told of queues this member begins to read, before their first message
     on_revoked: QueuesCallback | None = None  # of queues it gives up, before their offsets are written, and at the end
+    trace: bool = False  # tell `trace_topic` when messages are consumed
+    trace_topic: str = TRACE_TOPIC
+    trace_sample: float = 1.0  # of the messages, chosen by their ids
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,6 +99,7 @@ class ConsumerOptions(ClientOptions):
             raise ConfigError("consume_from TIMESTAMP needs consume_from_ms")
         check_at_least(self, 1, "batch_size", "pull_batch")
         check_at_least(self, 0, "consume_from_ms")
+        check_share(self, "trace_sample")
         if not callable(self.strategy):
             raise WrongType(f"strategy={self.strategy!r:.60}: a function like allocate_averagely is wanted")
         for name in ("on_assigned", "on_revoked"):
@@ -112,9 +119,6 @@ class PushConsumerKeywords(ConsumerKeywords, total=False):
     max_reconsume_times: int | None
     overdue_s: float
     close_wait_s: float
-    trace: bool
-    trace_topic: str
-    trace_sample: float
     interceptors: Sequence[Interceptor]
 
 
@@ -128,9 +132,6 @@ class PushConsumerOptions(ConsumerOptions):
     max_reconsume_times: int | None = None  # until a message is a dead letter; None: 16, ordered: never
     overdue_s: float = 900.0  # a listener call that takes longer is given up; its messages come again
     close_wait_s: float = 10.0  # for listener calls in progress when the consumer closes
-    trace: bool = False  # tell `trace_topic` when messages are consumed
-    trace_topic: str = TRACE_TOPIC
-    trace_sample: float = 1.0  # of the messages, chosen by their ids
     interceptors: Sequence[Interceptor] = ()  # around every listener call, the first is the outermost
 
     def __post_init__(self) -> None:
@@ -138,7 +139,6 @@ class PushConsumerOptions(ConsumerOptions):
         check_at_least(self, 1, "concurrency")
         check_at_least(self, 0, "suspend_s", "max_reconsume_times", "close_wait_s")
         check_above_zero(self, "overdue_s")
-        check_share(self, "trace_sample")
         check_interceptors(self.interceptors)
 
     @property

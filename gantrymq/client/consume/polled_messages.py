@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from gantrymq.client.connection.background import wait_for_event
 from gantrymq.client.consume.process_queue import ProcessQueue
+from gantrymq.client.produce.trace import ConsumeTracer, TracedCall
 from gantrymq.message.model import MessageExt, MessageQueue
 
 
@@ -22,34 +23,62 @@ class PolledBatch:
     A thread may move the position while the event loop reads it: each is one assignment.
     """
 
-    __slots__ = ("_paused", "finished", "given", "is_over", "messages", "process_queue")
+    __slots__ = (
+        "_began", "_paused", "_traced", "_tracer", "finished", "given", "is_over", "messages", "process_queue",
+    )  # fmt: skip
 
-    def __init__(self, process_queue: ProcessQueue, messages: list[MessageExt], paused: set[MessageQueue]) -> None:
+    def __init__(
+        self,
+        process_queue: ProcessQueue,
+        messages: list[MessageExt],
+        paused: set[MessageQueue],
+        tracer: ConsumeTracer | None = None,
+    ) -> None:
         self.process_queue: ProcessQueue = process_queue
         self.messages: list[MessageExt] = messages
         self.finished: int = 0
         self.given: int = len(messages)
         self.is_over: bool = False  # another batch is the application's turn
         self._paused = paused
+        self._tracer = tracer
+        self._traced: TracedCall | None = None
+        self._began = 0.0
+
+    def trace_given(self, messages: list[MessageExt]) -> None:
+        """These are in the application's hands from now on."""
+        if self._tracer is not None:
+            self._traced = self._tracer.before(messages)
+            self._began = time.monotonic()
+
+    def trace_end(self, *, is_done: bool) -> None:
+        """They are finished, or come again."""
+        if self._tracer is not None and self._traced is not None:
+            took_s = time.monotonic() - self._began
+            self._tracer.after(self._traced, took_s, is_done=is_done, has_raised=not is_done)
+            self._traced = None
 
     def one_by_one(self) -> Iterator[MessageExt]:
         """Give message by message. Asking for the next one says that those before are finished. Ends early when the
         queue goes on elsewhere (`seek`, another member), or is paused."""
         queue = self.process_queue
         for position, message in enumerate(self.messages):
+            self.trace_end(is_done=True)
             if self.is_over or queue.was_dropped() or queue.queue in self._paused:
                 return
             self.finished = position
             self.given = position + 1
+            self.trace_given([message])
             yield message
+        self.trace_end(is_done=True)
 
 
 class PolledMessages:
     """Messages in the order of their arrival, at most `batch_size` at once and all of one queue."""
 
-    def __init__(self, batch_size: int) -> None:
+    def __init__(self, batch_size: int, tracer: ConsumeTracer | None = None) -> None:
         self.paused: set[MessageQueue] = set()
         self._batch_size = batch_size
+        self._tracer = tracer
         self._arrived: deque[tuple[ProcessQueue, list[MessageExt]]] = deque()  # bounded by FlowLimits
         self._has_arrived = asyncio.Event()
         self._last: PolledBatch | None = None
@@ -71,6 +100,8 @@ class PolledMessages:
                 return None
         if one_by_one:
             found.given = 0
+        else:
+            found.trace_given(found.messages)
         return found
 
     def _take(self) -> PolledBatch | None:
@@ -84,7 +115,7 @@ class PolledMessages:
             if len(messages) > self._batch_size:
                 self._arrived.appendleft((process_queue, messages[self._batch_size :]))
                 messages = messages[: self._batch_size]
-            self._last = PolledBatch(process_queue, messages, self.paused)
+            self._last = PolledBatch(process_queue, messages, self.paused, self._tracer)
             return self._last
         return None
 
@@ -93,6 +124,7 @@ class PolledMessages:
         if (last := self._last) is None:
             return
         self.finish_given()
+        last.trace_end(is_done=True)
         last.is_over = True
         self._last = None
         if last.given < len(last.messages):
@@ -112,14 +144,17 @@ class PolledMessages:
     def forget(self, queue: MessageQueue) -> None:
         """Do not count what was polled last of this queue: it goes on at another offset."""
         if self._last is not None and self._last.process_queue.queue == queue:
+            self._last.trace_end(is_done=False)
             self._last.is_over = True
             self._last = None
+
+    def leave(self) -> None:
+        """The consumer closes: what the application did not finish comes again."""
+        if self._last is not None:
+            self._last.trace_end(is_done=False)
+        self._has_arrived.set()
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Return these queues' messages from `next` again."""
         self.paused.difference_update(queues)
-        self._has_arrived.set()
-
-    def wake(self) -> None:
-        """Have a waiting `next` look again."""
         self._has_arrived.set()

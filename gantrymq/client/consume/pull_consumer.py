@@ -30,6 +30,7 @@ from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.pull_loop import PullContext, keep_pulling
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.consume.subscription import parse_subscription
+from gantrymq.client.produce.trace import ConsumeTracer, dispatcher_of
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import check_topic
@@ -48,7 +49,8 @@ class PullConsumer(Client):
     the group begins in queues it never consumed. pull_batch, limits: how much is pulled at once, and held. strategy:
     how the members share the queues. on_assigned, on_revoked: told of queues this member begins to read (before their
     first message: `seek` where you want), and gives up (`commit` while they are yours). offsets_folder: where a
-    BROADCASTING consumer keeps its offsets. Also instance_name, namespace, credentials, tls and serialize_type.
+    BROADCASTING consumer keeps its offsets. trace: tell `trace_topic` when messages are polled and when they are
+    finished, `trace_sample` of them. Also instance_name, namespace, credentials, tls and serialize_type.
     PullConsumerOptions has the defaults.
 
     Subscribe or assign before or after `start`. `close` writes the offsets (with auto_commit: of what is finished) and
@@ -64,7 +66,9 @@ class PullConsumer(Client):
         self._options = options
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._chosen: dict[str, list[MessageQueue]] | None = None  # by topic, after `assign`
-        self._polled = PolledMessages(options.batch_size)
+        self._traces = dispatcher_of(self._session, options)
+        tracer = None if self._traces is None else ConsumeTracer(self._traces, group)
+        self._polled = PolledMessages(options.batch_size, tracer)
         self._committed: dict[MessageQueue, int] = {}  # what `commit` said, when it is up to the application
         self._background = Background()
         self._group_share = GroupShare(self._session, options, self._not_registered)
@@ -109,6 +113,8 @@ class PullConsumer(Client):
         self._background.start(every(REBALANCE_S, self._rebalance, wake=self._assignment.rebalance_wanted), "rebalance")
         if self._options.auto_commit:
             self._background.start(every(COMMIT_S, self._assignment.persist), "commit offsets")
+        if self._traces is not None:
+            self._background.start(self._traces.run(), "send traces")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -121,7 +127,9 @@ class PullConsumer(Client):
         self._assignment.close()
         await self._background.close()
         await self._assignment.leave()
-        self._polled.wake()
+        self._polled.leave()
+        if self._traces is not None:
+            await self._traces.flush()
         await self._session.close(consumer_group=self.group)
 
     # -- which queues -------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ class TraceDispatcher:
         self._is_topic_missing = False  # and the log has it
         self._waiting: deque[TraceRecord] = deque()
         self._arrived = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None  # that of `run`
         sender_group = f"_INNER_TRACE_PRODUCER-{group}"
         session.namespace.exclude(topic)  # as in Java: one topic for all
         session.namespace.exclude(sender_group)
@@ -72,16 +73,20 @@ class TraceDispatcher:
         return self._sample >= 1 or zlib.crc32(msg_id.encode()) < self._sample * (1 << 32)
 
     def append(self, record: TraceRecord) -> None:
-        """Have the record sent soon; drop it when too many wait."""
+        """Have the record sent soon; drop it when too many wait. From any thread."""
         if len(self._waiting) >= WAITING_MAX:
             self.dropped += 1
             return
         self._waiting.append(record)
-        self._arrived.set()
+        if self._loop is None or self._loop is running_loop():
+            self._arrived.set()
+        else:
+            self._loop.call_soon_threadsafe(self._arrived.set)
 
     async def run(self) -> None:
         """Send records as they come, until cancelled; afterwards `flush` sends the rest."""
         said = 0
+        self._loop = asyncio.get_running_loop()
         while True:
             await self._arrived.wait()
             await asyncio.sleep(BATCH_WAIT_S)
@@ -144,6 +149,14 @@ class TraceDispatcher:
                 exc,
                 extra={"event": "trace_topic_missing", "topic": self.topic, "error": str(exc)},
             )
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread, None in others."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class TraceOptions(Protocol):
@@ -213,14 +226,15 @@ class TracedCall:
 
 
 class ConsumeTracer:
-    """Makes the records of a consumer: one before and one after a listener call, for each message."""
+    """Makes the records of a consumer: one before and one after a listener call, for each message. For a pull consumer
+    the call lasts from the poll until the messages are finished."""
 
     def __init__(self, dispatcher: TraceDispatcher, group: str) -> None:
         self._dispatcher = dispatcher
         self._group = group
 
     def before(self, messages: list[MessageExt]) -> TracedCall | None:
-        """A listener is about to get the messages. None when no record of them is wanted."""
+        """A listener, or who polls, is about to get the messages. None when no record of them is wanted."""
         traced = [
             message
             for message in messages

@@ -49,12 +49,11 @@ PRODUCER = {
 CONSUMER = {
     "group": REQUIRED, "model": MessageModel.CLUSTERING, "consume_from": ConsumeFrom.LAST_OFFSET,
     "consume_from_ms": None, "pull_batch": 32, "limits": None, "strategy": allocate_averagely, "offsets_folder": None,
-    "on_assigned": None, "on_revoked": None,
+    "on_assigned": None, "on_revoked": None, "trace": False, "trace_topic": "RMQ_SYS_TRACE_TOPIC", "trace_sample": 1.0,
 } | CLIENT  # fmt: skip
 PUSH = CONSUMER | {
     "listener": REQUIRED, "concurrency": 20, "batch_size": 1, "ordered": False, "suspend_s": 1.0,
-    "max_reconsume_times": None, "overdue_s": 900.0, "close_wait_s": 10.0, "trace": False,
-    "trace_topic": "RMQ_SYS_TRACE_TOPIC", "interceptors": (), "trace_sample": 1.0,
+    "max_reconsume_times": None, "overdue_s": 900.0, "close_wait_s": 10.0, "interceptors": (),
 }  # fmt: skip
 PULL = CONSUMER | {"batch_size": 10, "auto_commit": True}
 IN_TRANSACTIONS = PRODUCER | {"listener": REQUIRED, "group": REQUIRED, "topics": (), "threads": 8}

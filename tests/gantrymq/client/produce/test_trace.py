@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,19 @@ import pytest
 from appliance.bench.peer import Peer
 from gantrymq import (
     AdminClient,
+    ConsumeFrom,
     ConsumeResult,
     Message,
     MessageExt,
     MessageQueue,
     Producer,
+    PullConsumer,
     PushConsumer,
     SendResult,
     SendStatus,
+    SyncAdminClient,
+    SyncProducer,
+    SyncPullConsumer,
 )
 from gantrymq.client.admin.results import MessageTrace
 from gantrymq.client.connection.options import ClientOptions
@@ -31,7 +37,7 @@ from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import numbers, until
 from tests.harness import serving
-from tests.waiting import WITHIN_S
+from tests.waiting import WITHIN_S, wait_until
 
 # captured from a Java 4.9.4 producer
 FROM_JAVA = (
@@ -184,3 +190,57 @@ async def test_where_no_trace_topic_is_the_log_says_so_once_and_sends_go_on(
     warnings = [record for record in caplog.records if record.name == trace.__name__]
     assert [getattr(record, "event", "") for record in warnings] == ["trace_topic_missing"]
     assert "traceTopicEnable=true" in warnings[0].getMessage()
+
+
+async def test_a_pull_consumer_tells_of_each_poll_whether_it_was_finished(peer: Peer) -> None:
+    name = f"trace_{next(numbers)}"
+    pull = functools.partial(
+        PullConsumer, peer.namesrv_address, group=name, trace=True, consume_from=ConsumeFrom.FIRST_OFFSET
+    )
+    async with topic_at(peer, name, queues=1) as admin:
+        async with Producer(peer.namesrv_address) as producer:
+            sent = await producer.send_batch([Message(name, b"1", keys="k"), Message(name, b"2")])
+        first, second = sent.msg_id.split(",")
+        async with pull() as consumer:
+            await consumer.subscribe(name)
+            polled: list[MessageExt] = []
+            while len(polled) < 2:
+                polled += await consumer.poll(WITHIN_S)
+            await consumer.close()  # not finished: they come again
+        with pytest.raises(LookupError, match="second"):
+            async with pull() as consumer:
+                await consumer.subscribe(name)
+                async for message in consumer:
+                    if message.msg_id == second:
+                        raise LookupError("second")
+        once = [TraceKind.SUB_BEFORE, TraceKind.SUB_AFTER]
+        records = (await traced(admin, first, 4)).records
+        assert [record.kind for record in records] == once * 2
+        assert [record.is_success for record in records[1::2]] == [False, True]
+        assert (records[0].group, records[0].keys, records[0].request_id) == (name, "k", records[1].request_id)
+        records = (await traced(admin, second, 4)).records
+        assert [record.is_success for record in records if record.kind is TraceKind.SUB_AFTER] == [False, False]
+
+
+def test_a_blocking_pull_consumer_traces_from_its_thread(peer: Peer) -> None:
+    name = f"trace_{next(numbers)}"
+    with SyncAdminClient(peer.namesrv_address) as admin:
+        admin.topics.create_at(peer.broker_address, TopicConfig(name, 1, 1))
+        with SyncProducer(peer.namesrv_address) as producer:
+            sent = producer.send(Message(name, b"1"))
+        with SyncPullConsumer(
+            peer.namesrv_address, group=name, trace=True, consume_from=ConsumeFrom.FIRST_OFFSET
+        ) as consumer:
+            consumer.subscribe(name)
+            for message in consumer:
+                assert message.msg_id == sent.msg_id
+                break
+
+        def outcome() -> list[bool]:
+            try:
+                records = admin.messages.trace(sent.msg_id).records
+            except GantryError:
+                return []  # the topic is made by the first trace
+            return [record.is_success for record in records if record.kind is TraceKind.SUB_AFTER]
+
+        wait_until(lambda: outcome() == [True])
