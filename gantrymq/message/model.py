@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, overload
 
 from gantrymq.errors import MessageRejected
 from gantrymq.message import ids
 from gantrymq.message import properties as names
 from gantrymq.message.checks import are_plain_keys, are_plain_properties, check_message, is_plain_tag
+from gantrymq.message.headers import H, HeaderValue, header_texts, header_value
+
+D = TypeVar("D")
+_NONE = object()
 
 
 @dataclass(slots=True, init=False)
@@ -20,6 +24,9 @@ class Message:
     `delay_seconds` (to the ms) or `deliver_at` (seconds since the epoch, or a datetime with a time zone) let it wait
     for any time that the broker's timerMaxDelaySec allows: GantryMQ and RocketMQ 5 do so, RocketMQ 4.9 delivers at
     once. A delay level wins over both, `delay_seconds` over `deliver_at`.
+
+    `headers` are properties with types, written as texts that every client reads (gantrymq.message.headers has the
+    table); `MessageExt.header` reads them. They join `properties`.
 
     WrongType (a TypeError) and MessageRejected (a ValueError) when it is made of what no broker could keep.
     """
@@ -45,7 +52,10 @@ class Message:
         delay_level: int = 0,
         delay_seconds: float | None = None,
         deliver_at: float | datetime | None = None,
+        headers: Mapping[str, HeaderValue] | None = None,
     ) -> None:
+        if headers is not None:
+            properties = {**(properties or {}), **header_texts(headers)}
         self.topic = topic
         self.body = body
         self.tags = tags
@@ -142,6 +152,25 @@ class MessageExt:
     def stored_at(self) -> datetime:
         """When the broker stored it, in UTC."""
         return datetime.fromtimestamp(self.store_timestamp / 1000, UTC)
+
+    @overload
+    def header(self, name: str, kind: type[H]) -> H: ...
+
+    @overload
+    def header(self, name: str, kind: type[H], default: D) -> H | D: ...
+
+    def header(self, name: str, kind: type[H], default: object = _NONE) -> object:
+        """A property as `kind`: bool, int, float, Decimal, datetime, date, UUID, bytes or str.
+
+        KeyError when the message lacks it and no default is given, ValueError when its text is no such value. Empty
+        texts and bytes do not travel: their property is missing.
+        """
+        text = self.properties.get(name)
+        if text is not None:
+            return header_value(name, text, kind)
+        if default is _NONE:
+            raise KeyError(name)
+        return default
 
     @property
     def tags(self) -> str | None:
