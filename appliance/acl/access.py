@@ -28,7 +28,7 @@ from appliance.acl.account_book import AccountBook, Accounts
 from appliance.acl.needs import Lookup
 from appliance.acl.permission_table import PERMISSIONS, Rule
 from appliance.acl.replay import ReplayGuard, StampRefused
-from appliance.acl.signature_check import SignatureCheck, is_signature
+from appliance.acl.signature_check import SignatureCheck
 from appliance.errors import BrokerError
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.signature import ACCESS_KEY, STAMP, SigningKey
@@ -151,41 +151,31 @@ class Access:
         """Whether sends and pulls of a connection must name an account: its address is not on the global white list."""
         return not self._notes(peer).is_white
 
-    def lets_pass(
-        self,
-        peer: Peer,
-        code: int,
-        topic: str,
-        group: str | None,
-        access_key: str,
-        stamp: str | None,
-        signed: bytes,
-        body: bytes,
-        signature: bytes,
-    ) -> bool:
-        """Whether a send to one topic passes, or, with a group, a pull for it; as `_check` decides.
+    def account_named(self, peer: Peer, access_key: str) -> tuple[Account | None, SigningKey, bool, bool]:
+        """What decides about the requests of a connection that name this account, for one read event.
 
-        signed: the signed text of its fields.
-        False: `_check` has to decide, and nothing has changed. So the stamp comes last here: its check uses it up.
+        Its key, whether the address is on its white list, whether it may send stamped requests only. For an unknown
+        name there is no account but a key, so that the time of a refusal tells nothing (see `_check`).
         """
-        accounts = self._book.current
-        notes: Notes = peer.access
-        if notes is None or notes.accounts is not accounts:
-            notes = self._notes(peer)
-        account = accounts.by_key.get(access_key)
+        account = self._book.current.by_key.get(access_key)
         if account is None:
-            is_signature(self._decoy_account.key, signed, body, signature)  # see _check
+            return None, self._decoy_account.key, False, True
+        return account, account.key, account.is_white(peer.remote_address[0]), self._requires_stamp(account)
+
+    def may_use(self, account: Account, topic: str, group: str | None) -> bool:
+        """Whether it may send to a topic, or, with a group, pull from it: what the table says (PERMISSIONS)."""
+        if account.may_everything:
+            return True
+        if group is None:
+            return account.may_topic(topic, PUB)
+        return account.may_topic(topic, SUB) and account.may_group(group)
+
+    def takes_stamp(self, peer: Peer, account: Account, stamp: str, code: int) -> bool:
+        """Use the stamp of a request up. False: it is not good, and nothing has changed."""
+        try:
+            self._replay.check(account.access_key, stamp, code, self._notes(peer).number)
+        except StampRefused:
             return False
-        if not account.is_white(peer.remote_address[0]):
-            if not is_signature(account.key, signed, body, signature):
-                return False
-            if not account.may_everything and not _may_use(account, topic, group):
-                return False
-            try:
-                self._check_stamp(account, stamp, signed, code, notes.number)
-            except AccessDenied:
-                return False
-        notes.account = account
         return True
 
     # -- the steps ----------------------------------------------------------------------------------------------------
@@ -241,8 +231,7 @@ class Access:
                 raise AccessDenied(
                     "replayed", f"Request refused for accessKey={account.access_key}: its stamp is hidden"
                 )
-            requires = account.requires_stamp
-            if self._options.requires_stamp if requires is None else requires:
+            if self._requires_stamp(account):
                 raise AccessDenied(
                     "no_stamp", f"accessKey={account.access_key} may send stamped requests only, as GantryMQ's SDK does"
                 )
@@ -252,6 +241,9 @@ class Access:
             self._replay.check(account.access_key, stamp, code, connection)
         except StampRefused as exc:
             raise AccessDenied("replayed", f"Request refused for accessKey={account.access_key}: {exc}") from exc
+
+    def _requires_stamp(self, account: Account) -> bool:
+        return self._options.requires_stamp if account.requires_stamp is None else account.requires_stamp
 
     # -- notes and the log --------------------------------------------------------------------------------------------
 
@@ -290,13 +282,6 @@ def account_name(peer: Peer) -> str | None:
     """The access key of the connection's last permitted request, None without one."""
     notes: Notes | None = peer.access
     return notes.account.access_key if notes is not None and notes.account is not None else None
-
-
-def _may_use(account: Account, topic: str, group: str | None) -> bool:
-    """What the table says of sends and pulls (PERMISSIONS)."""
-    if group is None:
-        return account.may_topic(topic, PUB)
-    return account.may_topic(topic, SUB) and account.may_group(group)
 
 
 def _needs_admin(code: int, access_key: str) -> AccessDenied:

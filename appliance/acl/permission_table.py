@@ -50,7 +50,7 @@ _NO_MESSAGE = "can not find message by the offset, {}"
 _NOT_SENT_BACK = "look message by offset failed, {}"
 _NO_HALF_MESSAGE = "Find prepared transaction message failed"
 
-# Access.lets_pass says the same for sends that name one topic once, and for pulls.
+# Access.may_use says the same for sends that name one topic once, and for pulls.
 _SEND = Needs(publish("topic", "b"), further_queues("properties", "i"))
 _PULL = Needs(subscribe("topic"), group("consumerGroup"))
 _QUEUE = Needs(subscribe("topic"))

@@ -40,7 +40,18 @@ from properties cimport find_marks
 from records cimport HOST_BYTES, RECORD_FIXED_BYTES, UNIT_BYTES, Common, Message, put_record, put_unit
 from pull_fields cimport PULL_MESSAGE, PullFields, read_pull
 from send_fields cimport SEND_BATCH_MESSAGE, SEND_MESSAGE, SEND_MESSAGE_V2, SendFields, read_send
-from signed cimport SignedFields, find_signed, put_signed
+from sha1 cimport (
+    BLOCK_BYTES,
+    DIGEST_BYTES,
+    SIGNATURE_BYTES,
+    GantryHmacKey,
+    gantry_hmac_sha1,
+    gantry_hmac_sha1_by_words,
+    gantry_hmac_sha1_key,
+    gantry_is_same_text,
+    gantry_sha1_text,
+)
+from signed cimport SignedFields, find_signed, has_hidden_stamp, put_signed
 from texts cimport Text, is_text, java_hash, resolve, to_padded_number
 from units cimport CODES_MAX, Walk, copy_runs, walk_units
 
@@ -66,7 +77,8 @@ cdef enum:
     FILTER_UNITS_MAX = 800  # as in store/reader.py
     UNITS_PER_LOOK = 128  # of a queue's file
     COPIED_BYTES_MAX = 8 * 1024  # as in appliance/remoting/connection.py: a body below it is not worth a view
-    SIGNATURE_BYTES_MAX = 168  # 20 bytes in Base64, each of them escaped
+    SIGNATURE_BYTES_MAX = 6 * SIGNATURE_BYTES  # each of them escaped
+    SIGNED_BYTES_MAX = 64 * 1024  # of header fields; more is Python's
 
 cdef int64_t NS_A_SECOND = 1000000000
 
@@ -94,6 +106,33 @@ def crc32_by_tables(data, uint32_t value=0):
         return gantry_crc32_update_by_tables(value, <const uint8_t*> view.buf, <size_t> view.len)
     finally:
         PyBuffer_Release(&view)
+
+
+def hmac_sha1(blocks, bytes content not None, bytes body not None, *, by_words=False):
+    """The signature of both under the key of which `SigningKey` has these blocks; by_words: on any processor."""
+    cdef GantryHmacKey key
+    cdef uint8_t digest[DIGEST_BYTES]
+    cdef uint8_t text[SIGNATURE_BYTES]
+    work_in(&key, blocks)
+    (gantry_hmac_sha1_by_words if by_words else gantry_hmac_sha1)(
+        &key,
+        <const uint8_t *> PyBytes_AS_STRING(content),
+        PyBytes_GET_SIZE(content),
+        <const uint8_t *> PyBytes_AS_STRING(body),
+        PyBytes_GET_SIZE(body),
+        digest,
+    )
+    gantry_sha1_text(digest, text)
+    return PyBytes_FromStringAndSize(<char *> text, SIGNATURE_BYTES)
+
+
+cdef int work_in(GantryHmacKey *key, blocks) except -1:
+    """Take a key of which `SigningKey` has these blocks."""
+    cdef bytes inner = blocks[0], outer = blocks[1]
+    if inner is None or outer is None or len(inner) != BLOCK_BYTES or len(outer) != BLOCK_BYTES:
+        raise ValueError("a key has two blocks of 64 bytes")
+    gantry_hmac_sha1_key(key, <uint8_t *> PyBytes_AS_STRING(inner), <uint8_t *> PyBytes_AS_STRING(outer))
+    return 0
 
 
 cdef inline int64_t monotonic_ns() noexcept:
@@ -129,6 +168,7 @@ cdef class FastPath:
     cdef int64_t _record_bytes_max, _message_bytes_max, _frame_bytes_max, _header_bytes_max
     # memory of its own, with nothing in it between two calls
     cdef uint8_t *_scratch
+    cdef uint8_t *_signed_text
     cdef uint8_t *_out
     cdef size_t _out_size, _out_max
     cdef Message *_messages
@@ -174,19 +214,29 @@ cdef class FastPath:
     cdef Walk _walk
     cdef bytes _born_host
     cdef object _peer  # None: its requests need no account
+    # of one call: the account that was named last
+    cdef const uint8_t *_access_key_at
+    cdef int32_t _access_key_size
+    cdef object _account  # None: there is none of that name
+    cdef GantryHmacKey _signing_key
+    cdef bint _is_white, _needs_stamp, _is_noted, _was_allowed
+    cdef object _allowed_topic, _allowed_group  # what it may use, if one was looked up
+    cdef int64_t _unstamped
 
     def __cinit__(self):
         self._scratch = <uint8_t *> malloc(SCRATCH_BYTES)
+        self._signed_text = <uint8_t *> malloc(SIGNED_BYTES_MAX)
         self._out = <uint8_t *> malloc(OUT_BYTES_FIRST)
         self._out_max = OUT_BYTES_FIRST
         self._messages = <Message *> malloc(MESSAGES_MAX * sizeof(Message))
         self._offsets = <int64_t *> malloc(MESSAGES_MAX * sizeof(int64_t))
         self._entries = <Entry *> malloc(ENTRIES_MAX * sizeof(Entry))
-        if not (self._scratch and self._out and self._messages and self._offsets and self._entries):
+        if not (self._scratch and self._signed_text and self._out and self._messages and self._offsets and self._entries):
             raise MemoryError
 
     def __dealloc__(self):
         free(self._scratch)
+        free(self._signed_text)
         free(self._out)
         free(self._messages)
         free(self._offsets)
@@ -314,7 +364,8 @@ cdef class FastPath:
 
     cdef int _close(self, connection) except -1:
         """Leave all state as the Python path would, have answers written, tell the listener."""
-        self._peer = None
+        if self._peer is not None:
+            self._close_account()
         if not self._is_open:
             return 0
         self._store_log()
@@ -573,46 +624,81 @@ cdef class FastPath:
         """
         cdef SignedFields signed
         cdef int64_t size
-        cdef bytes content
-        if not find_signed(header, &signed):
+        if not find_signed(header, &signed) or signed.size_max > SIGNED_BYTES_MAX:
             return False
-        content = PyBytes_FromStringAndSize(NULL, signed.size_max)
-        size = put_signed(&signed, <uint8_t *> PyBytes_AS_STRING(content))
-        if size < 0:
+        size = put_signed(&signed, self._signed_text)
+        if size < 0 or (signed.stamp != NULL and signed.stamp.has_escapes):
             return False
-        if group is None and memmem(PyBytes_AS_STRING(content), size, b"INNER_MULTI_DISPATCH", 20) != NULL:
+        if group is None and memmem(self._signed_text, size, b"INNER_MULTI_DISPATCH", 20) != NULL:
             return False
-        if size < signed.size_max:
-            content = content[:size]
-        if signed.stamp != NULL and signed.stamp.has_escapes:
+        self._find_account(signed.access_key)
+        if not self._is_white and not (
+            self._is_genuine(signed.signature, size, body, end)  # before all else: its time is the same for no account
+            and self._account is not None
+            and self._may_use(topic, group)
+            and self._takes_stamp(&signed, size, header.code)
+        ):
             return False
-        signature = self._signature(signed.signature)
-        if signature is None:
-            return False
-        return self._access.lets_pass(
-            self._peer,
-            header.code,
-            topic,
-            group,
-            text_of(signed.access_key),
-            None if signed.stamp == NULL else text_of(signed.stamp),
-            content,
-            PyBytes_FromStringAndSize(<char *> body, end - body),
-            signature,
-        )
+        if not self._is_noted:
+            self._peer.access.account = self._account
+            self._is_noted = True
+        return True
 
-    cdef bytes _signature(self, Text *text):
-        """The signature as it was sent, empty without one; None: it is none."""
+    cdef int _find_account(self, Text *name) except -1:
+        """Look the account up, unless it is the last request's. For an unknown one there is a key, too."""
+        if (
+            self._access_key_at != NULL
+            and self._access_key_size == name.size
+            and memcmp(self._access_key_at, name.at, name.size) == 0
+        ):
+            return 0
+        self._access_key_at = NULL
+        self._account, key, self._is_white, self._needs_stamp = self._access.account_named(self._peer, text_of(name))
+        work_in(&self._signing_key, key.blocks)
+        self._is_noted = self._was_allowed = False
+        self._access_key_at, self._access_key_size = name.at, name.size
+        return 0
+
+    cdef int _close_account(self) except -1:
+        if self._unstamped:
+            self._access.unstamped += self._unstamped
+            self._unstamped = 0
+        self._access_key_at = NULL
+        self._peer = self._account = self._allowed_topic = self._allowed_group = None
+        return 0
+
+    cdef bint _is_genuine(self, Text *signature, int64_t size, const uint8_t *body, const uint8_t *end) noexcept:
+        """Whether it is the key's signature of the text that was put together, and of the body."""
         cdef uint8_t resolved[SIGNATURE_BYTES_MAX]
-        cdef int32_t size
-        if text == NULL:
-            return b""
-        if text.size > SIGNATURE_BYTES_MAX:
-            return None
-        if not text.has_escapes:
-            return PyBytes_FromStringAndSize(<char *> text.at, text.size)
-        size = resolve(text, resolved)
-        return None if size < 0 else PyBytes_FromStringAndSize(<char *> resolved, size)
+        cdef uint8_t digest[DIGEST_BYTES]
+        cdef uint8_t expected[SIGNATURE_BYTES]
+        cdef const uint8_t *given = NULL
+        cdef int32_t given_size = 0
+        if signature != NULL:
+            given, given_size = signature.at, signature.size
+            if signature.has_escapes:
+                given_size = resolve(signature, resolved) if given_size <= SIGNATURE_BYTES_MAX else -1
+                given = resolved
+        gantry_hmac_sha1(&self._signing_key, self._signed_text, size, body, end - body, digest)
+        gantry_sha1_text(digest, expected)
+        return given_size == SIGNATURE_BYTES and gantry_is_same_text(expected, given, SIGNATURE_BYTES)
+
+    cdef bint _may_use(self, topic, group) except -1:
+        """Whether the account may send to the topic; with a group: whether it may pull for that."""
+        if self._was_allowed and self._allowed_topic == topic and self._allowed_group == group:
+            return True
+        self._was_allowed = self._access.may_use(self._account, topic, group)
+        self._allowed_topic, self._allowed_group = topic, group
+        return self._was_allowed
+
+    cdef bint _takes_stamp(self, SignedFields *signed, int64_t size, int32_t code) except -1:
+        """Whether the request is not one that was sent before. That uses its stamp up, so it is asked last."""
+        if signed.stamp != NULL:
+            return self._access.takes_stamp(self._peer, self._account, text_of(signed.stamp), code)
+        if self._needs_stamp or has_hidden_stamp(self._signed_text, size, signed.access_key.size):
+            return False
+        self._unstamped += 1
+        return True
 
     cdef int _write(self, queue, Common *common, int count, int64_t size, int64_t queue_offset) except -1:
         """Records into the log, units into the queue. Nothing here refuses."""

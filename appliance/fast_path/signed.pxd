@@ -86,3 +86,27 @@ cdef inline int64_t put_signed(SignedFields *signed, uint8_t *target) noexcept n
             memcpy(at, value.at, value.size)
             at += value.size
     return at - target
+
+
+cdef inline const uint8_t *behind_digits(const uint8_t *at, const uint8_t *end) noexcept nogil:
+    while at < end and 48 <= at[0] <= 57:
+        at += 1
+    return at
+
+
+cdef inline bint has_hidden_stamp(const uint8_t *text, int64_t size, int64_t place) noexcept nogil:
+    """Whether a stamp stands at this place of what is signed (HIDDEN_STAMP of appliance/acl/access.py)."""
+    cdef const uint8_t *end = text + size
+    cdef const uint8_t *at
+    cdef int index
+    if size - place < 34:  # 13 digits, a dot, 16 hexadecimal ones, a dot, a digit, a dot, a digit
+        return False
+    at = text + place
+    if behind_digits(at, at + 13) != at + 13 or at[13] != 46 or at[30] != 46:
+        return False
+    for index in range(14, 30):
+        if not (48 <= at[index] <= 57 or 97 <= at[index] <= 102):
+            return False
+    at += 31
+    text = behind_digits(at, end)
+    return text > at and end - text >= 2 and text[0] == 46 and 48 <= text[1] <= 57

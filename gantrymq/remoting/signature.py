@@ -44,17 +44,20 @@ _OUTER_PAD = bytes(value ^ 0x5C for value in range(256))
 
 
 class SigningKey:
-    """HMAC-SHA1 under one secret, its key already worked in: half the time of `hmac.digest` for a small request."""
+    """HMAC-SHA1 under one secret, its key already worked in: half the time of `hmac.digest` for a small request.
 
-    __slots__ = ("_inner", "_outer")
+    blocks: the key with the inner and with the outer padding, for who works it in elsewhere. As secret as the key.
+    """
+
+    __slots__ = ("_inner", "_outer", "blocks")
 
     def __init__(self, secret_key: str) -> None:
         key = secret_key.encode()
         if len(key) > _BLOCK_BYTES:
             key = hashlib.sha1(key, usedforsecurity=False).digest()
         key = key.ljust(_BLOCK_BYTES, b"\0")
-        self._inner = hashlib.sha1(key.translate(_INNER_PAD), usedforsecurity=False)
-        self._outer = hashlib.sha1(key.translate(_OUTER_PAD), usedforsecurity=False)
+        self.blocks = key.translate(_INNER_PAD), key.translate(_OUTER_PAD)
+        self._inner, self._outer = (hashlib.sha1(block, usedforsecurity=False) for block in self.blocks)
 
     def digest(self, content: bytes, body: bytes = b"") -> bytes:
         """The 20 bytes of HMAC-SHA1 over content and body."""
