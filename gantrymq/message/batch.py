@@ -32,11 +32,9 @@ def append_to_batch(parts: list[bytes], message: Message, property_text: str) ->
     properties = property_text.encode()
     if len(properties) > PROPERTIES_BYTES_MAX:
         raise MessageRejected(f"properties take {len(properties)} bytes, more than {PROPERTIES_BYTES_MAX}")
-    body = message.body
-    parts.append(HEAD.pack(FIXED_BYTES + len(body) + len(properties), 0, 0, message.flag, len(body)))
-    parts.append(body)
-    parts.append(PROPERTIES_LENGTH.pack(len(properties)))
-    parts.append(properties)
+    body, size = message.body, len(properties)
+    head = HEAD.pack(FIXED_BYTES + len(body) + size, 0, 0, message.flag, len(body))
+    parts += (head, body, PROPERTIES_LENGTH.pack(size), properties)
 
 
 def iter_batch(body: bytes | bytearray | memoryview) -> Iterator[tuple[int, bytes, bytes]]:

@@ -80,6 +80,18 @@ class Message:
             check_message(self)
 
     @property
+    def is_bare(self) -> bool:
+        """Say if the message has no properties, whether free, keys, tag or a delay."""
+        return not (
+            self.properties
+            or self.keys
+            or self.tags
+            or self.delay_level
+            or self.delay_seconds is not None
+            or self.deliver_at is not None
+        )
+
+    @property
     def is_delayed(self) -> bool:
         """Say if the message asks to be delivered later, by a level or at a time."""
         return (

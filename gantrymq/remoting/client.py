@@ -61,11 +61,13 @@ class RemotingClient:
         self._connecting: dict[str, asyncio.Task[ClientConnection]] = {}
         self._handling: set[asyncio.Task[None]] = set()
         self._closed = False
+        # Headers are JSON and not signed: frames may be made without a command, and submitted to a connection.
+        self.takes_frames: bool = serialize_type == JSON and credentials is None
 
     async def invoke(self, address: str, request: RemotingCommand, *, timeout_s: float = 3.0) -> RemotingCommand:
         """Send a request and return its answer, whatever its code. Raises ConnectError or RequestTimeout."""
         connection = self._connections.get(address)
-        if connection is None or not connection.has_room or connection.is_closing:
+        if connection is None or not connection.takes_calls:
             connection, timeout_s = await self._ready_connection(address, request, timeout_s)
         return await self.submit(connection, request, timeout_s)
 
@@ -73,7 +75,7 @@ class RemotingClient:
         """Send a request that gets no answer. Raises when it can't be handed to a connection."""
         request.mark_oneway()
         connection = self._connections.get(address)
-        if connection is None or not connection.has_room or connection.is_closing:
+        if connection is None or not connection.takes_calls:
             connection, timeout_s = await self._ready_connection(address, request, timeout_s)
         self._prepare(request, connection)
         connection.send(request)
@@ -83,10 +85,15 @@ class RemotingClient:
         connection = self._connections.get(address)
         return None if connection is None or connection.is_closing else connection
 
+    def free_connection(self, address: str) -> ClientConnection | None:
+        """The connection to the address, if one is open and has room."""
+        connection = self._connections.get(address)
+        return None if connection is None or not connection.takes_calls else connection
+
     async def connection(self, address: str, request: RemotingCommand, timeout_s: float) -> ClientConnection:
         """A connection with room for the request: for callers that pipeline with submit."""
         connection = self._connections.get(address)
-        if connection is None or not connection.has_room or connection.is_closing:
+        if connection is None or not connection.takes_calls:
             connection, _ = await self._ready_connection(address, request, timeout_s)
         return connection
 

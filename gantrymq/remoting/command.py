@@ -33,7 +33,12 @@ _HEADER_LENGTH_MASK = 0xFFFFFF
 _OPAQUE_MASK = 0x7FFFFFFF
 
 _loads = orjson.loads
-_next_opaque = itertools.count(1).__next__
+_count = itertools.count(1).__next__
+
+
+def next_opaque() -> int:
+    """A number for a request of this process that none had before, until 2^31 requests later."""
+    return _count() & _OPAQUE_MASK
 
 
 class RemotingCommand:
@@ -87,7 +92,7 @@ class RemotingCommand:
         serialize_type: int = JSON,
     ) -> RemotingCommand:
         """A new request with an opaque of its own, unique in this process until 2^31 requests later."""
-        opaque = _next_opaque() & _OPAQUE_MASK
+        opaque = next_opaque()
         return cls(int(code), ext_fields or {}, body, None, opaque, 0, LANGUAGE, PROTOCOL_VERSION, serialize_type)
 
     def reply(

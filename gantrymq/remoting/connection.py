@@ -1,8 +1,8 @@
 """One asyncio connection of a client: requests out, answers matched by opaque, the peer's own requests handed on.
 
 Made for many small calls in flight. A call is a dictionary entry and a future: no task, no lock, no timer of its own.
-One timer a connection wakes at the earliest deadline and fails what is overdue. The first request of a turn of the
-event loop is written at once, the ones that follow in the same turn are joined and written in one piece.
+One timer a connection wakes at the earliest deadline and fails what is overdue. A request that is alone on its way is
+written at once; others are joined with those of the same turn of the event loop and written in one piece.
 
 Connecting, reconnecting and choosing where to send is RemotingClient's.
 """
@@ -10,12 +10,14 @@ Connecting, reconnecting and choosing where to send is RemotingClient's.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
+import math
 import os
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from gantrymq.errors import ConnectError, FrameError, GantryError
 from gantrymq.remoting.command import RemotingCommand
@@ -31,6 +33,7 @@ WRITE_BUFFER_BYTES = 1 << 20  # unsent bytes a connection holds before callers w
 CLOSE_WAIT_S = 2.0
 CLOSED_BY_PEER = "closed by the peer"
 READ_BYTES = 1 << 16  # at once; a buffer of the connection's own, for asyncio's is mapped and unmapped for each read
+FRAMES_A_WRITE = 64  # joined at most: the peer begins with them meanwhile
 SWEEP_STEP_S = 0.01  # deadlines this close together share one wake-up
 
 RequestReceived = Callable[["ClientConnection", RemotingCommand], None]
@@ -48,17 +51,17 @@ class Answered(Protocol):
     def exception(self) -> BaseException | None: ...
 
 
-class _Call:
+class _Call(NamedTuple):
     """A request on its way, and who waits for its answer."""
 
-    __slots__ = ("code", "deadline", "future", "started_at", "timeout_s")
+    code: int
+    future: Answered
+    started_at: float
+    timeout_s: float
+    deadline: float
 
-    def __init__(self, code: int, future: Answered, started_at: float, timeout_s: float) -> None:
-        self.code = code
-        self.future = future
-        self.started_at = started_at
-        self.timeout_s = timeout_s
-        self.deadline = started_at + timeout_s
+
+_call = functools.partial(tuple.__new__, _Call)  # _Call(…) costs twice as much
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -75,10 +78,10 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, _Call] = {}
         self._outgoing: list[bytes] = []
-        self._wrote_this_turn = False
         self._writing_paused = False
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._sweep: asyncio.TimerHandle | None = None
+        self._sweep_at = math.inf  # a call with an earlier deadline moves the sweep
         self._received_at = 0.0
         self._has_heard = False  # a byte from the peer
         self._close_reason = ""
@@ -89,7 +92,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     @property
     def is_closing(self) -> bool:
-        return self._transport is None or bool(self._close_reason) or self._transport.is_closing()
+        return bool(self._close_reason) or self._transport is None or self._transport.is_closing()
 
     @property
     def in_flight(self) -> int:
@@ -100,6 +103,11 @@ class ClientConnection(asyncio.BufferedProtocol):
     def has_room(self) -> bool:
         """Whether another call may be submitted now; see room."""
         return len(self._calls) < self._in_flight_max and not self._writing_paused
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether it is open and has room."""
+        return len(self._calls) < self._in_flight_max and not self._writing_paused and not self.is_closing
 
     async def room(self, timeout_s: float) -> None:
         """Wait until another call may be submitted. Raises TimeoutError, or ConnectError when it closes."""
@@ -122,16 +130,21 @@ class ClientConnection(asyncio.BufferedProtocol):
         """As `submit`, for one that is called in place of a future."""
         if self.is_closing:
             raise not_connected(self.address, self._close_reason or "connection closed", request.code)
-        frame = request.encode()  # before anything is noted: what can't be encoded waits for no answer
-        loop = self._loop
-        call = _Call(request.code, answered, loop.time(), timeout_s)
-        self._calls[request.opaque] = call
-        sweep = self._sweep
-        if sweep is None or call.deadline < sweep.when() - SWEEP_STEP_S:
-            if sweep is not None:
-                sweep.cancel()
-            self._sweep = loop.call_at(call.deadline, self._fail_overdue)
-        self._write(frame)
+        # Encoded before anything is noted: what can't be encoded waits for no answer.
+        self.submit_frame(answered, request.code, request.opaque, request.encode(), timeout_s)
+
+    def submit_frame(self, answered: Answered, code: int, opaque: int, frame: bytes, timeout_s: float) -> None:
+        """As `submit_for`, of a request that is encoded already, and only while the connection takes calls."""
+        now = self._loop.time()
+        deadline = now + timeout_s
+        calls = self._calls
+        calls[opaque] = _call((code, answered, now, timeout_s, deadline))
+        if deadline < self._sweep_at:
+            self._sweep_by(deadline)
+        if len(calls) == 1 and not self._outgoing:
+            self._transport.write(frame)  # type: ignore[union-attr]  # it is there unless is_closing
+        else:
+            self._write(frame)
 
     def send(self, command: RemotingCommand) -> None:
         """Send a command that gets no answer: a one-way request, or an answer to the peer."""
@@ -178,16 +191,15 @@ class ClientConnection(asyncio.BufferedProtocol):
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def _write(self, frame: bytes) -> None:
-        assert self._transport is not None
-        if self._wrote_this_turn:
-            self._outgoing.append(frame)
-            return
-        self._wrote_this_turn = True
-        self._loop.call_soon(self._flush)
-        self._transport.write(frame)
+        """Write it together with what else comes in this turn of the loop."""
+        outgoing = self._outgoing
+        outgoing.append(frame)
+        if len(outgoing) == 1:
+            self._loop.call_soon(self._flush)
+        elif len(outgoing) >= FRAMES_A_WRITE:
+            self._flush()
 
     def _flush(self) -> None:
-        self._wrote_this_turn = False
         if self._outgoing:
             data = b"".join(self._outgoing)
             self._outgoing.clear()
@@ -274,9 +286,15 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     # -- failing ------------------------------------------------------------------------------------------------------
 
+    def _sweep_by(self, deadline: float) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+        self._sweep = self._loop.call_at(deadline, self._fail_overdue)
+        self._sweep_at = deadline - SWEEP_STEP_S
+
     def _fail_overdue(self) -> None:
         """Fail the calls whose time is up; a peer that said nothing since such a call began is given up altogether."""
-        self._sweep = None
+        self._sweep, self._sweep_at = None, math.inf
         now = self._loop.time()
         horizon = now + SWEEP_STEP_S
         silent = False
@@ -289,7 +307,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if silent:
             self._abort("no answer in time")
         elif self._calls:
-            self._sweep = self._loop.call_at(min(call.deadline for call in self._calls.values()), self._fail_overdue)
+            self._sweep_by(min(call.deadline for call in self._calls.values()))
         if self._room_waiters and self.has_room:
             self._wake_room_waiters()
 

@@ -14,7 +14,7 @@ from gantrymq.client.connection.send_codec import Outgoing, send_request, send_r
 from gantrymq.client.results import PullResult, PullStatus, SendResult
 from gantrymq.errors import ProtocolError
 from gantrymq.message import properties as names
-from gantrymq.message.model import MessageExt
+from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerIdList, HeartbeatData, SubscriptionData
 from gantrymq.remoting.client import RemotingClient
@@ -140,7 +140,7 @@ class BrokerCalls:
         """Store a message in a queue."""
         request = send_request(outgoing, group, queue_id)
         answer = await self.remoting.invoke(address, request, timeout_s=self._time(timeout_s))
-        return send_result(answer, outgoing, broker_name, address)
+        return send_result(answer, outgoing, MessageQueue(outgoing.topic, broker_name, queue_id), address)
 
     async def check_subscription(
         self, address: str, client_id: str, group: str, subscription: SubscriptionData

@@ -66,6 +66,19 @@ def pack(message: Message, compression: Compression = DEFAULT, bytes_max: int = 
     return _packed(message, *compression.compress(message.body))
 
 
+def pack_quickly(message: Message, compression: Compression, bytes_max: int) -> Outgoing | None:
+    """As `pack`; None when it takes long because the body is large."""
+    _check_message(message, bytes_max)
+    body = message.body
+    if len(body) < compression.from_bytes:
+        if message.is_bare:
+            msg_id = create_unique_id()
+            own = "UNIQ_KEY\x01" + msg_id
+            return Outgoing(message.topic, body, own, msg_id, flag=message.flag, sys_flag=0, is_batch=False)
+        return _packed(message, body, 0)
+    return None if compression.is_long_work(body) else _packed(message, *compression.compress(body))
+
+
 async def pack_aside(
     message: Message, compression: Compression = DEFAULT, bytes_max: int = MESSAGE_BYTES_MAX
 ) -> Outgoing:
@@ -77,6 +90,8 @@ async def pack_aside(
 
 
 def _check_message(message: Message, bytes_max: int) -> None:
+    if type(message) is Message and type(message.body) is bytes and 0 < len(message.body) <= bytes_max:
+        return
     if not isinstance(message, Message):
         raise WrongType(f"a Message is wanted, not {message!r:.60}: Message(topic, body) makes one")
     check_body(message.body, bytes_max)
@@ -87,19 +102,23 @@ def _packed(message: Message, body: bytes, sys_flag: int) -> Outgoing:
     if len(properties) * 4 > names.PROPERTIES_BYTES_MAX:  # four bytes a character at most: only then count exactly
         check_properties(properties)
     outgoing = Outgoing(message.topic, body, properties, msg_id, flag=message.flag, sys_flag=sys_flag, is_batch=False)
-    outgoing.is_reply = message.properties.get(names.MSG_TYPE) == REPLY
+    if message.properties:
+        outgoing.is_reply = message.properties.get(names.MSG_TYPE) == REPLY
     return outgoing
 
 
 def _named(message: Message) -> tuple[str, str]:
     """The property text with a unique id, and that id: the message's own, or a new one."""
-    properties = message.encoded_properties()
-    msg_id = message.properties.get(names.UNIQ_KEY)
-    if msg_id is None:
+    if message.is_bare:
         msg_id = create_unique_id()
-        own = f"UNIQ_KEY\x01{msg_id}"
-        properties = f"{properties}\x02{own}" if properties else own
-    return properties, msg_id
+        return "UNIQ_KEY\x01" + msg_id, msg_id
+    properties = message.encoded_properties()
+    own_id = message.properties.get(names.UNIQ_KEY)
+    if own_id is not None:
+        return properties, own_id
+    msg_id = create_unique_id()
+    own = f"UNIQ_KEY\x01{msg_id}"
+    return (f"{properties}\x02{own}" if properties else own), msg_id
 
 
 def pack_batch(messages: Sequence[Message], bytes_max: int = MESSAGE_BYTES_MAX) -> Outgoing:
@@ -115,7 +134,7 @@ def pack_batch(messages: Sequence[Message], bytes_max: int = MESSAGE_BYTES_MAX) 
     for message in messages:
         if message.topic != topic:
             raise MessageRejected(f"a batch has one topic, not {topic} and {message.topic}")
-        if message.is_delayed:
+        if not message.is_bare and message.is_delayed:
             raise MessageRejected("a batch takes no delayed messages")
         if message.properties.get(names.WAIT) != wait:
             raise MessageRejected("the messages of a batch have one WAIT property")
@@ -182,18 +201,24 @@ def is_stored(answer: RemotingCommand) -> bool:
     return answer.code in _STATUSES
 
 
-def send_result(answer: RemotingCommand, outgoing: Outgoing, broker_name: str, address: str) -> SendResult:
-    """The outcome of a send. ResponseError when the broker did not store the message."""
+def send_result(answer: RemotingCommand, outgoing: Outgoing, queue: MessageQueue, address: str) -> SendResult:
+    """The outcome of a send to that queue. ResponseError when the broker did not store the message."""
     status = _STATUSES.get(answer.code)
     if status is None:
         raise refused(answer, address, request_code(outgoing))
     ext_fields = answer.ext_fields
     try:
-        queue = MessageQueue(outgoing.topic, broker_name, int(ext_fields["queueId"]))
-        offset = int(ext_fields["queueOffset"])
-        result = SendResult(status, outgoing.msg_id, ext_fields["msgId"], queue, offset)
+        queue_id, offset = int(ext_fields["queueId"]), int(ext_fields["queueOffset"])
+        if queue_id != queue.queue_id:
+            queue = MessageQueue(outgoing.topic, queue.broker_name, queue_id)
+        return SendResult(
+            status,
+            outgoing.msg_id,
+            ext_fields["msgId"],
+            queue,
+            offset,
+            ext_fields.get("MSG_REGION", ""),
+            ext_fields.get("TRACE_ON") != "false",
+        )
     except (KeyError, ValueError) as exc:
         raise ProtocolError(f"{address} answered a send without saying where the message is: {exc}") from exc
-    result.region_id = ext_fields.get("MSG_REGION", "")
-    result.is_traced = ext_fields.get("TRACE_ON") != "false"
-    return result

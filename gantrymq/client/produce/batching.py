@@ -76,6 +76,8 @@ class Batches:
         self._sender = sender
         self._background = background
         self._options = options
+        self._bytes_max, self._batch_bytes = options.message_bytes_max, options.batch_bytes
+        self._buffer_bytes = options.buffer_bytes
         self._on_stored = on_stored
         self._around = around
         self._lanes: dict[LaneKey, _Lane] = {}
@@ -86,19 +88,31 @@ class Batches:
     async def add(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
         """Take a message; the future gets its result or failure. Waits while the buffer is full, RequestTimeout when it
         stays so for delivery_timeout_s. MessageRejected when no broker would take the message."""
-        check_body(message.body, self._options.message_bytes_max)
+        future = self.take(message, queue)
+        if future is not None:
+            return future
         size = len(message.body) + MESSAGE_BYTES
-        if self._held_bytes and self._held_bytes + size > self._options.buffer_bytes:
-            await self._wait_for_room(message.topic, size)
+        await self._wait_for_room(message.topic, size)
+        return self._put(message, queue, size)
+
+    def take(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult] | None:
+        """As `add`, without waiting: None while the buffer is full."""
+        check_body(message.body, self._bytes_max)
+        size = len(message.body) + MESSAGE_BYTES
+        if self._held_bytes and self._held_bytes + size > self._buffer_bytes:
+            return None
+        return self._put(message, queue, size)
+
+    def _put(self, message: Message, queue: MessageQueue | None, size: int) -> asyncio.Future[SendResult]:
         self._held_bytes += size
         future: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
         key = (message.topic, queue, message.properties.get(names.WAIT))
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane(queue)
-        batch = lane.filling
-        is_alone = size > self._options.batch_bytes or _travels_alone(message)
-        if batch is not None and (is_alone or batch.bytes + size > self._options.batch_bytes):
+        batch, batch_bytes = lane.filling, self._batch_bytes
+        is_alone = size > batch_bytes or _travels_alone(message)
+        if batch is not None and (is_alone or batch.bytes + size > batch_bytes):
             self._close(lane)
             batch = None
         if batch is None:
@@ -107,7 +121,7 @@ class Batches:
         batch.messages.append(message)
         batch.futures.append(future)
         batch.bytes += size
-        if is_alone or batch.bytes >= self._options.batch_bytes:
+        if is_alone or batch.bytes >= batch_bytes:
             self._close(lane)
             self._pump(key, lane)
         return future
@@ -190,7 +204,7 @@ class Batches:
                 future.set_result(one)
 
     async def _send_batch(self, lane: _Lane, batch: _Batch) -> SendResult:
-        messages, bytes_max = batch.messages, self._options.message_bytes_max
+        messages, bytes_max = batch.messages, self._bytes_max
         if len(messages) > 1:
             outgoing = pack_batch(messages, bytes_max)
         else:
@@ -203,7 +217,7 @@ class Batches:
 
     def _wake(self) -> None:
         """Let in as many waiting callers as there is room for."""
-        free = self._options.buffer_bytes - self._held_bytes
+        free = self._buffer_bytes - self._held_bytes
         while self._room and (self._room[0][0] <= free or not self._held_bytes):
             size, waiter = self._room.popleft()
             if not waiter.done():
@@ -226,4 +240,6 @@ def results_of_batch(result: SendResult, count: int) -> Sequence[SendResult]:
 
 def _travels_alone(message: Message) -> bool:
     """Whether the message can't be in a batch."""
-    return message.is_delayed or is_retry_topic(message.topic) or names.MSG_TYPE in message.properties
+    if is_retry_topic(message.topic):
+        return True
+    return not message.is_bare and (message.is_delayed or names.MSG_TYPE in message.properties)

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import threading
 
-from gantrymq.client.connection.send_codec import Outgoing, send_result
+from gantrymq.client.connection.send_codec import Outgoing
 from gantrymq.client.produce.retry import TRIES_A_CALL
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult, SendStatus
@@ -64,7 +64,7 @@ class FirstTry:
         if self._answer is None or self._at is None:
             return None
         try:
-            result = send_result(self._answer, self._outgoing, self._at.broker_name, "")
+            result = self._sender.result(self._answer, self._outgoing, self._at)
         except GantryError:
             return None
         return result if result.status is SendStatus.SEND_OK else None
@@ -79,8 +79,7 @@ class FirstTry:
         if failure is None:
             assert self._answer is not None and at is not None
             try:
-                address = sender.address_of(at)
-                result = send_result(self._answer, outgoing, at.broker_name, address)
+                result = sender.result(self._answer, outgoing, at)
                 return await sender.stored_safely(result, outgoing, self._deadline, self._timeout_s, self._chosen)
             except GantryError as exc:
                 failure = exc

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from gantrymq.client.connection.send_codec import Outgoing, is_stored, pack_aside, send_result
+from gantrymq.client.connection.send_codec import Outgoing, is_stored, pack_aside, pack_quickly
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.retry import TRIES_A_CALL
 from gantrymq.client.produce.sender import Sender
@@ -34,8 +34,8 @@ from gantrymq.remoting.command import RemotingCommand
 StoredCallback = Callable[[Sequence[Message], SendResult, float], None]
 
 # A waiting message: its position among all, the message, what was sent of it, its queue, time.monotonic() of the first
-# try, the broker's address, the answer to come. A plain tuple: one is made for each message, and it costs least.
-Waiting = tuple[int, Message, Outgoing, MessageQueue, float, str, asyncio.Future[RemotingCommand]]
+# try, the answer to come. A plain tuple: one is made for each message, and it costs least.
+Waiting = tuple[int, Message, Outgoing, MessageQueue, float, asyncio.Future[RemotingCommand]]
 
 
 class FailedOnce(NamedTuple):
@@ -74,6 +74,7 @@ class ManySends:
         self._timeout_s = timeout_s
         self._try_timeout_s = timeout_s / TRIES_A_CALL
         self._on_stored = on_stored
+        self._loop = asyncio.get_running_loop()
         self._waiting: deque[Waiting] = deque()
         self._failed_once: list[FailedOnce] = []
         self._results: list[SendResult | None] = []  # by position; None unless stored
@@ -97,7 +98,15 @@ class ManySends:
 
     async def _send_first(self, position: int, message: Message) -> None:
         try:
-            outgoing = await pack_aside(message, self._compression, self._message_bytes_max)
+            outgoing = pack_quickly(message, self._compression, self._message_bytes_max)
+            if outgoing is None:
+                outgoing = await pack_aside(message, self._compression, self._message_bytes_max)
+            started = time.monotonic()
+            answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
+            at = self._sender.begin(outgoing, None, answer, self._try_timeout_s)
+            if at is not None:
+                self._waiting.append((position, message, outgoing, at, started, answer))
+                return
             queue = self._sender.pick(await self._sender.queues(message.topic, self._timeout_s))
         except GantryError as exc:
             # Nothing was sent. The message or its topic is the reason, so another broker would not help: given up.
@@ -115,7 +124,7 @@ class ManySends:
         else:
             if self._sender.faults is not None:
                 answer.add_done_callback(functools.partial(self._note_latency, queue.broker_name, started))
-            self._waiting.append((position, message, outgoing, queue, started, address, answer))
+            self._waiting.append((position, message, outgoing, queue, started, answer))
 
     def _note_latency(self, broker_name: str, started: float, answer: asyncio.Future[RemotingCommand]) -> None:
         """When the answer is there, not when its turn comes: those before it may take long."""
@@ -125,9 +134,9 @@ class ManySends:
 
     async def _settle_oldest(self) -> None:
         """Wait for the answer to the oldest request. Those behind it go on meanwhile."""
-        position, message, outgoing, queue, started, address, answer = self._waiting.popleft()
+        position, message, outgoing, queue, started, answer = self._waiting.popleft()
         try:
-            result = send_result(await answer, outgoing, queue.broker_name, address)
+            result = self._sender.result(await answer, outgoing, queue)
             if result.status is not SendStatus.SEND_OK:
                 left_s = self._timeout_s - (time.monotonic() - started)
                 deadline = asyncio.get_running_loop().time() + left_s

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.lifecycle import Client
-from gantrymq.client.connection.send_codec import Outgoing, pack, pack_aside, pack_batch
+from gantrymq.client.connection.send_codec import Outgoing, pack, pack_aside, pack_batch, pack_quickly
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.interceptors import SendCall, SendProceed, around_send
 from gantrymq.client.produce.batching import Batches
@@ -77,6 +77,10 @@ class Producer(Client):
         self._batching = Background()
         self._handing: set[asyncio.Task[None]] = set()
         self._tracer = None if self._traces is None else SendTracer(self._traces, group)
+        # Nothing is done but to send.
+        self._is_bare = not options.interceptors and self._tracer is None and self._sender.faults is None
+        self._compression, self._bytes_max = options.compression, options.message_bytes_max
+        self._delivery_timeout_s = options.delivery_timeout_s
         self._batches = Batches(
             self._sender,
             self._batching,
@@ -125,13 +129,20 @@ class Producer(Client):
         if sharding_key is not None:
             _check_only_choice(queue, selector)
             selector = queue_by_hash(sharding_key)
+        if self._is_bare and selector is None:
+            outgoing = pack_quickly(message, self._compression, self._bytes_max)
+            if outgoing is not None:
+                if queue is not None:
+                    _check_queue(queue, outgoing.topic)
+                timeout_s = self._delivery_timeout_s if timeout_s is None else self._time(timeout_s)
+                return await self._sender.deliver(outgoing, timeout_s, queue)
         if not self._options.interceptors:
             return await self._send_one(message, queue, selector, timeout_s)
         return await self._around([message], lambda: self._send_one(message, queue, selector, timeout_s))
 
     def first_try(self, message: Message, queue: MessageQueue | None, timeout_s: float | None) -> FirstTry | None:
         """For threads: the message packed, and what begins to send it. None where more is wanted than to send it."""
-        if self._options.interceptors or self._tracer is not None or self._sender.faults is not None:
+        if not self._is_bare:
             return None
         timeout_s = self._time(timeout_s)
         outgoing = pack(message, self._options.compression, self._options.message_bytes_max)
@@ -338,7 +349,10 @@ class Producer(Client):
         `buffer_bytes`. delivery_timeout_s counts from here on. `flush` and `close` wait for everything.
         """
         self._session.require_open()
-        self.collect(message)
+        if self._options.interceptors:
+            self.collect(message)
+        if sharding_key is None and (future := self._batches.take(message, queue)) is not None:
+            return future
         return await self.send_collected(message, queue=queue, sharding_key=sharding_key)
 
     async def send_collected(

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_request, send_result
+from gantrymq.client.connection.send_frames import PLAIN_CODE, SendFrames, is_plain
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.fault_latency import FaultLatency
 from gantrymq.client.produce.retry import TRIES_A_CALL, Retry
@@ -61,6 +62,8 @@ class Sender:
         self._remoting = session.remoting
         self._retries = retries
         self._elsewhere = elsewhere
+        self._frames = SendFrames(group, session.routes.new_topic_queues)
+        self._takes_frames = session.remoting.takes_frames and not session.namespace
         self._next_queue = random.randrange(1 << 16)  # so that many producers do not all begin with queue 0
 
     # -- routes -------------------------------------------------------------------------------------------------------
@@ -112,17 +115,24 @@ class Sender:
 
         Raises the failure of the last try.
         """
-        deadline = asyncio.get_running_loop().time() + timeout_s
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
         chosen = queue
+        answer: asyncio.Future[RemotingCommand] = loop.create_future()
         try:
-            queues = self._known_queues(outgoing.topic)
-            if queues is None:
-                queues = await self._look_up(outgoing.topic, deadline, timeout_s)
-            if chosen is None:
-                chosen = self.pick(queues)
-            # On return the broker has answered that it stored the message: with `_deliver_again` the only ways out
+            at = self.begin(outgoing, queue, answer, timeout_s / TRIES_A_CALL)
+            # On return the broker has answered that it stored the message: with `deliver_again` the only ways out
             # with a result.
-            result = await self.send_to(chosen, outgoing, timeout_s / TRIES_A_CALL)
+            if at is not None:
+                chosen = at
+                result = self.result(await answer, outgoing, at)
+            else:
+                queues = self._known_queues(outgoing.topic)
+                if queues is None:
+                    queues = await self._look_up(outgoing.topic, deadline, timeout_s)
+                if chosen is None:
+                    chosen = self.pick(queues)
+                result = await self.send_to(chosen, outgoing, timeout_s / TRIES_A_CALL)
             if result.status is SendStatus.SEND_OK:
                 return result
             return await self.stored_safely(result, outgoing, deadline, timeout_s, queue)
@@ -225,23 +235,31 @@ class Sender:
         address = self.address_of(queue)
         request = self.request(outgoing, queue)
         answer = await self._remoting.invoke(address, request, timeout_s=timeout_s)
-        return send_result(answer, outgoing, queue.broker_name, address)
+        return send_result(answer, outgoing, queue, address)
 
     def begin(
         self, outgoing: Outgoing, queue: MessageQueue | None, answered: Answered, timeout_s: float
     ) -> MessageQueue | None:
         """Write the request of a first try; its answer or failure goes to `answered`. None, and nothing written, when
-        something has to be waited for: the route, a connection to the broker, or room on it."""
+        something has to be waited for (the route, a connection to the broker, room on it), or faults are noted."""
         queues = self._known_queues(outgoing.topic)
-        if queues is None:
+        if queues is None or self.faults is not None:
             return None
         chosen = queue or self.pick(queues)
         address = self._routes.address(chosen.broker_name)
-        connection = None if address is None else self._remoting.open_connection(address)
-        if connection is None or not connection.has_room:
+        connection = None if address is None else self._remoting.free_connection(address)
+        if connection is None:
             return None
-        self._remoting.submit_for(answered, connection, self.request(outgoing, chosen), timeout_s)
+        if self._takes_frames and is_plain(outgoing):
+            opaque, frame = self._frames.frame(outgoing, chosen)
+            connection.submit_frame(answered, PLAIN_CODE, opaque, frame, timeout_s)
+        else:
+            self._remoting.submit_for(answered, connection, self.request(outgoing, chosen), timeout_s)
         return chosen
+
+    def result(self, answer: RemotingCommand, outgoing: Outgoing, queue: MessageQueue) -> SendResult:
+        """What the answer of the queue's broker says. ResponseError when it did not store the message."""
+        return send_result(answer, outgoing, queue, self._routes.address(queue.broker_name) or queue.broker_name)
 
     def request(self, outgoing: Outgoing, queue: MessageQueue) -> RemotingCommand:
         """The request that stores the message in the queue."""
@@ -279,6 +297,9 @@ class Sender:
         """The next queue in turn, at another broker than those to avoid when there is one."""
         if self.faults is not None:
             queues, avoid = self._without_faults(self.faults, queues, avoid)
+        if not avoid:
+            self._next_queue += 1
+            return queues[self._next_queue % len(queues)]
         for _ in queues:
             self._next_queue += 1
             queue = queues[self._next_queue % len(queues)]

@@ -124,7 +124,9 @@ def answer(code: int, **fields: str) -> RemotingCommand:
 )
 def test_stored_messages_are_results_also_when_a_promise_was_not_kept(code: int, status: SendStatus) -> None:
     outgoing = pack(Message("T", b"x"))
-    result = send_result(answer(code, msgId="ID", queueId="3", queueOffset="17"), outgoing, "b", "host:1")
+    result = send_result(
+        answer(code, msgId="ID", queueId="3", queueOffset="17"), outgoing, MessageQueue("T", "b", 0), "host:1"
+    )
     assert (result.status, result.msg_id, result.offset_msg_id) == (status, outgoing.msg_id, "ID")
     assert (result.queue, result.queue_offset) == (MessageQueue("T", "b", 3), 17)
 
@@ -132,13 +134,13 @@ def test_stored_messages_are_results_also_when_a_promise_was_not_kept(code: int,
 @pytest.mark.parametrize("code", [1, 2, 3, 13, 14, 16, 17])
 def test_other_answers_are_errors_with_the_brokers_words(code: int) -> None:
     with pytest.raises(ResponseError) as caught:
-        send_result(answer(code), pack(Message("T", b"x")), "b", "host:1")
+        send_result(answer(code), pack(Message("T", b"x")), MessageQueue("T", "b", 0), "host:1")
     assert (caught.value.code, caught.value.remark, caught.value.address) == (code, "why", "host:1")
 
 
 def test_a_success_that_does_not_say_where_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError):
-        send_result(answer(0), pack(Message("T", b"x")), "b", "host:1")
+        send_result(answer(0), pack(Message("T", b"x")), MessageQueue("T", "b", 0), "host:1")
 
 
 def test_a_body_that_would_grow_travels_as_it_is() -> None:
