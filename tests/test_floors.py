@@ -58,6 +58,7 @@ ROOMS = {
     ),
     "gantrymq.client": Room(("gantrymq",), ("orjson",)),
     "gantrymq.contrib": Room(("gantrymq",), ("opentelemetry", "prometheus_client")),
+    "gantrymq.contrib.django": Room(("gantrymq",), ("django",)),
     "gantrymq.home": Room(()),
     "gantrymq.runner": Room(("gantrymq",)),
     "gantrymq.testing": Room(("gantrymq",), ("pytest",)),

@@ -2,4 +2,5 @@
 
 opentelemetry   spans, and their context in message properties
 prometheus      counters and durations
+django/         settings, `manage.py consume`, sending on commit, an outbox with its relay and admin page
 """

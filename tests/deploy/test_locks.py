@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCKS = {path.stem: path.read_text() for path in (ROOT / "deploy" / "locks").glob("*.lock")}
 OF_THE_WHEEL = {
     "compression",
+    "django",
     "opentelemetry",
     "prometheus",
 }  # for users of the SDK; the lock of the tests has them

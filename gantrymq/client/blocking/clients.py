@@ -200,6 +200,11 @@ class SyncPushConsumer(BlockingClient):
                 self._run(_until(stopped))
         return self._client.exit_code
 
+    @property
+    def exit_code(self) -> int:
+        """What `run` returns, once the consumer is closed."""
+        return self._client.exit_code
+
     def reply(self, request: MessageExt, body: bytes, *, timeout_s: float = REPLY_TIMEOUT_S) -> SendResult:
         """Answer a request (see Producer.request) that the listener was given."""
         return self._run(self._client.reply(request, body, timeout_s=timeout_s))

@@ -1,0 +1,1 @@
+"""consume, and relay_outbox."""
