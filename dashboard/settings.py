@@ -52,6 +52,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "dashboard.audit.recording.AuditMiddleware",
     "dashboard.accounts.access.AccessMiddleware",
 ]
 

@@ -9,6 +9,7 @@ from dashboard.api import document
 from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
 from dashboard.views import (
+    audit,
     brokers,
     dead_letters,
     first_run,
@@ -61,6 +62,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(DEAD_LETTERS + r"$", dead_letters.group, name="dead-letters-group"),
     re_path(DEAD_LETTERS + r"/put-back$", dead_letters.put_back, name="dead-letters-put-back"),
     path("incidents", incidents.incidents, name="incidents"),
+    path("audit", audit.audit, name="audit"),
+    path("audit/export.<str:form>", audit.export, name="audit-export"),
     path("reports/", include("dashboard.reports.urls")),
     # brokers
     re_path(r"^broker/(?P<name>[^/]{1,255})/config$", brokers.config, name="broker-config"),

@@ -76,12 +76,19 @@ ROOMS = {
         ("gantrymq", "appliance.acl", "appliance.remoting.header_fields", "appliance.remoting.request_body", *SHARED),
         ("yaml",),
     ),
-    "appliance.namesrv": Room(("gantrymq", "appliance.acl", "appliance.remoting", "appliance.namesrv", *SHARED)),
+    "appliance.audit": Room(
+        ("gantrymq", "appliance.acl", "appliance.remoting", "appliance.audit", *SHARED), ("orjson",)
+    ),
+    "appliance.audit.trail_file": Room(()),
+    "appliance.namesrv": Room(
+        ("gantrymq", "appliance.acl", "appliance.audit", "appliance.remoting", "appliance.namesrv", *SHARED)
+    ),
     "appliance.broker": Room(
         (
             "gantrymq",
             "store",
             "appliance.acl",
+            "appliance.audit",
             "appliance.remoting",
             "appliance.broker",
             "appliance.fast_path.loader",
@@ -116,6 +123,7 @@ ROOMS = {
         ("gantrymq", "dashboard", *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
+    "dashboard.audit": Room(("gantrymq", "appliance.audit.trail_file", "dashboard", *SHARED), (*WEB, "orjson")),
     "dashboard.bodies": Room(("gantrymq", "dashboard.bodies"), ("django", "msgspec")),
     "dashboard.cluster.settings_table": Room(
         ("gantrymq", "store.base.config", "dashboard", *SHARED)

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from appliance.audit.routes import audited
 from appliance.broker.access.access_control import access_gate, account_book, may_send
 from appliance.broker.access.cost_limits import CreationLimit
 from appliance.broker.delivery.consume_lag import StoreTimes
@@ -272,6 +273,7 @@ class BrokerController:
         routes = routes_of(TABLE, opened, self)
         if self.config.is_slave:
             routes = for_slave(routes)
+        routes = audited(routes, self.store_config.root)
         self.server.serve(routes, self._fast_path(opened, has_pulls=True))
         self.vip_server.serve(without_pulls(routes), self._fast_path(opened, has_pulls=False))
         logger.info(

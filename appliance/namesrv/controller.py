@@ -21,6 +21,7 @@ from appliance.acl.access import AccessOptions
 from appliance.acl.account_book import AccountBook
 from appliance.acl.account_file import AccountFileError
 from appliance.acl.namesrv_access import ANY, NamesrvAccess
+from appliance.audit.routes import audited
 from appliance.errors import StartError
 from appliance.namesrv.kv_config import KVConfigManager
 from appliance.namesrv.route_changes import RouteChanges
@@ -106,7 +107,7 @@ class NamesrvController:
             stack.push_async_callback(self.lanes.close)
             await self._server.open()
             stack.push_async_callback(self._server.close)
-            self._server.serve(routes_of(TABLE, self))
+            self._server.serve(audited(routes_of(TABLE, self), self.config.kv_config_path.parent))
             await stack.enter_async_context(
                 running(
                     self._server,

@@ -60,6 +60,7 @@ class Permission(StrEnum):
     REPORTS_READ = "reports.read"
     REPORTS_RUN = "reports.run"
     USERS_WRITE = "users.write"
+    AUDIT_READ = "audit.read"
 
 
 _READER = frozenset(
@@ -78,6 +79,7 @@ _OPERATOR = _READER | {
     Permission.GROUPS_WRITE,
     Permission.MESSAGES_SEND,
     Permission.REPORTS_RUN,
+    Permission.AUDIT_READ,
 }
 _CONFIG = frozenset({Permission.CONFIG_READ, Permission.CONFIG_WRITE})
 ROLE_PERMISSIONS: dict[str, frozenset[Permission]] = {

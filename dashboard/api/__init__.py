@@ -10,7 +10,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, ValidationError
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.api import brokers, cluster, dead_letters, groups, incidents, messages, topics
+from dashboard.api import audit, brokers, cluster, dead_letters, groups, incidents, messages, topics
 from dashboard.api.auth import Forbidden
 from dashboard.api.problems import FormProblem
 from dashboard.cluster.errors import GatewayError
@@ -32,6 +32,7 @@ api.add_router("/groups", groups.router, tags=["groups"])
 api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
 api.add_router("/incidents", incidents.router, tags=["cluster"])
+api.add_router("/audit", audit.router, tags=["audit"])
 api.add_router("/cluster", cluster.router, tags=["cluster"])
 
 

@@ -10,6 +10,7 @@ from ninja import Field, Router, Schema
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, SettingChange, read_changes
 
@@ -88,8 +89,10 @@ async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn
         raise FormProblem({key: [problem] for key, problem in problems.items()})
     out = SettingsChanged(broker=name, is_done=not body.dry_run, changes=[ChangeOut.of(item) for item in changes])
     if body.dry_run or not changes:
+        note_nothing(request)
         return out
     out.remark = await gateway().brokers.change_settings(broker, changes)
+    note(request, "broker settings changed", name, {item.key: f"{item.before} -> {item.after}" for item in changes})
     logger.info(
         "broker settings changed",
         extra={

@@ -18,6 +18,7 @@ from dashboard.api.dead_letter_schemas import (
     PutBackRecords,
 )
 from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.audit.notes import note_nothing
 from dashboard.cluster.gateway import gateway
 from dashboard.dead_letters import letters
 from dashboard.dead_letters.causes import grouped
@@ -79,7 +80,9 @@ async def put_back_dead_letters(request: HttpRequest, name: str, body: PutBackIn
         gateway(), name, detail, form.wish(), older=form.cleaned_data["older"], username=who["username"]
     )
     if not body.dry_run:
-        log_step(name, step, who)
+        log_step(request, name, step, who)
+    else:
+        note_nothing(request)
     return PutBackOut.of(step)
 
 

@@ -11,6 +11,7 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.group_schemas import GroupDetailOut, GroupList, GroupOut, ResetIn, ResetOut, SeenGroupOut
 from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import gateway
 from dashboard.forms.groups import ResetForm
@@ -75,6 +76,7 @@ async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOu
         raise FormProblem(form.problems())
     plan = await plan_move(gateway(), name, form)
     if body.dry_run:
+        note_nothing(request)
         return ResetOut.of(plan, is_done=False, told=plan.is_online, is_verified=None)
     if plan.refusal is not None:
         raise NotAllowed(plan.refusal)
@@ -86,4 +88,5 @@ async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOu
                "before": {f"{one.queue.broker_name}.{one.queue.queue_id}": one.before for one in plan.moves},
                } | caller(request),
     )  # fmt: skip
+    note(request, "group moved", name, {**given, "skipped": plan.skipped, "repeated": plan.repeated})
     return ResetOut.of(plan, is_done=True, told=told, is_verified=None if elsewhere is None else not elsewhere)

@@ -23,6 +23,7 @@ from dashboard.api.message_schemas import (
     TraceOut,
 )
 from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.audit.notes import note
 from dashboard.cluster.browse import read_cursor
 from dashboard.cluster.errors import TopicNotFound
 from dashboard.cluster.gateway import gateway
@@ -76,7 +77,8 @@ async def export_messages(
     if not asked.is_valid():
         raise FormProblem(asked.problems())
     detail = await gateway().topics.get(name)
-    _log(request, "messages exported", "messages_exported", name)
+    facts = {"event": "messages_exported", "topic": name}
+    logger.info("messages exported", extra=facts | caller(request))
     return export_response(detail, asked.search(), form, read_cursor(older))
 
 
@@ -145,6 +147,7 @@ async def _found(name: str, place: str) -> MessageExt:
 
 def _log(request: HttpRequest, text: str, event: str, topic: str, **facts: str) -> None:
     logger.info(text, extra={"event": event, "topic": topic} | facts | caller(request))
+    note(request, text, topic, facts)
 
 
 def _decoded(text: str) -> bytes:

@@ -12,6 +12,7 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.api.schemas import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
+from dashboard.audit.notes import note
 from dashboard.cluster.gateway import gateway
 from dashboard.forms.topics import TopicForm, TopicSettingsForm
 
@@ -58,7 +59,7 @@ async def create_topic(request: HttpRequest, body: TopicIn) -> Status[TopicDetai
         retention_ms=wanted["keep_for"],
         retention_messages=wanted["keep_messages"],
     )
-    _log(request, "topic created", "topic_created", wanted["name"])
+    _log(request, "topic created", "topic_created", wanted["name"], **wanted)
     return Status(201, TopicDetailOut.of(await gateway().topics.get(wanted["name"])))
 
 
@@ -85,7 +86,7 @@ async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> To
         retention_ms=form.cleaned_data["keep_for"] or body.retention_ms,
         retention_messages=form.cleaned_data["keep_messages"] or body.retention_messages,
     )
-    _log(request, "topic changed", "topic_changed", name)
+    _log(request, "topic changed", "topic_changed", name, **body.dict(exclude_none=True))
     return TopicDetailOut.of(await gateway().topics.get(name))
 
 
@@ -103,5 +104,7 @@ def _form_data(given: dict[str, Any]) -> dict[str, Any]:
     return given | {"keep_for": f"{kept_ms} ms" if kept_ms else "", "keep_messages": kept or ""}
 
 
-def _log(request: HttpRequest, text: str, event: str, topic: str) -> None:
+def _log(request: HttpRequest, text: str, event: str, topic: str, **details: Any) -> None:
+    """In the process's log and in the audit log."""
     logger.info(text, extra={"event": event, "topic": topic} | caller(request))
+    note(request, text, topic, {key: value for key, value in details.items() if key != "name"})

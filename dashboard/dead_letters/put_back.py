@@ -12,8 +12,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.http import HttpRequest
 from django.utils import timezone
 
+from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.browse import read_cursor, write_cursor
 from dashboard.cluster.errors import BrokerUnreachable, GatewayError
 from dashboard.cluster.gateway import Gateway
@@ -193,10 +195,14 @@ class _Walk:
         self._step.results.append(Result(place, letter.msg_id, cause_of(letter), str(state), told))
 
 
-def log_step(name: str, step: PutBackStep, who: dict[str, Any]) -> None:
-    """Who put back how many; which ones stands in the database."""
+def log_step(request: HttpRequest, name: str, step: PutBackStep, who: dict[str, Any]) -> None:
+    """Who put back how many, in the process's log and in the audit log; which ones stands in a table of its own."""
     counts = {state: step.count(state) for state in ("sent", "failed", "begun", "before")}
     logger.info("dead letters put back", extra={"event": "dead_letters_put_back", "group": name} | counts | who)
+    if step.results:
+        note(request, "dead letters put back", name, counts)
+    else:
+        note_nothing(request)
 
 
 put_backs = PutBacks()

@@ -18,6 +18,7 @@ from dataclasses import replace
 from channels.layers import get_channel_layer
 
 from appliance.process.stall_watch import StallWatch
+from dashboard.audit.broker_trails import TrailReader
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.cluster.values import BrokerRef
@@ -80,6 +81,7 @@ class Sampler:
                 group.create_task(self._count.run(), name="sampler-topics")
                 group.create_task(self._groups.run(), name="sampler-groups")
                 group.create_task(self._incidents.run(), name="incidents")
+                group.create_task(TrailReader().run(), name="audit trails")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
                 group.create_task(StallWatch().run(), name="standstill")
         finally:

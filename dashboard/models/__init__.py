@@ -1,5 +1,6 @@
 """Tables of the dashboard's database. Django looks for models here."""
 
+from dashboard.models.audit import AuditEntry, Result, TrailPosition, Way
 from dashboard.models.dead_letters import PutBackRow, PutBackState
 from dashboard.models.incidents import IncidentRow
 from dashboard.models.management import ApiToken, BookingTurn, LoginFailure, MetricSample, Role, SetupToken, User
@@ -7,6 +8,7 @@ from dashboard.models.reports import ReportPlan, ReportRun
 
 __all__ = [
     "ApiToken",
+    "AuditEntry",
     "BookingTurn",
     "IncidentRow",
     "LoginFailure",
@@ -15,7 +17,10 @@ __all__ = [
     "PutBackState",
     "ReportPlan",
     "ReportRun",
+    "Result",
     "Role",
     "SetupToken",
+    "TrailPosition",
     "User",
+    "Way",
 ]

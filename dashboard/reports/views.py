@@ -27,6 +27,7 @@ from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster import units
 from dashboard.forms.base import BaseForm
 from dashboard.models.reports import ReportRun
@@ -175,8 +176,10 @@ async def run_now(request: HttpRequest) -> HttpResponseBase:
     if waiting < WAITING_MAX:
         user = request.principal.user  # type: ignore[attr-defined]
         run = await enqueue(form.cleaned_data["report"], form.cleaned_data["days"], requested_by=user)
+        note(request, "report asked for", form.cleaned_data["report"], {"days": form.cleaned_data["days"]})
         logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
     else:
+        note_nothing(request)
         notes.warning(request, f"{waiting} runs are waiting already.")
     return redirect("reports:index")
 
@@ -189,6 +192,7 @@ async def schedule(request: HttpRequest) -> HttpResponseBase:
         sentences = ["The schedule stays as it is.", *(text for texts in form.problems().values() for text in texts)]
         return HttpResponse(" ".join(sentences), status=400, content_type="text/plain; charset=utf-8")
     await plans.set_schedule(**form.cleaned_data)
+    note(request, "report schedule changed", "", form.cleaned_data)
     logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
     notes.success(request, "Schedule saved.")
     return redirect("reports:index")

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, read_changes
@@ -38,6 +39,8 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
         if problems:
             context |= {"lead": "Nothing was changed."}
             return render(request, "brokers/config.html", context | _table(request, rows, wanted, problems), status=422)
+        if not changes or request.POST.get("do") != "save":
+            note_nothing(request)
         if not changes:
             notes.success(request, "Nothing differs, so nothing was changed.")
             return redirect("broker-config", name)
@@ -51,6 +54,8 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
                 "changes": {change.key: [change.before, change.after] for change in changes}, "remark": remark,
             },
         )  # fmt: skip
+        changed = {change.key: f"{change.before} -> {change.after}" for change in changes}
+        note(request, "broker settings changed", name, changed)
     except GatewayError as exc:
         return gateway_error(request, exc)
     count = f"{len(changes)} setting{'s' if len(changes) > 1 else ''} changed"

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import note_nothing
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine
@@ -89,7 +90,9 @@ async def put_back(request: HttpRequest, name: str) -> HttpResponse:
     except GatewayError as exc:
         return JsonResponse({"detail": str(exc)}, status=exc.status)
     if not form.cleaned_data["dry_run"]:
-        log_step(name, step, {"username": username})
+        log_step(request, name, step, {"username": username})
+    else:
+        note_nothing(request)
     return JsonResponse(told(step))
 
 

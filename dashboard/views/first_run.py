@@ -15,6 +15,7 @@ from dashboard.accounts.in_flight import TooManyAtOnce
 from dashboard.accounts.known_browsers import remember
 from dashboard.accounts.log_in import start_session
 from dashboard.accounts.log_in_limit import RETRY_AFTER_S
+from dashboard.audit.notes import note
 from dashboard.forms.accounts import FirstRunForm
 from dashboard.http.client_address import client_address
 
@@ -42,6 +43,7 @@ async def first_run(request: HttpRequest) -> HttpResponse:
         return response
     except setup.SetupRefused:
         return await _closed(request)
+    note(request, "first administrator made", str(user), who=str(user))
     await start_session(request, user)
     overview = redirect("overview")
     remember(request, overview, user.get_username())

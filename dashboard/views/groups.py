@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import note
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import GroupDetail
@@ -63,6 +64,8 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
                     "before": {f"{one.queue.broker_name}.{one.queue.queue_id}": one.before for one in plan.moves},
                 },
             )  # fmt: skip
+            told = {key: value for key, value in given.items() if key not in ("csrfmiddlewaretoken", "typed_name")}
+            note(request, "group moved", name, {**told, "skipped": plan.skipped, "repeated": plan.repeated})
             if elsewhere:
                 queues = ", ".join(f"{one.queue.broker_name} · {one.queue.queue_id}" for one in elsewhere[:5])
                 notes.warning(

@@ -15,6 +15,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import note, note_nothing
 from dashboard.bodies.body_view import view_body
 from dashboard.bodies.program import python_of
 from dashboard.cluster import units
@@ -76,6 +77,7 @@ async def again(request: HttpRequest, name: str, place: str) -> HttpResponse:
                 _log(request, "message sent again", "message_resent", name, place, to=sent.queue.topic)
         except GatewayError as exc:
             done["refusal"] = str(exc)
+            note_nothing(request)
         context = await message_context(found, name, "consumers", None)
         return await _shown(request, name, context | done)
     except GatewayError as exc:
@@ -133,3 +135,4 @@ def _place_of(queue: Any, offset: int) -> str:
 
 def _log(request: HttpRequest, text: str, event: str, topic: str, place: str, **facts: str) -> None:
     logger.info(text, extra={"event": event, "topic": topic, "place": place, "username": str(request.user)} | facts)
+    note(request, text, topic, {"place": place, **facts})

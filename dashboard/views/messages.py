@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import note
 from dashboard.cluster import units
 from dashboard.cluster.browse import read_cursor
 from dashboard.cluster.errors import GatewayError
@@ -104,7 +105,8 @@ async def send(request: HttpRequest, name: str) -> HttpResponse:
                 delay_level=wanted["delay_level"],
                 **wanted["deliver"],
             )
-            context["sent"] = await gateway().messages.send(to_send)
+            sent = context["sent"] = await gateway().messages.send(to_send)
+            note(request, "message sent by hand", name, {"queue": sent.queue.queue_id, "offset": sent.queue_offset})
             status = 200
         except MessageRejected as exc:
             form.add_error(None, str(exc))

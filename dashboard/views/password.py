@@ -17,6 +17,7 @@ from dashboard.accounts.in_flight import TooManyAtOnce
 from dashboard.accounts.known_browsers import remember
 from dashboard.accounts.log_in import start_session, try_password
 from dashboard.accounts.log_in_limit import RETRY_AFTER_S
+from dashboard.audit.notes import note
 from dashboard.cluster import units
 from dashboard.forms.accounts import PasswordForm
 from dashboard.http.client_address import client_address
@@ -49,6 +50,7 @@ async def password(request: HttpRequest) -> HttpResponse:
         return _again(request, form, RETRY_AFTER_S)
     ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
     await start_session(request, outcome.user)
+    note(request, "password changed", str(user), {"sessions_ended": ended})
     logger.info("password changed", extra={"event": "password_changed", "username": str(user), "sessions": ended})
     notes.success(request, "Your password is changed. Other browsers are logged out; API tokens go on working.")
     response = redirect("overview")

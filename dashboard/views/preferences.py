@@ -7,6 +7,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import note_nothing
 from dashboard.views.session import safe_target
 from dashboard.web.context import THEME_COOKIE, THEMES
 
@@ -14,6 +15,7 @@ from dashboard.web.context import THEME_COOKIE, THEMES
 @requires(Permission.OPEN)
 @require_POST
 async def theme(request: HttpRequest) -> HttpResponse:
+    note_nothing(request)  # a cookie of this browser
     chosen = request.POST.get("theme", "auto")
     response = redirect(safe_target(request, request.POST.get("back", "")))
     response.set_cookie(

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.accounts.access import Permission, requires
 from dashboard.accounts.known_browsers import remember
 from dashboard.accounts.log_in import Outcome, start_session, try_password
+from dashboard.audit.notes import note
 from dashboard.cluster import units
 from dashboard.forms.accounts import LoginForm
 from dashboard.http.client_address import client_address
@@ -41,6 +42,7 @@ async def login(request: HttpRequest) -> HttpResponse:
     if outcome.user is None:
         return _refused(request, form, target, outcome)
     await start_session(request, outcome.user)
+    note(request, "logged in", who=str(outcome.user))
     logger.info(
         "logged in", extra={"event": "login", "username": str(outcome.user), "address": client_address(request)}
     )
@@ -71,6 +73,7 @@ def _refused(request: HttpRequest, form: LoginForm, target: str, outcome: Outcom
 @requires(Permission.ACCOUNT)
 @require_POST
 async def logout(request: HttpRequest) -> HttpResponse:
+    note(request, "logged out")
     await alogout(request)
     return redirect("login")
 

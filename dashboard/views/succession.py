@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import note
 from dashboard.cluster.errors import GatewayError, NoSuccessor
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.succession import Succession
@@ -60,13 +61,16 @@ async def _change(request: HttpRequest, plan: Succession) -> None:
         "missing_bytes": None if plan.master else plan.promotion.slave.missing_bytes,
         "username": str(request.user),
     }
+    noted = {key: facts[key] for key in ("successor", "predecessor", "epoch", "missing_bytes")}
     logger.warning("change of master asked for", extra={"event": "master_change_asked", **facts})
     try:
         changed = await gateway().succession.change(plan)
     except NoSuccessor as exc:
+        note(request, "change of master failed", plan.broker_name, {"why": str(exc), **noted})
         logger.warning("change of master failed", extra={"event": "master_change_failed", "why": str(exc), **facts})
         raise
     logger.warning("master changed", extra={"event": "master_changed", "seconds": round(changed.seconds, 3), **facts})
+    note(request, "master changed", plan.broker_name, noted)
     text = f"{changed.address} is the master of {changed.broker_name} in epoch {changed.epoch}"
     notes.success(request, f"{text}, after {changed.seconds:.1f} s.")
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
 from dashboard.accounts.tokens import create_token, revoke_token, shown_once
+from dashboard.audit.notes import note
 from dashboard.forms.accounts import TokenForm
 from dashboard.models.management import ApiToken
 
@@ -36,6 +37,7 @@ async def tokens(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             wanted = form.cleaned_data
             _, made = await create_token(user, wanted["name"], wanted["scope"], wanted["life_days"])
+            note(request, "token created", wanted["name"], {"scope": wanted["scope"], "days": wanted["life_days"]})
             logger.info(
                 "token created", extra={"event": "token_created", "username": str(user), "scope": wanted["scope"]}
             )
@@ -55,6 +57,7 @@ async def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
         token = await ApiToken.objects.filter(user=user, pk=token_id, revoked_at=None).afirst()
         return redirect("tokens") if token is None else render(request, "tokens/revoke.html", {"token": token})
     if await revoke_token(user, token_id):
+        note(request, "token revoked", f"token {token_id}")
         logger.info("token revoked", extra={"event": "token_revoked", "username": str(user)})
         notes.success(request, "Token revoked. Calls with it are refused from now on.")
     return redirect("tokens")

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import note
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicExists
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.topics import LISTING_SHARED_S
@@ -69,7 +70,7 @@ async def create(request: HttpRequest) -> HttpResponse:
             form.add_error(None, str(exc))
             status = exc.status
         else:
-            _log(request, "topic created", "topic_created", form.cleaned_data["name"])
+            _log(request, "topic created", "topic_created", form.cleaned_data["name"], **form.cleaned_data)
             notes.success(request, f"Topic {form.cleaned_data['name']} created.")
             target = reverse("topic", args=[form.cleaned_data["name"]])
             return HttpResponse(headers={"HX-Redirect": target}) if _is_fragment(request) else redirect(target)
@@ -121,7 +122,7 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
                 form.add_error(None, str(exc))
                 status = exc.status
             else:
-                _log(request, "topic changed", "topic_changed", name)
+                _log(request, "topic changed", "topic_changed", name, **wanted)
                 notes.success(request, "Settings saved on every broker that holds the topic.")
                 return redirect("topic-settings", name)
     else:
@@ -270,5 +271,7 @@ def _is_fragment(request: HttpRequest) -> bool:
     return bool(request.headers.get("HX-Request"))
 
 
-def _log(request: HttpRequest, text: str, event: str, topic: str) -> None:
+def _log(request: HttpRequest, text: str, event: str, topic: str, **details: Any) -> None:
+    """In the process's log and in the audit log."""
     logger.info(text, extra={"event": event, "topic": topic, "username": str(request.user)})
+    note(request, text, topic, {key: value for key, value in details.items() if key != "name"})

@@ -31,6 +31,7 @@ _ENTRIES = (
     ("dead-letters", "Dead letters", "dead-letters", "dead", Permission.MESSAGES_READ),
     ("incidents", "Incidents", "incidents", "warn", Permission.CLUSTER_READ),
     ("reports", "Reports", "reports:index", "reports", Permission.REPORTS_READ),
+    ("audit", "Audit", "audit", "audit", Permission.AUDIT_READ),
     ("tokens", "API tokens", "tokens", "tokens", Permission.ACCOUNT),
 )
 

@@ -140,6 +140,8 @@ async def test_the_document_describes_every_operation(log_in: Client, users_toke
             "/api/v1/groups",
             "/api/v1/groups/{name}",
             "/api/v1/groups/{name}/reset",
+            "/api/v1/audit",
+            "/api/v1/audit/chain",
             "/api/v1/brokers/{name}/config",
             "/api/v1/dead-letters",
             "/api/v1/dead-letters/{name}/causes",

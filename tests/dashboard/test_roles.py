@@ -44,6 +44,8 @@ PAGES = {
     "dead-letters-group": READERS,
     "dead-letters-put-back": OPERATORS,
     "incidents": READERS,
+    "audit": OPERATORS,
+    "audit-export": OPERATORS,
     "index": READERS,  # of the reports
     "run": OPERATORS,
     "schedule": OPERATORS,
@@ -87,6 +89,8 @@ REST = {
     ("post", "/dead-letters/no-such/put-back"): (WRITE, OPERATORS),
     ("get", "/dead-letters/no-such/results"): (READ, READERS),
     ("get", "/incidents"): (READ, READERS),
+    ("get", "/audit"): (WRITE, OPERATORS),
+    ("get", "/audit/chain"): (WRITE, OPERATORS),
     ("get", "/cluster"): (READ, READERS),
 }
 

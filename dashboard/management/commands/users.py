@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
@@ -20,6 +20,8 @@ from dashboard.accounts import lockout, user_accounts
 from dashboard.accounts.access import ROLE_PERMISSIONS
 from dashboard.accounts.known_browsers import account_key
 from dashboard.accounts.user_accounts import OpenSession, UserProblem
+from dashboard.audit.chain import Change, append
+from dashboard.models.audit import Way
 from dashboard.models.management import ApiToken, Role, User
 
 PASSWORD_CHARS_MAX = 1024
@@ -37,12 +39,24 @@ class Command(BaseCommand):
         request: Request = options["request"]
         try:
             _check_version()
-            lines = VERBS[request["verb"]](request)
+            lines = list(VERBS[request["verb"]](request))
+            _write_down(request, lines)
         except (UserProblem, DatabaseError, KeyboardInterrupt) as exc:
             print(f"gantry users: {exc or 'nothing was changed'}", file=sys.stderr)
             sys.exit(1)
         for line in lines:
             self.stdout.write(line)
+
+
+def _write_down(request: Request, lines: list[str]) -> None:
+    """Into the audit log, what changed something; who: the account of the machine that ran the command."""
+    does = _WRITES.get(request["verb"])
+    if does is None or not does.changes(request):
+        return
+    target = request.get("name") or request.get("address") or ""
+    told = {"role": request.get("role"), "said": "; ".join(lines)}
+    append([Change(who=getpass.getuser(), way=Way.COMMAND, address="", action=does.action, target=target,
+                   details={key: value for key, value in told.items() if value})])  # fmt: skip
 
 
 def _list(request: Request) -> Iterable[str]:
@@ -137,6 +151,22 @@ VERBS: dict[str, Callable[[Request], Iterable[str]]] = {
     "reset-password": _reset_password,
     "unlock": _unlock,
     "sessions": _sessions,
+}
+
+
+class _Write(NamedTuple):
+    """A verb that changes something: how the audit log calls it, and when it does."""
+
+    action: str
+    changes: Callable[[Request], bool] = lambda request: True
+
+
+_WRITES = {
+    "add": _Write("user added"),
+    "roles": _Write("role changed", lambda request: request["role"] is not None),
+    "reset-password": _Write("password reset"),
+    "unlock": _Write("wrong tries forgotten"),
+    "sessions": _Write("sessions ended", lambda request: bool(request["end"] or request["end_all"])),
 }
 
 

@@ -1,0 +1,84 @@
+"""/api/v1/audit: who changed what, and whether the chain of entries is whole."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+
+from dashboard.accounts.access import Permission
+from dashboard.api.auth import Token
+from dashboard.api.problems import REFUSALS
+from dashboard.audit import chain
+from dashboard.audit.export import told
+from dashboard.audit.listing import Asked, found
+
+router = Router()
+LIST_MAX = 500
+READ = Token(Permission.AUDIT_READ)
+
+
+class AuditEntryOut(Schema):
+    """One change. who: "" without an account; told: why it was refused, or failed."""
+
+    number: int
+    at: datetime
+    who: str
+    way: Literal["page", "rest", "command", "remoting"]
+    address: str
+    action: str
+    target: str
+    result: Literal["done", "refused", "failed"]
+    told: str
+    details: dict[str, Any]
+    previous_hash: str
+    hash: str
+
+
+class AuditList(Schema):
+    """Some of the entries, the newest first."""
+
+    total: int
+    entries: list[AuditEntryOut]
+
+
+class ChainOut(Schema):
+    """What a walk along the chain found. broken_at: number of the first entry that does not fit; null: all fit."""
+
+    is_whole: bool
+    count: int
+    since: datetime | None
+    head: str
+    broken_at: int | None
+
+
+@router.get("", response={200: AuditList} | REFUSALS, auth=READ, summary="List changes",
+            operation_id="list_audit_entries")  # fmt: skip
+async def list_entries(
+    request: HttpRequest,
+    q: str = Query("", max_length=200, description="part of action, target, account or details"),
+    who: str = Query("", max_length=160, description="account; its tokens are included"),
+    way: Literal["", "page", "rest", "command", "remoting"] = "",
+    result: Literal["", "done", "refused", "failed"] = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    own: bool = Query(False, description="also the calls that the appliance signs itself"),
+    offset: int = Query(0, ge=0, le=1_000_000),
+    limit: int = Query(50, ge=1, le=LIST_MAX),
+) -> AuditList:
+    rows = found(Asked(text=q, who=who, way=way, result=result, since=since, until=until, with_own=own))
+    entries = [AuditEntryOut(**told(entry)) async for entry in rows[offset : offset + limit]]
+    return AuditList(total=await rows.acount(), entries=entries)
+
+
+@router.get("/chain", response={200: ChainOut} | REFUSALS, auth=READ, summary="Check the chain of entries",
+            operation_id="check_audit_chain")  # fmt: skip
+async def check_chain(request: HttpRequest) -> ChainOut:
+    state = await sync_to_async(chain.check)()
+    return ChainOut(
+        is_whole=state.broken_at is None, count=state.count, since=state.since, head=state.head,
+        broken_at=state.broken_at,
+    )  # fmt: skip

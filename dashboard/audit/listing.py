@@ -1,0 +1,45 @@
+"""The entries that a reader asks for: page and REST ask the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from dashboard.models.audit import AuditEntry, Way
+
+OWN_ACCOUNT = "gantry-appliance"  # signs the calls of the dashboard itself: what a person did stands as a page's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which entries. text: part of action, target, who or details; since inclusive, until not."""
+
+    text: str = ""
+    who: str = ""
+    way: str = ""
+    result: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    with_own: bool = False
+
+    @property
+    def is_narrowed(self) -> bool:
+        return any((self.text, self.who, self.way, self.result, self.since, self.until))
+
+
+def found(asked: Asked) -> QuerySet[AuditEntry]:
+    """The newest first."""
+    rows = AuditEntry.objects.order_by("-number")
+    exact: dict[str, Any] = {"way": asked.way, "result": asked.result, "at__gte": asked.since, "at__lt": asked.until}
+    rows = rows.filter(**{key: value for key, value in exact.items() if value})
+    if asked.who:
+        rows = rows.filter(Q(who__iexact=asked.who) | Q(who__istartswith=f"{asked.who} (token "))
+    if asked.text:
+        part = asked.text
+        rows = rows.filter(
+            Q(action__icontains=part) | Q(target__icontains=part) | Q(who__icontains=part) | Q(details__icontains=part)
+        )
+    return rows if asked.with_own else rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT)

@@ -1,0 +1,40 @@
+"""What a view says about the change it made. The middleware (recording.py) writes it down with the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import HttpRequest
+
+ATTRIBUTE = "audit_notes"
+
+
+@dataclass(slots=True)
+class Note:
+    """One change of a request. who: when it is another account than the request's."""
+
+    action: str
+    target: str
+    details: dict[str, Any] = field(default_factory=dict)
+    who: str = ""
+
+
+def note(
+    request: HttpRequest, action: str, target: str = "", details: Mapping[str, Any] | None = None, *, who: str = ""
+) -> None:
+    """The request changed something: say what, in words for a list. What is None or "" in the details is left out."""
+    noted: list[Note] = request.__dict__.setdefault(ATTRIBUTE, [])
+    shown = {key: value for key, value in (details or {}).items() if value not in (None, "")}
+    noted.append(Note(action, target, shown, who))
+
+
+def note_nothing(request: HttpRequest) -> None:
+    """The request changed nothing, although its method could: a look before the change, a dry run."""
+    request.__dict__.setdefault(ATTRIBUTE, [])
+
+
+def notes_of(request: HttpRequest) -> list[Note] | None:
+    """What was noted; None when the view said nothing at all."""
+    return request.__dict__.get(ATTRIBUTE)

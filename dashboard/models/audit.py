@@ -1,0 +1,61 @@
+"""The audit log: a row for each change, and how far the trails of brokers and name servers are read."""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+from django.db import models
+
+
+class Way(models.TextChoices):
+    """How a change came in."""
+
+    PAGE = "page", "Page"
+    REST = "rest", "REST"
+    COMMAND = "command", "Command line"
+    REMOTING = "remoting", "Remoting"
+
+
+class Result(models.TextChoices):
+    """What came of it."""
+
+    DONE = "done", "Done"
+    REFUSED = "refused", "Refused"
+    FAILED = "failed", "Failed"
+
+
+class AuditEntry(models.Model):
+    """One change. previous_hash, entry_hash: see dashboard/audit/chain.py. number: without a gap, from 1."""
+
+    WHO_MAX: ClassVar[int] = 160
+    TEXT_MAX: ClassVar[int] = 300
+
+    number = models.PositiveBigIntegerField(unique=True)
+    at = models.DateTimeField(db_index=True)  # whole milliseconds
+    who = models.CharField(max_length=WHO_MAX, blank=True)  # "" without an account
+    way = models.CharField(max_length=8, choices=Way.choices)
+    address = models.CharField(max_length=64, blank=True)
+    action = models.CharField(max_length=100)
+    target = models.CharField(max_length=TEXT_MAX, blank=True)
+    details = models.TextField(blank=True)  # JSON
+    result = models.CharField(max_length=8, choices=Result.choices)
+    told = models.CharField(max_length=TEXT_MAX, blank=True)  # why it was refused, or failed
+    previous_hash = models.CharField(max_length=64)
+    entry_hash = models.CharField(max_length=64)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-number"]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The details for reading: names and values."""
+        known = json.loads(self.details) if self.details else {}
+        return [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in known.items()]
+
+
+class TrailPosition(models.Model):
+    """Up to where the trail of one process is in the log."""
+
+    path = models.CharField(max_length=500, unique=True)
+    part = models.CharField(max_length=32, blank=True)  # what its first line says
+    offset = models.PositiveBigIntegerField()

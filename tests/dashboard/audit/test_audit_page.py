@@ -1,0 +1,90 @@
+"""The audit log for readers: page, REST and exports ask the same way."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from dashboard.audit.chain import Change, append
+from dashboard.models.audit import AuditEntry, Result, Way
+from dashboard.models.management import User
+from tests.dashboard.conftest import Client, api_for
+
+
+async def written() -> None:
+    now = timezone.now()
+    changes = [
+        Change(who="alice", way=Way.PAGE, address="10.0.0.1", action="topic deleted", target="<b>orders</b>",
+               details={"queues": 4}, at=now - timedelta(hours=3)),
+        Change(who="alice (token gmq_abc…)", way=Way.REST, address="10.0.0.2", action="group moved", target="=billing"),
+        Change(who="", way=Way.REMOTING, address="10.0.0.3", action="topic deleted", target="plain",
+               result=Result.REFUSED, told="no permission"),
+        Change(who="gantry-appliance", way=Way.REMOTING, address="127.0.0.1", action="topic deleted", target="own"),
+    ]  # fmt: skip
+    await sync_to_async(append)(changes)
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ("", [3, 2, 1]),
+        ("own=1", [4, 3, 2, 1]),
+        ("q=ORDERS", [1]),
+        ("who=alice", [2, 1]),
+        ("way=remoting", [3]),
+        ("result=refused", [3]),
+        ("since=1 h", [3, 2]),
+        ("until=1 h", [1]),
+        ("q=nothing", []),
+    ],
+)
+async def test_the_list_shows_what_is_asked_for(log_in: Client, query: str, numbers: list[int]) -> None:
+    await written()
+    client = await log_in("operator")
+    response = await client.get(f"/audit?{query}")
+    page = response.content.decode()
+    assert response.status_code == 200 and "<b>orders</b>" not in page
+    assert [number for number in range(9, 0, -1) if f"no. {number}<" in page] == numbers
+    lines = b"".join([part async for part in (await client.get(f"/audit/export.jsonl?{query}")).streaming_content])
+    assert [json.loads(line)["number"] for line in lines.splitlines()] == numbers
+
+
+async def test_the_page_says_whether_the_chain_is_whole(log_in: Client) -> None:
+    await written()
+    client = await log_in("admin")
+    assert "The chain is whole: 4 changes" in (await client.get("/audit?check=1")).content.decode()
+    await AuditEntry.objects.filter(number=2).aupdate(who="mallory")
+    assert "The chain is broken at entry 2" in (await client.get("/audit?check=1")).content.decode()
+
+
+async def test_a_spreadsheet_computes_nothing(log_in: Client) -> None:
+    await written()
+    response = await (await log_in("operator")).get("/audit/export.csv?q=billing")
+    text = b"".join([part async for part in response.streaming_content]).decode()
+    [row] = list(csv.DictReader(io.StringIO(text)))
+    assert (row["target"], row["who"]) == ("'=billing", "alice (token gmq_abc…)")
+
+
+async def test_mistakes_are_told(log_in: Client) -> None:
+    client = await log_in("operator")
+    assert (await client.get("/audit?since=nonsense")).status_code == 422
+    assert (await client.get("/audit/export.xml")).status_code == 404
+
+
+async def test_rest_gives_the_same(users: dict[str, User]) -> None:
+    await written()
+    api = await api_for(users["operator"])
+    status, found = await api.call("get", "/audit?who=alice&limit=1")
+    assert status == 200 and found["total"] == 2
+    [entry] = found["entries"]
+    assert (entry["action"], entry["way"], entry["result"], entry["details"]) == ("group moved", "rest", "done", {})
+    status, state = await api.call("get", "/audit/chain")
+    assert (status, state["is_whole"], state["count"], state["broken_at"]) == (200, True, 4, None)
+    await AuditEntry.objects.filter(number=3).adelete()
+    assert (await api.call("get", "/audit/chain"))[1]["broken_at"] == 4
