@@ -38,7 +38,7 @@ WEB = (
     "plotly",
     "argon2",
 )
-REPORTS_WITHOUT_SPARK = ("catalogue", "errors", "install_state", "java", "results", "runs")
+REPORTS_WITHOUT_SPARK = ("catalogue", "errors", "install_state", "java", "results", "runs", "slave_samples")
 
 
 @dataclass(frozen=True)

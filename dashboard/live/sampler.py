@@ -28,6 +28,7 @@ from dashboard.live import frames
 from dashboard.live.group_watch import GroupWatch
 from dashboard.live.history import Minute, keep_minute
 from dashboard.live.problem_log import ProblemLog
+from dashboard.live.slave_minutes import SlaveMinutes, keep_slaves
 from dashboard.live.stored_count import StoredCount
 from dashboard.live.tail import TopicTail, topic_tail
 from dashboard.reports import alarm
@@ -70,6 +71,7 @@ class Sampler:
         self._count = StoredCount(self._gateway, self._expected)
         self._groups = GroupWatch(self._gateway)
         self._minute = Minute()
+        self._slave_minutes = SlaveMinutes()
         self._problem_log = ProblemLog()
         self._incidents = IncidentKeeper()
 
@@ -124,6 +126,8 @@ class Sampler:
         finished = self._minute.add(snapshot, point)
         if finished is not None:
             await keep_minute(finished)
+        if rows := self._slave_minutes.add(snapshot):
+            await keep_slaves(rows)
         return snapshot
 
     async def _brokers(self) -> tuple[tuple[BrokerRef, ...], str | None]:

@@ -18,7 +18,7 @@ def put_slaves(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> Non
         def put(name: str, text: str, reason: str | None = why, key: str = f"{prefix}.slave.{slave.address}") -> None:
             metrics.put(f"{key}.{name}", text, facts.at, reason)
 
-        put("name", _name_of(slave.address, broker, snapshot))
+        put("name", name_of(slave.address, broker, snapshot))
         put("in_sync", "in sync" if slave.in_sync else "behind")
         put("bytes", units.size(slave.behind_bytes))
         is_known = slave.behind_messages >= 0
@@ -33,7 +33,7 @@ def put_slaves(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> Non
         metrics.put(f"{prefix}.copying.received", units.size(copying.received_bytes), facts.at, why)
 
 
-def _name_of(connection: str, master: BrokerState, snapshot: Snapshot) -> str:
+def name_of(connection: str, master: BrokerState, snapshot: Snapshot) -> str:
     """Which slave a connection is of; a slave that does not tell, or behind a proxy, has its address as name."""
     for slave in snapshot.slaves_of(master.name):
         copying = slave.facts.services.copying if slave.facts is not None else None

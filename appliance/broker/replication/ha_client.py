@@ -172,7 +172,10 @@ class HaClient:
         is_greeted = await self._knows_epochs()
         tls = self._tls() if is_greeted else None
         if tls is None and self._config.ha_tls_mode == ENFORCING:
-            raise MasterLost("haTlsMode=enforcing, and master and slave don't both have TLS")
+            why = (
+                "don't both have TLS" if is_greeted else "don't greet each other: it is of another make, or refuses us"
+            )
+            raise MasterLost(f"haTlsMode=enforcing, and master and slave {why}")
         try:
             async with timeout(CONNECT_TIMEOUT_S):
                 reader, writer = await asyncio.open_connection(host, port, limit=READ_BYTES, ssl=tls)
@@ -198,7 +201,9 @@ class HaClient:
         """Whether the master is one of GantryMQ: RocketMQ's is not greeted. MasterLost; MasterIsOver."""
         epoch, highest = await self._epoch(), self._standing.standing.epochs.highest
         if epoch is None:
-            raise MasterLost("the master does not say yet whether it knows epochs")
+            where = self._master.broker
+            told = f"the master at {where} does not answer" if where else "the name servers don't tell of a master yet"
+            raise MasterLost(f"{told}, and has to say whether it knows epochs")
         if not epoch and highest > 1:
             raise MasterIsOver(f"the master knows no epochs, and epoch {highest} of this log has begun")
         return epoch > 0

@@ -31,6 +31,7 @@ from appliance.reports.record_columns import SCHEMA_DDL
 from appliance.reports.results import write_results
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.ingest import IngestLimits, IngestProgress, IngestResult, ingest
+from appliance.reports.runner.sample_table import copy_slave_samples
 from appliance.reports.runner.sources import sources
 from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session, end_session
@@ -117,6 +118,11 @@ def ingest_all(
             failures.append(failure)
     if failures and not results:
         raise failures[0]
+    try:
+        copy_slave_samples(Path(spec.data))
+    except ReportError as failure:
+        logger.exception("samples of slaves not copied", extra={"event": "report_samples_failed"})
+        failures.append(failure)
     return results, [f"not read: {failure}" for failure in failures]
 
 
