@@ -1,14 +1,14 @@
 """What the fast path needs to know about a pull: whether it is allowed, and which messages it wants.
 
-A pull that brings its own subscription by tag is decided about in the twin, from the tables that it borrows here; about
-any other one Python is asked. The rules are the Python path's own (processors/pull.py). The twin walks the queue and
-hands the messages out.
+A pull by tag is decided about in the twin, from the tables that it borrows here, whether it brings its subscription or
+its group's consumers have sent that with heartbeats; about any other one Python is asked. The rules are the Python
+path's own (processors/pull.py). The twin walks the queue and hands the messages out.
 """
 
 from __future__ import annotations
 
 from appliance.broker.delivery.answers import found_texts
-from appliance.broker.filters.filter import parse_tags
+from appliance.broker.filters.filter import filter_of, parse_tags
 from appliance.broker.processors.pull import Parts, checked_filter
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullFields
@@ -19,14 +19,16 @@ from store.queues.filter import Filter
 class FastPulls:
     """One broker's. commit: see ConsumerOffsetManager; texts: of answers.
 
-    groups, topics: their settings by name; gets: the counters of what was handed out, by topic and group.
+    groups, topics: their settings by name; consumers: groups that are online, by name; gets: the counters of what was
+    handed out, by topic and group.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.texts = found_texts()
         self.groups, self.topics = parts.groups.configs, parts.topics.configs
-        self.parse_tags = parse_tags
+        self.consumers = parts.consumers.groups
+        self.parse_tags, self.filter_of = parse_tags, filter_of
         self.commit = parts.offsets.commit
         self.gets, self.broker_get = parts.stats.group_gets, parts.stats.broker_get
         self.tools_group = TOOLS_GROUP

@@ -82,6 +82,37 @@ cdef enum:
 
 cdef int64_t NS_A_SECOND = 1000000000
 
+cdef enum:
+    # Why a request is left to the Python path: places in REASONS.
+    BECAUSE_OF_CODE
+    BECAUSE_OF_FIELDS
+    BECAUSE_OF_REFUSAL
+    BECAUSE_OF_KIND
+    BECAUSE_OF_TOPIC
+    BECAUSE_OF_PROPERTIES
+    BECAUSE_OF_ROOM
+    BECAUSE_OF_ACCOUNT
+    BECAUSE_OF_SETTINGS
+    BECAUSE_OF_OFFSET
+    BECAUSE_OF_SUBSCRIPTION
+    BECAUSE_OF_PLACE
+    REASON_COUNT
+
+REASONS = (
+    "code",  # neither send nor pull
+    "fields",  # an unusual header, a field that is missing; heartbeats have none
+    "refusing",  # the broker takes no messages now
+    "kind",  # of a transaction, too large
+    "topic",  # not known yet, not to be written to, no such queue
+    "properties",  # a delay, a retry, an unusual batch
+    "room",  # a full file of the log, a key that is no text
+    "account",  # of accounts: all that is refused, and some more
+    "settings",  # pulls while no message may be read, or not by the plain rules
+    "offset",  # a pull for what is not there: it waits, or is told where to go on
+    "subscription",  # not allowed, not known, by an SQL condition
+    "place",  # messages that may not be in memory, that lie in two files; none that are wanted
+)
+
 ctypedef enum IndexWay:
     NO_INDEX
     INDEX_AT_ONCE  # straight into the mapped file
@@ -160,6 +191,9 @@ cdef class FastPath:
     """
 
     cdef readonly int count, pull_count
+    cdef int64_t _taken, _pulls_taken
+    cdef int64_t _declined[REASON_COUNT]
+    cdef int _reason  # why the request would be declined now
     # borrowed for good
     cdef object _config, _store, _put_waits, _log, _state, _stats, _index, _dispatcher, _queues, _tags_codes
     cdef object _hold, _answers, _clock, _known_listener, _late_answers, _access
@@ -205,8 +239,8 @@ cdef class FastPath:
     cdef int32_t _keys_max
     cdef list _arrivals, _waiting
     # pulls; None: the Python path serves them
-    cdef object _pulls, _limits, _broker_get, _parse_tags, _tools_group
-    cdef dict _topic_slots, _groups, _topics, _gets
+    cdef object _pulls, _limits, _broker_get, _parse_tags, _filter_of, _tools_group
+    cdef dict _topic_slots, _groups, _topics, _gets, _consumers
     cdef list _looked_at  # queues that keep units
     cdef int _looked_at_next
     cdef PullTexts _pull_texts
@@ -224,6 +258,9 @@ cdef class FastPath:
     cdef int64_t _unstamped
 
     def __cinit__(self):
+        cdef int index
+        for index in range(REASON_COUNT):
+            self._declined[index] = 0
         self._scratch = <uint8_t *> malloc(SCRATCH_BYTES)
         self._signed_text = <uint8_t *> malloc(SIGNED_BYTES_MAX)
         self._out = <uint8_t *> malloc(OUT_BYTES_FIRST)
@@ -275,8 +312,15 @@ cdef class FastPath:
             self._topic_slots = store_parts.queues.slots
             self._groups, self._topics, self._gets = pulls.groups, pulls.topics, pulls.gets
             self._broker_get, self._parse_tags, self._tools_group = pulls.broker_get, pulls.parse_tags, pulls.tools_group
+            self._consumers, self._filter_of = pulls.consumers, pulls.filter_of
             self._limits = parts.store.reader.limits
             self._take_pull_texts(pulls.texts)
+
+    def figures(self):
+        """How many sends and pulls were served, and how often a request was left to the Python path, by REASONS."""
+        cdef int index
+        declined = {name: self._declined[index] for index, name in enumerate(REASONS) if self._declined[index]}
+        return self._taken - self._pulls_taken, self._pulls_taken, declined
 
     # -- one call -------------------------------------------------------------------------------------------------
 
@@ -302,10 +346,13 @@ cdef class FastPath:
                 if size < 4 or size + 4 > self._frame_bytes_max or size + 4 > end - at:
                     break
                 if not self._serve_frame(at + 4, at + 4 + size, connection):
+                    self._declined[self._reason] += 1
                     break
                 self.count += 1
                 at += 4 + size
         finally:
+            self._taken += self.count
+            self._pulls_taken += self.pull_count
             self._close(connection)
         return at - data
 
@@ -316,6 +363,7 @@ cdef class FastPath:
         cdef PullFields asked
         cdef uint32_t word = get32(at)
         cdef const uint8_t *body = at + 4 + (word & 0xFFFFFF)
+        self._reason = BECAUSE_OF_FIELDS
         if body > end or (word & 0xFFFFFF) > self._header_bytes_max:
             return False
         if word >> 24 == JSON_HEADER:
@@ -328,9 +376,13 @@ cdef class FastPath:
         if header.code == SEND_MESSAGE_V2 or header.code == SEND_BATCH_MESSAGE or header.code == SEND_MESSAGE:
             if not self._is_open:
                 self._open(connection)
-            return not self._is_refusing and read_send(&header, &fields) and self._send(&header, &fields, body, end)
+            if self._is_refusing:
+                self._reason = BECAUSE_OF_REFUSAL
+                return False
+            return read_send(&header, &fields) and self._send(&header, &fields, body, end)
         if header.code == PULL_MESSAGE and self._pulls is not None and not header.flag & ONEWAY_FLAG:
             return read_pull(&header, &asked) and self._pull(&header, &asked, body, end, connection)
+        self._reason = BECAUSE_OF_CODE
         return False
 
     cdef int _open(self, connection) except -1:
@@ -512,12 +564,15 @@ cdef class FastPath:
         cdef int32_t size
         cdef int count
         cdef int64_t queue_offset
+        self._reason = BECAUSE_OF_KIND
         if fields.sys_flag & TRANSACTION_BITS or end - body > self._message_bytes_max:
             return False
+        self._reason = BECAUSE_OF_TOPIC
         if not self._find_target(fields.topic.at, fields.topic.size):
             return False
         if not 0 <= fields.queue_id < self._queue_id_end:
             return False
+        self._reason = BECAUSE_OF_PROPERTIES
         size = self._properties(fields)
         if size < 0:
             return False
@@ -531,7 +586,10 @@ cdef class FastPath:
             count = self._cut_batch(body, end, size)
         else:
             count = self._single(body, end, size, fields.flag)
-        if not count or not self._put(header, &common, count, body, end, &queue_offset):
+        if not count:
+            return False
+        self._reason = BECAUSE_OF_ROOM
+        if not self._put(header, &common, count, body, end, &queue_offset):
             return False
         if not header.flag & ONEWAY_FLAG:
             self._answer(header, count, common.queue_id, queue_offset)
@@ -624,6 +682,7 @@ cdef class FastPath:
         """
         cdef SignedFields signed
         cdef int64_t size
+        self._reason = BECAUSE_OF_ACCOUNT
         if not find_signed(header, &signed) or signed.size_max > SIGNED_BYTES_MAX:
             return False
         size = put_signed(&signed, self._signed_text)
@@ -910,6 +969,7 @@ cdef class FastPath:
     ) except -1:
         """One pull for messages that are there, in memory, in one file. False: for the Python path, nothing changed."""
         cdef int64_t started = monotonic_ns(), commit_offset = -1, low, high
+        self._reason = BECAUSE_OF_SETTINGS
         if not self._state.is_readable or self._config.slave_read_enable or self._config.disable_slow_consumers:
             return False
         if asked.sys_flag & COMMIT_OFFSET and not (
@@ -918,6 +978,7 @@ cdef class FastPath:
             and commit_offset >= -1
         ):
             return False
+        self._reason = BECAUSE_OF_OFFSET
         topic = text_of(&asked.topic)
         slot = self._topic_slots.get(topic)
         queue = (<dict> slot.queues).get(asked.queue_id) if slot is not None else None
@@ -927,7 +988,11 @@ cdef class FastPath:
         if not low <= asked.queue_offset < high or asked.queue_offset < queue.doubted_below:
             return False
         group = text_of(&asked.group)
-        if not self._open_walk(asked, group, topic, connection) or not self._walk_queue(queue, asked.queue_offset, high):
+        self._reason = BECAUSE_OF_SUBSCRIPTION
+        if not self._open_walk(asked, group, topic, connection):
+            return False
+        self._reason = BECAUSE_OF_PLACE
+        if not self._walk_queue(queue, asked.queue_offset, high):
             return False
         file = self._find_file(self._walk.runs[0].start)
         if file is None or self._walk.runs[self._walk.run_count - 1].end > file.end:
@@ -985,18 +1050,21 @@ cdef class FastPath:
 
     cdef _wanted(self, PullFields *asked, group, topic, connection):
         """The filter of a pull that `_is_allowed`, None for all messages. Raises what the Python path raises."""
-        if (
-            asked.sys_flag & HAS_SUBSCRIPTION
-            and not self._config.filter_support_retry
-            and (
+        if not self._config.filter_support_retry:
+            if not asked.sys_flag & HAS_SUBSCRIPTION:
+                subscription = self._subscription(asked, group, topic)
+                if subscription is not None:
+                    if subscription.sub_string == "*" or subscription.class_filter_mode:
+                        return None
+                    return self._filter_of(subscription)
+            elif (
                 asked.expression_type.at == NULL
                 or not asked.expression_type.size
                 or is_text(&asked.expression_type, b"TAG", 3)
-            )
-        ):
-            if asked.subscription.at == NULL or is_text(&asked.subscription, b"*", 1):
-                return None
-            return self._parse_tags(text_of(&asked.subscription))
+            ):
+                if asked.subscription.at == NULL or is_text(&asked.subscription, b"*", 1):
+                    return None
+                return self._parse_tags(text_of(&asked.subscription))
         return self._pulls.wanted(
             connection,
             group,
@@ -1009,6 +1077,23 @@ cdef class FastPath:
             text_of(&asked.expression_type),
             text_of(&asked.sub_version),
         )
+
+    cdef _subscription(self, PullFields *asked, group, topic):
+        """What the group's consumers said they want of the topic, by tag; None: unusual, the Python path decides."""
+        cdef int64_t version
+        consumers = self._consumers.get(group)
+        if consumers is None or (consumers.is_broadcasting and not self._groups.get(group).consume_broadcast_enable):
+            return None
+        subscription = consumers.subscriptions.get(topic)
+        if (
+            subscription is None
+            or asked.sub_version.at == NULL
+            or not to_padded_number(&asked.sub_version, &version)
+            or subscription.sub_version < version
+            or subscription.expression_type not in ("", "TAG")
+        ):
+            return None
+        return subscription
 
     cdef bint _open_walk(self, PullFields *asked, group, topic, connection) except -1:
         """Look up whether the pull is allowed and what it wants; False: not, or it looks into messages."""

@@ -57,6 +57,8 @@ class FastPath(Protocol):
     @property
     def pull_count(self) -> int: ...
     def serve(self, buffer: bytes, start: int, count_max: int, connection: ServerConnection) -> int: ...
+    def figures(self) -> tuple[int, int, dict[str, int]]:
+        """How many sends and pulls it served, and how often it left a request to the Python path, by reason."""
 
 
 class AccessGate(Protocol):
@@ -138,9 +140,9 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_seen = time.monotonic()
-        is_turn_over = False
+        is_turn_over = was_asked = False
         if self._fast_path is not None and self._is_nothing_waiting():
-            data, is_turn_over = self._serve_on_arrival(self._fast_path, data)
+            data, is_turn_over, was_asked = self._serve_on_arrival(self._fast_path, data)
             if not data:
                 return
         self._protocol.receive_data(data)
@@ -151,7 +153,7 @@ class ServerConnection(asyncio.Protocol):
             usage = self.usage
             is_allowed = not is_turn_over and not self.turn.left and lanes.budget_seconds() > 0
             if is_allowed and not (usage.begun and lanes.has_enough_begun(usage)):
-                self.read_requests()
+                self.read_requests(was_asked=was_asked)
             else:
                 lanes.begin_waiting(usage)
                 self._park(is_new=not is_turn_over)
@@ -173,16 +175,17 @@ class ServerConnection(asyncio.Protocol):
             or self.usage.begun
         )
 
-    def _serve_on_arrival(self, fast_path: FastPath, data: bytes) -> tuple[bytes, bool]:
+    def _serve_on_arrival(self, fast_path: FastPath, data: bytes) -> tuple[bytes, bool, bool]:
         """Have the fast path serve the plain requests at the start of `data`, and write the answers without a round.
 
-        Returns the bytes behind them, and whether the turn is over. A shorter way to the same as `read_requests`: most
-        messages that come one by one take it, and what they cost is what is done for each read event.
+        Returns the bytes behind them, whether the turn is over, and whether it was asked. A shorter way to the same as
+        `read_requests`: most messages that come one by one take it, and what they cost is what is done for each read
+        event.
         """
         lanes, usage, since = self._lanes, self.usage, self.last_seen
         count_max = lanes.wanted_at_once(usage, self._sends, self._pulls)
         if not count_max:
-            return data, False
+            return data, False, False
         self._is_served_now = True
         try:
             taken = fast_path.serve(data, 0, count_max, self)
@@ -192,7 +195,7 @@ class ServerConnection(asyncio.Protocol):
                 lanes.flush_answered(self)
         count = fast_path.count
         if not count:
-            return data, False
+            return data, False, True
         self.frame_count += count
         seconds = time.monotonic() - since
         if seconds >= LONG_SECONDS:
@@ -202,12 +205,13 @@ class ServerConnection(asyncio.Protocol):
         usage.charge(seconds)
         if lanes.at_once_seconds >= ROUND_AFTER_SECONDS:  # only a round renews the budget
             lanes.wake()
-        return data[taken:], count >= count_max
+        return data[taken:], count >= count_max, True
 
-    def read_requests(self) -> None:
+    def read_requests(self, *, was_asked: bool = False) -> None:
         """Submit requests that have arrived: at least one, at most as many as the lanes take; park if there are more.
 
-        Called when its turn has come, and on arrival when it is not parked.
+        Called when its turn has come, and on arrival when it is not parked. was_asked: the fast path has just left the
+        first of them to the Python path.
         """
         now = self.last_seen = time.monotonic()
         lanes, usage = self._lanes, self.usage
@@ -217,7 +221,7 @@ class ServerConnection(asyncio.Protocol):
         turn.arrived, turn.served = now, lanes.served
         was_parked, self._is_parked, body_bytes = self._is_parked, False, 0
         try:
-            body_bytes = self._submit(lanes.requests_wanted(usage))
+            body_bytes = self._submit(lanes.requests_wanted(usage), was_asked=was_asked)
         except FrameError as exc:
             self._server.warn("bad frame", self, why=str(exc))
             self.close(f"bad frame: {exc}")
@@ -246,7 +250,7 @@ class ServerConnection(asyncio.Protocol):
         if has_more or self._is_reading_paused:
             self._pause_or_resume()
 
-    def _submit(self, count_max: int) -> int:
+    def _submit(self, count_max: int, *, was_asked: bool) -> int:
         """Submit up to `count_max` requests, and set `_has_more`. Returns the size of their bodies. Raises FrameError.
 
         A request whose lane is full is held, and goes first next time.
@@ -266,7 +270,7 @@ class ServerConnection(asyncio.Protocol):
                 return 0
             self._held = None
             body_bytes += len(held.body)
-        elif self._fast_path is not None:
+        elif self._fast_path is not None and not was_asked:
             count = self._serve_at_once(self._fast_path, count_max)
             if count >= count_max:
                 self.frame_count += count

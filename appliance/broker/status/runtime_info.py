@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from appliance.acl.access import Access
 from appliance.acl.account_book import AccountBook
 from appliance.broker.access.access_control import access_metrics
+from appliance.broker.status.fast_path import fast_path_figures
 from appliance.broker.status.metrics import service_metrics
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.fast_path.loader import FastPathStatus
@@ -120,6 +121,7 @@ def runtime_info(parts: Parts, *, now_s: float | None = None) -> dict[str, str]:
         **access_metrics(parts.access, parts.accounts),
         # our own, as the log says it at the start; tools expect a text in every row
         "fastPath": str(parts.fast_path_status),  # on, or off with the reason
+        **fast_path_figures([server.fast_path for server in (parts.server, parts.vip_server) if server.fast_path]),
         "settingsIgnored": explain_ignored(parts.live_config.ignored) or "none",
         "startAcceptSendRequestTimeStamp": str(parts.config.start_accept_send_timestamp),
     }

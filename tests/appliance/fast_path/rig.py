@@ -88,6 +88,9 @@ class Counting:
     def pull_count(self) -> int:
         return self._fast_path.pull_count
 
+    def figures(self) -> tuple[int, int, dict[str, int]]:
+        return self._fast_path.figures()
+
     def serve(self, buffer: bytes, start: int, count_max: int, connection: ServerConnection) -> int:
         end = self._fast_path.serve(buffer, start, count_max, connection)
         self.total += self.count

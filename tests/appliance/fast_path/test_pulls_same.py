@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from appliance.broker.fast_pulls import FastPulls
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData, SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import JSON, ROCKETMQ, RemotingCommand
+from store.queues.filter import Filter
 from tests.appliance.fast_path.pulls import GROUP, fill, pull
 from tests.appliance.fast_path.rig import pair_of_brokers
 from tests.appliance.fast_path.sends import send
@@ -72,18 +75,44 @@ async def test_fields_of_every_kind(tmp_path: Path, serialize_type: int) -> None
         pair.check()
 
 
-async def test_the_subscription_of_a_heartbeat(tmp_path: Path) -> None:
+def heartbeat(number: int, model: str, *subscriptions: SubscriptionData) -> bytes:
+    data = ConsumerData(GROUP, message_model=model, subscription_data_set=list(subscriptions))
+    body = HeartbeatData("client", [], [data]).to_json()
+    return RemotingCommand(RequestCode.HEART_BEAT, {}, body, None, number, 0, "JAVA", 401, JSON).encode()
+
+
+@pytest.mark.parametrize("model", ["CLUSTERING", "BROADCASTING"])
+async def test_the_subscription_of_a_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    """As Java's push consumers pull. The twin decides alone: Python is not asked about what it serves."""
+    asked: list[str] = []
+    wanted = FastPulls.wanted
+
+    def counted(pulls: FastPulls, *fields: Any) -> Filter | None:
+        found = wanted(pulls, *fields)
+        asked.append(fields[2])
+        return found
+
+    monkeypatch.setattr(FastPulls, "wanted", counted)
+    said = [("*", []), ("TagC", [2_598_919]), ("TagA||TagC", []), ("none", [1]), ("", [5]), ("TagA || ", [])]
     with pair_of_brokers(tmp_path) as pair:
         await fill(pair, 100)
-        for number, (tags, version) in enumerate([("*", 1), ("TagC", 2), ("TagA||TagC", 3)]):
-            subscription = SubscriptionData("orders", tags, sub_version=version)
-            beat = HeartbeatData("client", [], [ConsumerData(GROUP, subscription_data_set=[subscription])])
-            request = RemotingCommand(RequestCode.HEART_BEAT, {}, beat.to_json(), None, number, 0, "JAVA", 401, JSON)
-            await pair.receive(request.encode())
-            for wanted in (version - 1, version, version + 1):
-                await pair.receive(
-                    pull(10 * number + wanted, 2, sysFlag="1", subVersion=str(wanted), subscription=None)
-                )
+        before, number = pair.fast.served_fast, 0
+        for version, (tags, codes) in enumerate(said, 1):
+            for changes in ({}, {"expression_type": ""}, {"class_filter_mode": True}):
+                subscription = SubscriptionData("orders", tags, [], codes, version, **changes)
+                await pair.receive(heartbeat(10 * number, model, subscription))
+                for text in (str(version - 1), f"0{version}", str(version + 1), "x", "", None):
+                    number += 1
+                    frame = pull(number, 2, sysFlag="1", subVersion=text, subscription=None, commitOffset="2")
+                    await pair.receive(frame)
+        assert pair.fast.served_fast - before == 30 and not asked
+        pair.check()
+        for side in (pair.fast, pair.plain):
+            side.broker.groups.update(SubscriptionGroupConfig(GROUP, consume_broadcast_enable=False))
+        await pair.receive(pull(999, 2, sysFlag="1", subVersion="1", subscription=None, commitOffset="2"))
+        sql = SubscriptionData("orders", "a = 'b'", sub_version=99, expression_type="SQL92")
+        await pair.receive(heartbeat(1000, model, sql))
+        await pair.receive(pull(1001, 2, sysFlag="1", subVersion="1", subscription=None, commitOffset="2"))
         pair.check()
 
 

@@ -72,8 +72,8 @@ DIFFERENCES = (
     ),
     Difference(
         "^(guarded )?brokerStatus",
-        ours=FIGURE
-        + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax|fastPath"
+        ours=FIGURE + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax"
+        r"|fastPath(Declined|Pulls|Sends)?"
         r"|consumerFilters|disk(Filled|Free|Others|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
         r"|epoch(Highest|Id|Start)?|haAccounts|haTlsMode|roleGiven"
         r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences)|confirmedOffset|slaves(Connected|Gone|InSync|InSyncSet)"
