@@ -111,7 +111,7 @@ class Scene:
 
     def strange_files(self) -> list[str]:
         """Names of files that only a trick can have made."""
-        known = re.compile(r"store(/.*)?|kvConfig\.json(\.bak|\.tmp)?")
+        known = re.compile(r"audit\.jsonl(\.1)?|store(/.*)?|kvConfig\.json(\.bak|\.tmp)?")
         names = (path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*"))
         return [name for name in names if not known.fullmatch(name) or ".." in name or not name.isascii()]
 

@@ -82,7 +82,7 @@ async def test_no_name_leaves_the_store(tmp_path: Path) -> None:
         "a/b/c",
         *(f"a/b/c/{path.relative_to(root).as_posix()}" for path in root.rglob("*")),
     }
-    assert {path.name for path in root.iterdir()} <= {"store", "kvConfig.json", "namesrv"}
+    assert {path.name for path in root.iterdir()} <= {"store", "kvConfig.json", "namesrv", "audit.jsonl"}
     assert not {path.name for path in (root / "store").iterdir()} & known
     queues = root / "store" / "consumequeue"
     assert all(path.parent.parent == queues for path in queues.glob("*/*")), "a topic's folder lies in one place"
