@@ -17,7 +17,7 @@ from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from gantrymq.remoting.connection import IN_FLIGHT_MAX, Answered, ClientConnection
 from gantrymq.remoting.failures import not_connected, timed_out, why_not_connected
-from gantrymq.remoting.signature import Credentials
+from gantrymq.remoting.signature import Credentials, Stamper
 from gantrymq.remoting.tls import ClientTls, TlsConfig
 from gantrymq.timeouts import timeout, timeout_at
 
@@ -63,6 +63,7 @@ class RemotingClient:
         self._closed = False
         # Headers are JSON and not signed: frames may be made without a command, and submitted to a connection.
         self.takes_frames: bool = serialize_type == JSON and credentials is None
+        self.uses_tls: bool = tls is not None
 
     async def invoke(self, address: str, request: RemotingCommand, *, timeout_s: float = 3.0) -> RemotingCommand:
         """Send a request and return its answer, whatever its code. Raises ConnectError or RequestTimeout."""
@@ -77,7 +78,7 @@ class RemotingClient:
         connection = self._connections.get(address)
         if connection is None or not connection.takes_calls:
             connection, timeout_s = await self._ready_connection(address, request, timeout_s)
-        self._prepare(request, connection)
+        self.prepare(request, connection.stamper)
         connection.send(request)
 
     def open_connection(self, address: str) -> ClientConnection | None:
@@ -101,15 +102,21 @@ class RemotingClient:
         self, connection: ClientConnection, request: RemotingCommand, timeout_s: float
     ) -> asyncio.Future[RemotingCommand]:
         """Send on a connection got from `connection`, without waiting."""
-        self._prepare(request, connection)
+        self.prepare(request, connection.stamper)
         return connection.submit(request, timeout_s)
 
     def submit_for(
         self, answered: Answered, connection: ClientConnection, request: RemotingCommand, timeout_s: float
     ) -> None:
         """As `submit`, for one that is called in place of a future."""
-        self._prepare(request, connection)
+        self.prepare(request, connection.stamper)
         connection.submit_for(answered, request, timeout_s)
+
+    def prepare(self, request: RemotingCommand, stamper: Stamper) -> None:
+        """Give the request the client's header encoding, and its signature for the connection of the stamper."""
+        request.serialize_type = self._serialize_type
+        if self._credentials is not None:
+            self._credentials.sign(request, stamper)
 
     async def close(self) -> None:
         """Close every connection and end every handler. Calls in flight fail with ConnectError."""
@@ -131,11 +138,6 @@ class RemotingClient:
             connection.abandon()
 
     # -- connecting ---------------------------------------------------------------------------------------------------
-
-    def _prepare(self, request: RemotingCommand, connection: ClientConnection) -> None:
-        request.serialize_type = self._serialize_type
-        if self._credentials is not None:
-            self._credentials.sign(request, connection.stamper)
 
     async def _ready_connection(
         self, address: str, request: RemotingCommand, timeout_s: float

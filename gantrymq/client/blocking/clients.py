@@ -67,7 +67,9 @@ class SyncProducer(BlockingClient):
             self._require_open()
             first = self._client.first_try(message, queue, timeout_s)
             if first is not None:
-                shared_loop.begin(first.begin, first.has_ended)
+                shared_loop.require_beside()
+                if not first.at_once():
+                    shared_loop.begin(first.begin, first.has_ended)
                 result = first.result()
                 return self._run(first.go_on()) if result is None else result
         return self._run(

@@ -116,6 +116,10 @@ class SharedLoop:
             raise RuntimeError("a blocking call from the event loop's own thread would wait for itself")
         return loop, thread
 
+    def require_beside(self) -> None:
+        """As every blocking call: ClientClosed without a loop, RuntimeError in its own thread."""
+        self._beside()
+
     def call_soon(self, act: Callable[[], None]) -> None:
         """Have `act` called on the loop. ClientClosed when there is none."""
         loop = self._loop

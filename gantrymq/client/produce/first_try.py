@@ -1,9 +1,11 @@
 """The first try of a message that a thread sends and waits for, without a task or a future of the event loop.
 
-Nearly every send ends with its first try, and a coroutine handed from thread to thread costs three times what such a
-send does. So the thread packs the message, `begin` runs on the loop and only writes the request, and the connection
-gives the answer to this object in place of a future. Everything else is `go_on`, the coroutine that any send is: where
-a route or a connection has to be made first, where the first try failed, or stored the message less safely than asked.
+Nearly every send ends with its first try, and a coroutine handed from thread to thread costs many times what such a
+send does. So the thread packs the message, writes the request on a connection of its own and waits for the answer
+there: `at_once`. Where it has none (TLS, too many threads), `begin` runs on the loop and only writes the request, and
+the loop's connection gives the answer to this object in place of a future. Everything else is `go_on`, the coroutine
+that any send is: where a route or a connection has to be made first, where the first try failed, or stored the message
+less safely than asked.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 
 from gantrymq.client.connection.send_codec import Outgoing
 from gantrymq.client.produce.retry import TRIES_A_CALL
@@ -19,6 +22,7 @@ from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import GantryError
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.thread_connections import ThreadConnections
 
 
 class FirstTry:
@@ -29,6 +33,7 @@ class FirstTry:
         "_answer",
         "_at",
         "_chosen",
+        "_connections",
         "_deadline",
         "_failure",
         "_outgoing",
@@ -37,21 +42,49 @@ class FirstTry:
         "has_ended",
     )
 
-    def __init__(self, sender: Sender, outgoing: Outgoing, queue: MessageQueue | None, timeout_s: float) -> None:
+    def __init__(
+        self,
+        sender: Sender,
+        connections: ThreadConnections,
+        outgoing: Outgoing,
+        queue: MessageQueue | None,
+        timeout_s: float,
+    ) -> None:
         self._sender = sender
+        self._connections = connections
         self._outgoing = outgoing
         self._chosen = queue
         self._timeout_s = timeout_s
         self._at: MessageQueue | None = None
-        self._deadline = 0.0
+        self._deadline = time.monotonic() + timeout_s  # the clock of asyncio's event loops, too
         self._answer: RemotingCommand | None = None
         self._failure: GantryError | None = None
         self.has_ended: threading.Lock = threading.Lock()
         self.has_ended.acquire()
 
+    def at_once(self) -> bool:
+        """In the thread: try over a connection of its own. False, and nothing sent, when there is none to be had."""
+        target = self._sender.target(self._outgoing, self._chosen)
+        connection = None if target is None else self._connections.take(target[1])
+        if target is None or connection is None:
+            return False
+        self._at = at = target[0]
+        reason = "call interrupted"  # by a signal's handler
+        try:
+            code, opaque, frame = self._sender.encoded(self._outgoing, at, connection.stamper)
+            self._answer = connection.call(code, opaque, frame, self._timeout_s / TRIES_A_CALL)
+        except GantryError as exc:
+            self._failure = exc
+            reason = str(exc)
+        finally:
+            if self._answer is not None:
+                self._connections.give_back(connection)
+            else:
+                self._connections.drop(connection, reason)
+        return True
+
     def begin(self) -> None:
         """On the loop: write the request, if nothing has to be waited for before."""
-        self._deadline = asyncio.get_running_loop().time() + self._timeout_s
         try:
             with contextlib.suppress(GantryError):  # `go_on` meets it again, and raises it in the thread
                 self._at = self._sender.begin(self._outgoing, self._chosen, self, self._timeout_s / TRIES_A_CALL)

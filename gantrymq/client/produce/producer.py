@@ -31,6 +31,7 @@ from gantrymq.errors import ConfigError, WrongType
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.thread_connections import ThreadConnections
 
 LEAST_S = 0.001  # of a call's time when an earlier step took all: the next step then says what it was waiting for
 
@@ -75,6 +76,7 @@ class Producer(Client):
         self._session.answer_requests({RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._requests.reply_pushed})
         self._traces = dispatcher_of(self._session, options)
         self._batching = Background()
+        self._thread_connections = ThreadConnections()
         self._handing: set[asyncio.Task[None]] = set()
         self._tracer = None if self._traces is None else SendTracer(self._traces, group)
         # Nothing is done but to send.
@@ -104,7 +106,12 @@ class Producer(Client):
         await self._batching.close()
         if self._traces is not None:
             await self._traces.flush()
+        self._thread_connections.close()
         await self._session.close(producer_group=self.group)
+
+    def abandon(self) -> None:
+        super().abandon()
+        self._thread_connections.abandon()
 
     # -- sending ------------------------------------------------------------------------------------------------------
 
@@ -145,10 +152,10 @@ class Producer(Client):
         if not self._is_bare:
             return None
         timeout_s = self._time(timeout_s)
-        outgoing = pack(message, self._options.compression, self._options.message_bytes_max)
+        outgoing = pack(message, self._compression, self._bytes_max)
         if queue is not None:
             _check_queue(queue, outgoing.topic)
-        return FirstTry(self._sender, outgoing, queue, timeout_s)
+        return FirstTry(self._sender, self._thread_connections, outgoing, queue, timeout_s)
 
     async def _send_one(
         self,

@@ -27,6 +27,7 @@ from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.connection import Answered
 from gantrymq.remoting.failures import timed_out
+from gantrymq.remoting.signature import Stamper
 from gantrymq.timeouts import timeout_at
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
@@ -256,6 +257,26 @@ class Sender:
         else:
             self._remoting.submit_for(answered, connection, self.request(outgoing, chosen), timeout_s)
         return chosen
+
+    def target(self, outgoing: Outgoing, queue: MessageQueue | None) -> tuple[MessageQueue, str] | None:
+        """For threads: where to try first, and the address. None when something has to be waited for, or faults are
+        noted. A broker counts only while the event loop is connected to it: then it was reached, and it is there."""
+        queues = self._known_queues(outgoing.topic)
+        if queues is None or self.faults is not None or self._remoting.uses_tls:
+            return None
+        chosen = queue or self.pick(queues)
+        address = self._routes.address(chosen.broker_name)
+        if address is None or self._remoting.open_connection(address) is None:
+            return None
+        return chosen, address
+
+    def encoded(self, outgoing: Outgoing, queue: MessageQueue, stamper: Stamper) -> tuple[int, int, bytes]:
+        """Code, opaque and frame of a new request that stores the message in the queue."""
+        if self._takes_frames and is_plain(outgoing):
+            return PLAIN_CODE, *self._frames.frame(outgoing, queue)
+        request = self.request(outgoing, queue)
+        self._remoting.prepare(request, stamper)
+        return request.code, request.opaque, request.encode()
 
     def result(self, answer: RemotingCommand, outgoing: Outgoing, queue: MessageQueue) -> SendResult:
         """What the answer of the queue's broker says. ResponseError when it did not store the message."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -427,11 +428,44 @@ async def test_the_usual_send_of_a_thread_ends_with_its_first_try(
     def send() -> list[SendResult]:
         with connected_thread(cluster) as producer:
             monkeypatch.setattr(FirstTry, "go_on", go_on)
-            return [producer.send(Message("T", b"x")) for _ in range(10)]
+            results = [producer.send(Message("T", b"x")) for _ in range(10)]
+            monkeypatch.setattr(Sender, "target", lambda *_: None)  # as with TLS: over the loop's connection
+            return results + [producer.send(Message("T", b"x")) for _ in range(10)]
 
     results = await asyncio.to_thread(send)
     assert {result.status for result in results} == {SendStatus.SEND_OK}
     assert {result.queue.broker_name for result in results} == {"a", "b"}
+
+
+async def test_a_connected_thread_does_not_ask_the_loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(self: FirstTry) -> None:
+        pytest.fail("the loop was asked")
+
+    def send() -> list[SendResult]:
+        with connected_thread(cluster) as producer:
+            monkeypatch.setattr(FirstTry, "begin", begin)
+            return [producer.send(Message("T", b"x")) for _ in range(10)]
+
+    assert len(await asyncio.to_thread(send)) == 10
+
+
+async def test_a_callback_on_the_loops_own_thread_may_not_block_it(cluster: Cluster) -> None:
+    def send() -> BaseException | None:
+        told: Future[BaseException | None] = Future()
+
+        def sends(stored: Future[SendResult]) -> None:
+            try:
+                producer.send(Message("T", b"x"))
+            except RuntimeError as exc:
+                told.set_result(exc)
+            else:
+                told.set_result(None)
+
+        with connected_thread(cluster) as producer:
+            producer.send_soon(Message("T", b"x"), queue=QUEUES[0]).add_done_callback(sends)
+            return told.result(WITHIN_S)
+
+    assert "would wait for itself" in str(await asyncio.to_thread(send))
 
 
 async def test_a_first_try_that_can_not_begin_is_no_fault_of_the_loop(
@@ -442,6 +476,7 @@ async def test_a_first_try_that_can_not_begin_is_no_fault_of_the_loop(
 
     def send() -> SendResult:
         with connected_thread(cluster) as producer:
+            monkeypatch.setattr(Sender, "target", lambda *_: None)  # over the loop's connection
             monkeypatch.setattr(Sender, "begin", fails)
             return producer.send(Message("T", b"x"))
 
