@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gantrymq import errors
+    from gantrymq.app.application import App
     from gantrymq.client.admin.client import AdminClient
     from gantrymq.client.blocking.admin.client import SyncAdminClient
     from gantrymq.client.blocking.clients import SyncProducer, SyncPullConsumer, SyncPushConsumer
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
         TransactionResult,
         TransactionState,
     )
-    from gantrymq.client.results import ConsumeResult, RetryLater, SendResult, SendStatus
+    from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater, SendResult, SendStatus
     from gantrymq.message.model import Message, MessageExt, MessageQueue
     from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
     from gantrymq.remoting.signature import Credentials
@@ -51,10 +52,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AdminClient",
+    "App",
     "ConsumeCall",
     "ConsumeFrom",
     "ConsumeResult",
     "Credentials",
+    "DeadLetter",
     "FlowLimits",
     "Interceptor",
     "Message",
@@ -92,10 +95,12 @@ __all__ = [
 
 _HOMES = {
     "AdminClient": "gantrymq.client.admin.client",
+    "App": "gantrymq.app.application",
     "ConsumeCall": "gantrymq.client.interceptors",
     "ConsumeFrom": "gantrymq.client.consume.subscription",
     "ConsumeResult": "gantrymq.client.results",
     "Credentials": "gantrymq.remoting.signature",
+    "DeadLetter": "gantrymq.client.results",
     "FlowLimits": "gantrymq.client.consume.options",
     "Interceptor": "gantrymq.client.interceptors",
     "Message": "gantrymq.message.model",

@@ -14,6 +14,7 @@ GantryError
 ├─ RouteNotFound             no name server knows a route for the topic
 │  └─ NoBrokerYet            … because no broker has registered there yet
 ├─ MessageRejected           the message can't be sent as it is: name, size, properties (ValueError)
+├─ PayloadError              a body is no payload of the type that an application wants (ValueError)
 ├─ SendIncomplete            some of many messages were not sent
 ├─ PartlyDone                an act on several servers was done at some of them
 └─ ClientClosed              the client was closed, or was never started
@@ -49,6 +50,10 @@ class ConfigError(GantryError, ValueError):
 
 class WrongType(GantryError, TypeError):
     """An argument is of another type than its parameter; the text names both."""
+
+
+class PayloadError(GantryError, ValueError):
+    """A body is no payload of the type that is wanted, or a payload can't be written as a body."""
 
 
 class ProtocolError(GantryError):

@@ -57,6 +57,7 @@ ROOMS = {
         ("gantrymq.errors", "gantrymq.message", "gantrymq.remoting", "gantrymq.timeouts"), ("orjson",)
     ),
     "gantrymq.client": Room(("gantrymq",), ("orjson",)),
+    "gantrymq.app": Room(("gantrymq",), ("orjson",)),
     "gantrymq.contrib": Room(("gantrymq",), ("opentelemetry", "prometheus_client")),
     "gantrymq.contrib.django": Room(("gantrymq",), ("django",)),
     "gantrymq.home": Room(()),

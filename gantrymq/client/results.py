@@ -62,6 +62,22 @@ class RetryLater(Exception):
         return [message for message in messages if any(message is each for each in self.messages)]
 
 
+class DeadLetter(RetryLater):
+    """Raised or returned by a listener: the messages are dead letters at once, because trying again can't help.
+
+    reason: told with them. messages: only these, the others of the call are done. When they can't be sent there now,
+    they come again. A broadcasting consumer drops them.
+    """
+
+    def __init__(self, reason: str = "", messages: Sequence[MessageExt] | None = None) -> None:
+        super().__init__(None, messages)
+        Exception.__init__(self, reason, messages)  # what pickling calls the class with
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class PullStatus(Enum):
     """How a pull ended: normal outcomes, not errors."""
 

@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Consume until SIGTERM or SIGINT. Calls in progress may end, and what was handled is committed.",
         allow_abbrev=False,
     )
-    run.add_argument("target", metavar="MODULE:CONSUMER", help="a push consumer, or a function that makes one")
+    run.add_argument("target", metavar="MODULE:CONSUMER", help="an App or push consumer, or what makes one")
     run.add_argument("--reload", action="store_true", help="start anew when a .py file below this folder changes")
     run.add_argument("--log-level", default="INFO", choices=LEVELS, help="default: INFO")
     return parser

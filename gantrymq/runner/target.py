@@ -1,16 +1,17 @@
-"""The consumer that a text like "shop.consumers:orders" names."""
+"""The consumer or application that a text like "shop.consumers:orders" names."""
 
 from __future__ import annotations
 
 import importlib
 
+from gantrymq.app.application import App
 from gantrymq.client.blocking.clients import SyncPushConsumer
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.errors import ConfigError
 
 
-def consumer_of(target: str) -> PushConsumer | SyncPushConsumer:
-    """Import the module and return the consumer in it, or what a function without arguments makes.
+def consumer_of(target: str) -> PushConsumer | SyncPushConsumer | App:
+    """Import the module and return the consumer or application in it, or what a function without arguments makes.
 
     ConfigError when the text names none. What the module itself raises is raised.
     """
@@ -28,8 +29,9 @@ def consumer_of(target: str) -> PushConsumer | SyncPushConsumer:
             found = getattr(found, part)
         except AttributeError:
             raise ConfigError(f"{target!r}: {module_name} has no {name}") from None
-    if callable(found) and not isinstance(found, PushConsumer | SyncPushConsumer):
+    kinds = PushConsumer | SyncPushConsumer | App
+    if callable(found) and not isinstance(found, kinds):
         found = found()
-    if not isinstance(found, PushConsumer | SyncPushConsumer):
-        raise ConfigError(f"{target!r}: a PushConsumer or SyncPushConsumer is wanted, not {type(found).__name__}")
+    if not isinstance(found, kinds):
+        raise ConfigError(f"{target!r}: an App, PushConsumer or SyncPushConsumer is wanted, not {type(found).__name__}")
     return found

@@ -29,6 +29,7 @@ EXAMPLES: list[GantryError] = [
     errors.RouteNotFound("topic"),
     errors.NoBrokerYet("topic", "none"),
     errors.MessageRejected("text"),
+    errors.PayloadError("text"),
     errors.SendIncomplete({3: REFUSED}, [1, 2, 3, None]),
     errors.PartlyDone(["a"], {"b": errors.ConnectError("h:1", "refused")}),
     errors.ClientClosed("text"),
@@ -77,6 +78,7 @@ def test_no_class_of_the_project_pickles_in_a_way_of_its_own() -> None:
         (errors.RequestTimeout, TimeoutError),
         (errors.ConfigError, ValueError),
         (errors.MessageRejected, ValueError),
+        (errors.PayloadError, ValueError),
         (errors.WrongType, TypeError),
     ],
 )

@@ -14,21 +14,24 @@ from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.workers import Workers
-from gantrymq.client.results import ConsumeResult, RetryLater
+from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater
 from gantrymq.message.model import MessageExt
 
 SendBack = Callable[[list[MessageExt], float | None], Awaitable[list[MessageExt]]]
+Bury = Callable[[list[MessageExt]], Awaitable[list[MessageExt]]]
 
 LOCAL_RETRY_S = 5.0  # RocketMQ: submitConsumeRequestLater; when a failed message could not even be sent back
 
 
 class ConcurrentConsumeService:
     """Consumes pulled messages in any order. `send_back` has failed messages delivered again after so many seconds
-    (None: when the broker decides), and returns those it could not send: they are given to the listener again here."""
+    (None: when the broker decides), `bury` makes them dead letters. Both return those they could not send: they are
+    given to the listener again here."""
 
-    def __init__(self, calls: ListenerCalls, send_back: SendBack, options: PushConsumerOptions) -> None:
+    def __init__(self, calls: ListenerCalls, send_back: SendBack, bury: Bury, options: PushConsumerOptions) -> None:
         self._calls = calls
         self._send_back = send_back
+        self._bury = bury
         self._batch_size = options.batch_size
         self._work: asyncio.Queue[tuple[ProcessQueue, list[MessageExt]]] = asyncio.Queue()  # bounded by FlowLimits
         self._workers = Workers(options.concurrency, self._work_on)
@@ -69,7 +72,10 @@ class ConcurrentConsumeService:
                 again, delay_s = result.again(messages), result.delay_s
             # What took too long was sent back meanwhile, and is not held any more: not twice.
             pending = [message for message in again if process_queue.holds(message)]
-            left = await self._send_back(pending, delay_s)
+            if isinstance(result, DeadLetter):
+                left = await self._bury(pending)
+            else:
+                left = await self._send_back(pending, delay_s)
             if left:
                 self._workers.background.start(self._again_later(process_queue, left), "consume again")
                 messages = [message for message in messages if message not in left]

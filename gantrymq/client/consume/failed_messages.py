@@ -55,11 +55,11 @@ class FailedMessages:
         delay_level = 0 if delay_s is None else level_of(delay_s)
 
         async def again(message: MessageExt) -> None:
-            await self._send_back_one(message, delay_level)
+            await self._send_back_one(message, delay_level, self.max_reconsume_times)
 
         return await self._left_of(messages, again, "send_back_failed")
 
-    async def _send_back_one(self, message: MessageExt, delay_level: int) -> None:
+    async def _send_back_one(self, message: MessageExt, delay_level: int, max_reconsume_times: int) -> None:
         """Through the broker that stored it, else as a new message to the retry topic at any broker."""
         address = self._session.routes.address(message.broker_name)
         if address is not None:
@@ -70,7 +70,7 @@ class FailedMessages:
                     message,
                     topic=message.topic,
                     delay_level=delay_level,
-                    max_reconsume_times=self.max_reconsume_times,
+                    max_reconsume_times=max_reconsume_times,
                 )
                 return
             except GantryError as exc:
@@ -80,7 +80,7 @@ class FailedMessages:
                     exc,
                     extra={"event": "send_back_refused", "address": address, "error": str(exc)},
                 )
-        await self._send_anew(message, message.reconsume_times + 1, delay_level)
+        await self._send_anew(message, message.reconsume_times + 1, delay_level, max_reconsume_times)
 
     async def send_back_overdue(self, process_queues: Iterable[ProcessQueue], started_before: float) -> None:
         """Send back messages of listener calls that began before `started_before` (time.monotonic()): a call that
@@ -103,6 +103,14 @@ class FailedMessages:
 
         async def to_dead_letters(message: MessageExt) -> None:
             await self._send_anew(message, message.reconsume_times)
+
+        return await self._left_of(messages, to_dead_letters, "give_up_failed")
+
+    async def bury(self, messages: list[MessageExt]) -> list[MessageExt]:
+        """Make the messages dead letters, however often they were tried; return those that could not be sent."""
+
+        async def to_dead_letters(message: MessageExt) -> None:
+            await self._send_back_one(message, 0, max_reconsume_times=0)
 
         return await self._left_of(messages, to_dead_letters, "give_up_failed")
 
@@ -131,16 +139,20 @@ class FailedMessages:
                 )
         return left
 
-    async def _send_anew(self, message: MessageExt, times: int, delay_level: int = 0) -> None:
+    async def _send_anew(
+        self, message: MessageExt, times: int, delay_level: int = 0, max_reconsume_times: int | None = None
+    ) -> None:
         """Send it as a new message to the retry topic; when `times` is the limit, the broker makes it a dead letter."""
-        again = retry_message(message, self._retry_topic, self.max_reconsume_times, times=times)
+        if max_reconsume_times is None:
+            max_reconsume_times = self.max_reconsume_times
+        again = retry_message(message, self._retry_topic, max_reconsume_times, times=times)
         if again.properties[names.RETRY_TOPIC] == message.topic:
             again.properties[names.RETRY_TOPIC] = self._namespace.wrap(message.topic)  # who reads it knows no namespace
         if delay_level:
             again.properties[names.DELAY] = str(delay_level)
         outgoing = await pack_aside(again)
         outgoing.reconsume_times = times
-        outgoing.max_reconsume_times = self.max_reconsume_times
+        outgoing.max_reconsume_times = max_reconsume_times
         await self.sender.deliver(outgoing, SEND_TIMEOUT_S)
 
 

@@ -22,7 +22,7 @@ from gantrymq.client.consume.failed_messages import note_cause
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.interceptors import ConsumeProceed
 from gantrymq.client.produce.trace import ConsumeTracer
-from gantrymq.client.results import ConsumeResult, RetryLater
+from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater
 from gantrymq.errors import WrongType
 from gantrymq.message.model import MessageExt
 
@@ -159,7 +159,7 @@ class ListenerCalls:
         is_done = result is ConsumeResult.SUCCESS
         if not is_done:
             asked = "RetryLater" if isinstance(result, RetryLater) else "the listener returned LATER"
-            note_cause(messages, error or asked)
+            note_cause(messages, result if isinstance(result, DeadLetter) else error or asked)
         took_s = time.monotonic() - started
         self._counters.consumed(topic, len(messages), is_done=is_done, took_s=took_s)
         if traced is not None and self._tracer is not None:

@@ -15,7 +15,7 @@ from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.workers import Workers
-from gantrymq.client.results import ConsumeResult, RetryLater
+from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater
 from gantrymq.message.model import MessageExt
 
 SUSPEND_S_MIN, SUSPEND_S_MAX = 0.01, 30.0  # as the Java client bounds it
@@ -23,18 +23,20 @@ WAIT_S = 0.1  # until a queue is looked at again whose lock is missing, or whose
 
 
 class OrderedConsumeService:
-    """Consumes pulled messages in order. `give_up` sends messages that failed too often to the dead letters, and
-    returns those it could not send."""
+    """Consumes pulled messages in order. `give_up` sends messages that failed too often to the dead letters, `bury`
+    those that a DeadLetter names; both return those they could not send."""
 
     def __init__(
         self,
         calls: ListenerCalls,
         give_up: Callable[[list[MessageExt]], Awaitable[list[MessageExt]]],
+        bury: Callable[[list[MessageExt]], Awaitable[list[MessageExt]]],
         may_consume: Callable[[ProcessQueue], bool],
         options: PushConsumerOptions,
     ) -> None:
         self._calls = calls
         self._give_up = give_up
+        self._bury = bury
         self._may_consume = may_consume
         self._batch_size = options.batch_size
         self._suspend_s = min(max(options.suspend_s, SUSPEND_S_MIN), SUSPEND_S_MAX)
@@ -80,7 +82,10 @@ class OrderedConsumeService:
             if isinstance(result, RetryLater):
                 batch = self._finish_first(process_queue, batch, result)
                 suspend_s = result.delay_s if result.delay_s is not None else suspend_s
-            is_done = result is ConsumeResult.SUCCESS or await self._is_given_up(batch)
+            if isinstance(result, DeadLetter):
+                is_done = not await self._bury(result.again(batch))
+            else:
+                is_done = result is ConsumeResult.SUCCESS or await self._is_given_up(batch)
             if is_done and not process_queue.was_dropped():
                 process_queue.remove(batch)
         if is_done:

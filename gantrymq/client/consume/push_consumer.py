@@ -131,8 +131,10 @@ class PushConsumer(Client):
 
     def _make_service(self) -> ConsumeService:
         if self._options.ordered:
-            return OrderedConsumeService(self._calls, self._failed.give_up, self._may_consume, self._options)
-        return ConcurrentConsumeService(self._calls, self._failed.send_back, self._options)
+            return OrderedConsumeService(
+                self._calls, self._failed.give_up, self._failed.bury, self._may_consume, self._options
+            )
+        return ConcurrentConsumeService(self._calls, self._failed.send_back, self._failed.bury, self._options)
 
     def _make_assignment(self) -> Assignment:
         context = PullContext(

@@ -33,6 +33,15 @@ def make():
 
 consumer = make()
 """
+APP = """
+from gantrymq import App, ConsumeFrom
+
+app = App("{address}")
+
+@app.consumer("T", group="app", consume_from=ConsumeFrom.FIRST_OFFSET)
+def listen(text: str) -> None:
+    print("app", text, flush=True)
+"""
 WITHIN_S = 90.0  # a process starts, imports and joins a group
 
 
@@ -68,6 +77,8 @@ async def test_a_changed_file_starts_the_consumer_anew_and_a_signal_ends_both(tm
             await until(lambda: "waiting for a change" in output.read_text(), within_s=WITHIN_S)
             source.write_text(CONSUMER.format(kind="SyncPushConsumer", word="second", address=address))
             await until(lambda: "second message" in output.read_text(), within_s=WITHIN_S)
+            source.write_text(APP.format(address=address) + "consumer = app\n")
+            await until(lambda: "app message" in output.read_text(), within_s=WITHIN_S)
             process.send_signal(signal.SIGINT)
             await until(lambda: process.poll() is not None, within_s=WITHIN_S)
             assert process.returncode == 0, output.read_text()
@@ -79,7 +90,7 @@ async def test_a_changed_file_starts_the_consumer_anew_and_a_signal_ends_both(tm
         ("shop", "module:consumer is wanted"),
         ("no.such.module:x", "there is no module no"),
         ("shop:nothing", "shop has no nothing"),
-        ("shop:number", "a PushConsumer or SyncPushConsumer is wanted, not int"),
+        ("shop:number", "an App, PushConsumer or SyncPushConsumer is wanted, not int"),
     ],
 )
 def test_what_names_no_consumer_is_said_in_words(
