@@ -46,5 +46,10 @@ class TopicSlot:
 
 
 def is_storable(topic: str) -> bool:
-    """Say whether a record can carry the name: its length is a signed byte."""
-    return 0 < len(topic) <= topics.TOPIC_CHARS_MAX and len(topic.encode()) <= topics.TOPIC_CHARS_MAX
+    """Say whether a record can carry the name, whose length is a signed byte, and a folder can have it.
+
+    No client may send to a topic of another name; but the log may come from a master that let one pass, or be damaged.
+    """
+    if not 0 < len(topic) <= topics.TOPIC_CHARS_MAX or len(topic.encode()) > topics.TOPIC_CHARS_MAX:
+        return False
+    return topic not in (".", "..") and "/" not in topic and "\0" not in topic

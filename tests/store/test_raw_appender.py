@@ -12,6 +12,7 @@ from gantrymq.message import ids, sysflag
 from store import MessageStore, MessageStoreConfig, PutMessageStatus
 from store.base.errors import CopyRefused, NoRoomForCopy
 from tests.store.conftest import HOST, FakeClock, message, read_all, small_config
+from tests.store.made_records import Making
 
 FILE_BYTES = 65536
 V6_HOST = ids.encode_host("::1", 10911)
@@ -235,3 +236,15 @@ def test_the_joint_begins_with_the_newest_record(master: MessageStore, copy: Cop
     assert copy.store.message_bytes(start) is not None
     assert copy.store.copy.reader(start)() == log[start:-1]
     assert HOST in log[start:]
+
+
+@pytest.mark.parametrize("topic", [b"..", b"../../outside", b"/absolute", b"a\0b", b""])
+def test_no_folder_is_made_for_a_topic_that_is_no_name(copy: CopyAt, topic: bytes) -> None:
+    making = Making(FILE_BYTES)
+    making.add(topic=topic, properties=b"KEYS\x01key")
+    making.add(topic=b"T")
+    copy.store.copy.append_raw(0, bytes(making.data))
+    copy.store.flush()
+    folder = copy.store.config.root / "consumequeue"
+    assert [path.name for path in folder.rglob("*") if path.is_dir()] == ["T", "0"]
+    assert copy.store.max_physical_offset == len(making.data)
