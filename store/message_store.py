@@ -56,7 +56,7 @@ class MessageStore:
     ) -> None:
         self.config = config
         self.parts = parts = StoreParts(config, clock, monotonic)
-        parts.state.is_copy = is_copy
+        parts.state.is_copy, parts.log.is_written_by_map = is_copy, not is_copy
         self.stats = parts.stats
         self.delay_levels = parts.delay_levels
         self._make_upkeep(parts)

@@ -33,7 +33,7 @@ from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.epochs.turns import Demotion, Turns
 from appliance.broker.epochs.young_topics import bring_back
 from appliance.broker.fast_path import Parts as FastPathParts
-from appliance.broker.fast_path import fast_path_of
+from appliance.broker.fast_path import fast_path_of, plain_feed_of
 from appliance.broker.fast_pulls import FastPulls
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.broker.groups.client_connections import ClientConnections
@@ -132,6 +132,7 @@ class BrokerController:
         self.accounts = account_book(config, store_config)  # None: no access control
         self.access = access_gate(config, self.accounts, self.store)
         self.fast_path_status = fast_path_status(config, store_config)
+        self.store.parts.dispatcher.plain_feed = plain_feed_of(config, store_config, self.store.parts)
         self.creations = CreationLimit(config)
         folder = store_config.root / "config"
         self._make_topics(folder)

@@ -1,8 +1,8 @@
 """The broker's side of the fast path: what it borrows, and what it leaves to Python.
 
-The compiled twin (appliance/fast_path) serves plain sends on the broker's own objects; here it gets them. Without a
-compiled module, or where a store keeps filter bits beside its queues, there is none, and the Python path serves
-everything.
+The compiled twin (appliance/fast_path) serves plain sends on the broker's own objects, and feeds queues and index from
+plain records that a slave copies or a start reads; here it gets them. Without a compiled module, or where a store keeps
+filter bits beside its queues, there is none, and the Python path does everything.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.config import MessageStoreConfig
 from store.message_store import MessageStore
+from store.parts import StoreParts
+from store.startup.dispatch import PlainFeed
 
 # (request code, opaque, header encoding, queue id, queue offset, physical offsets)
 Waiting = tuple[int, int, int, int, int, tuple[int, ...]]
@@ -79,3 +81,12 @@ def fast_path_of(parts: Parts, pulls: FastPulls | None, *, frame_bytes_max: int)
         header_bytes_max=REQUEST_HEADER_BYTES_MAX,
     )
     return fast_path
+
+
+def plain_feed_of(config: BrokerConfig, store_config: MessageStoreConfig, parts: StoreParts) -> PlainFeed | None:
+    """What feeds a store from plain records of its log; None as in fast_path_of."""
+    module = loader.load(enabled=config.fast_path_enable)
+    if module is None or store_config.consume_queue_ext_enable:
+        return None
+    feed: PlainFeed = module.FastDispatch(parts)
+    return feed

@@ -32,7 +32,7 @@ from answers cimport (
     put_pull_head,
 )
 from batch_body cimport PROPERTIES_BYTES_MAX, cut_batch
-from bytes_in_order cimport get32
+from bytes_in_order cimport get32, get64, put32, put64
 from crc32 cimport gantry_crc32_update, gantry_crc32_update_by_tables
 from headers cimport BINARY_HEADER, JSON_HEADER, Header, scan_binary, scan_json
 from index_file cimport Entry, IndexFile, hash_keys, put_entries
@@ -52,7 +52,8 @@ from sha1 cimport (
     gantry_sha1_text,
 )
 from signed cimport SignedFields, find_signed, has_hidden_stamp, put_signed
-from texts cimport Text, is_text, java_hash, resolve, to_padded_number
+from stored_record cimport Stored, find_stored_marks, read_stored
+from texts cimport Text, is_text, is_utf8, java_hash, resolve, to_padded_number
 from units cimport CODES_MAX, Walk, copy_runs, walk_units
 
 cdef extern from "string.h" nogil:
@@ -77,6 +78,7 @@ cdef enum:
     FILTER_UNITS_MAX = 800  # as in store/reader.py
     UNITS_PER_LOOK = 128  # of a queue's file
     COPIED_BYTES_MAX = 8 * 1024  # as in appliance/remoting/connection.py: a body below it is not worth a view
+    FILLER_SIZE = 0x7FFFFFFF  # as in store/queues/consume_queue.py
     SIGNATURE_BYTES_MAX = 6 * SIGNATURE_BYTES  # each of them escaped
     SIGNED_BYTES_MAX = 64 * 1024  # of header fields; more is Python's
 
@@ -1202,3 +1204,6 @@ cdef class FastPath:
         PyBuffer_Release(&view)
         connection.write(answer)
         return 0
+
+
+include "fast_dispatch.pxi"

@@ -48,6 +48,7 @@ class CommitLog:
         self.map: mmap.mmap | None = None
         self.flushed_offset = 0
         self.shown_below = NEVER  # records from there on are not shown to consumers yet
+        self.is_written_by_map = True  # then new pages are read ahead of the writer; a copy's bytes go to the file
         self.store_timestamp = 0  # of the last record, ms
         self._current: MappedFile | None = None
         self._next: MappedFile | None = None
@@ -183,6 +184,8 @@ class CommitLog:
                 self._report_no_space(exc)
             following = self._next
         self.prepare_at = position + WARM_AHEAD_BYTES // 2
+        if not self.is_written_by_map:
+            return
         ahead = position + WARM_AHEAD_BYTES
         start = max(position, self._warm_to)
         current.warm(start - current.base, ahead - current.base)

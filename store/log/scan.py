@@ -46,6 +46,10 @@ class ScannedRecord(NamedTuple):
 
 OnRecord = Callable[[ScannedRecord, int], object]  # what it returns is not looked at
 
+# (view, its physical offset, first position, last one, whether to check CRCs) to where the first record starts that it
+# did not take. It does with plain records side by side what OnRecord does with each, and leaves the others to that.
+OnPlainRecords = Callable[[memoryview, int, int, int, bool], int]
+
 
 class Progress:
     """How far the reading is; a log line every two seconds while it lasts. `after_stride` is called now and then."""
@@ -81,6 +85,7 @@ def scan_file(
     *,
     check_crc: bool,
     on_record: OnRecord | None,
+    on_plain: OnPlainRecords | None = None,
     progress: Progress | None = None,
     stop: int | None = None,
 ) -> int:
@@ -95,25 +100,38 @@ def scan_file(
     # From `start` to `position` valid records lie side by side, and on_record was told of each, in order.
     while is_valid and position <= last:
         stride_start, stride_last = position, min(last, position + STRIDE_BYTES - 1)
-        position, is_valid = _scan_stride(view, file.base, position, stride_last, check_crc, on_record)
+        position, is_valid = _scan_stride(view, file.base, position, stride_last, check_crc, on_record, on_plain)
         if progress is not None:
             progress.add(position - stride_start)
     return position
 
 
-def scan_filled(file: MappedFile, start: int, end: int, on_record: OnRecord) -> int:
+def scan_filled(
+    file: MappedFile, start: int, end: int, on_record: OnRecord, on_plain: OnPlainRecords | None = None
+) -> int:
     """Read the records from `start` on that are whole below `end`, without CRCs; return where the first other starts.
 
     For a file that is being filled: what stands behind `end` is not looked at.
     """
-    return _scan_stride(file.view[:end], file.base, start, end - record.RECORD_BYTES_MIN, False, on_record)[0]
+    last = end - record.RECORD_BYTES_MIN
+    return _scan_stride(file.view[:end], file.base, start, last, False, on_record, on_plain)[0]
 
 
 def _scan_stride(
-    view: memoryview, base: int, position: int, last: int, check_crc: bool, on_record: OnRecord | None
+    view: memoryview,
+    base: int,
+    position: int,
+    last: int,
+    check_crc: bool,
+    on_record: OnRecord | None,
+    on_plain: OnPlainRecords | None,
 ) -> tuple[int, bool]:
     """Read the records that start at `position` … `last`; return where they end, and whether all were valid."""
     while position <= last:
+        if on_plain is not None:
+            position = on_plain(view, base, position, last, check_crc)
+            if position > last:
+                break
         (size, magic, crc, queue_id, queue_offset, physical_offset, sys_flag, timestamp, body_bytes) = _unpack(
             view, position
         )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from store.base.running_state import RunningFlags, RunningState
 from store.index.service import PENDING_MAX, IndexService
 from store.log.commit_log import CommitLog
-from store.log.scan import ScannedRecord, has_queue_unit
+from store.log.scan import OnPlainRecords, ScannedRecord, has_queue_unit
 from store.queues.consume_queue import ConsumeQueue
 from store.queues.consume_queue_table import ConsumeQueueTable
 from store.queues.tags import TagsCodes
@@ -23,7 +24,32 @@ logger = logging.getLogger(__name__)
 # (topic, encoded properties) to the bit map that goes into the queue's extension, b"" for none. Must not raise
 BitmapOf = Callable[[str, bytes], bytes]
 
+# in one piece of the log: of each queue, the queue offset of its first new message and the tags codes from there on
+Arrived = dict[ConsumeQueue, tuple[int, list[int]]]
+
 GAP_UNITS_MAX = 1_000_000  # a hole in a queue wider than this is no hole but a damaged record
+
+
+class PlainFeed(Protocol):
+    """A compiled twin of `redispatch` for plain records that stand side by side.
+
+    The first that is not plain ends a call, and changes nothing. count: how many records the last call took.
+    """
+
+    @property
+    def count(self) -> int: ...
+
+    def feed(
+        self,
+        view: memoryview,
+        base: int,
+        position: int,
+        last: int,
+        check_crc: bool,
+        arrived: Arrived | None,
+        /,
+    ) -> int:
+        """As OnPlainRecords; arrived: is told of new messages, None where that is of no interest."""
 
 
 class Dispatcher:
@@ -46,6 +72,7 @@ class Dispatcher:
         self._tags_codes = tags_codes
         self._state = state
         self.bitmap_of: BitmapOf | None = None
+        self.plain_feed: PlainFeed | None = None  # set before the store is loaded; not with extensions of queues
         self._ext_enable = ext_enable
 
     def refill(self, fields: ScannedRecord, physical_offset: int) -> None:
@@ -90,10 +117,19 @@ class Dispatcher:
         self._log.store_timestamp = timestamp
         return fed
 
+    def on_plain(self) -> OnPlainRecords | None:
+        """What dispatches plain records at once, None where there is no twin."""
+        feed = self.plain_feed
+        if feed is None:
+            return None
+        return lambda view, base, position, last, check_crc: feed.feed(view, base, position, last, check_crc, None)
+
     def catch_up(self) -> None:
         """Dispatch what the log has and the queues lack."""
         if self.dispatched < self._log.position:
-            self.dispatched = find_end(self._log, self.dispatched, check_crc=False, on_record=self.redispatch)
+            self.dispatched = find_end(
+                self._log, self.dispatched, check_crc=False, on_record=self.redispatch, on_plain=self.on_plain()
+            )
 
     def put_pending(self) -> None:
         """Index what is pending. When the disk is full, messages are stored but not found by key until it has space."""

@@ -18,7 +18,7 @@ from store.base.cut_folder import CutFolder, forget_oldest
 from store.base.errors import StoreDamaged
 from store.log.commit_log import CommitLog
 from store.log.mapped_file import MappedFile
-from store.log.scan import OnRecord, Progress, scan_file
+from store.log.scan import OnPlainRecords, OnRecord, Progress, scan_file
 
 logger = logging.getLogger(__name__)
 
@@ -163,13 +163,21 @@ def _records_behind(file: MappedFile, position: int) -> int:
 
 
 def find_end(
-    log: CommitLog, start: int, *, check_crc: bool, on_record: OnRecord | None = None, progress: Progress | None = None
+    log: CommitLog,
+    start: int,
+    *,
+    check_crc: bool,
+    on_record: OnRecord | None = None,
+    on_plain: OnPlainRecords | None = None,
+    progress: Progress | None = None,
 ) -> int:
-    """Read records from `start` on; return where the valid ones end."""
+    """Read records from `start` on; return where the valid ones end. on_plain: asked first, see scan_file."""
     end = start
     file = log.queue.find(start)
     while file is not None:
-        end = file.base + scan_file(file, end - file.base, check_crc=check_crc, on_record=on_record, progress=progress)
+        end = file.base + scan_file(
+            file, end - file.base, check_crc=check_crc, on_record=on_record, on_plain=on_plain, progress=progress
+        )
         following = log.queue.find(file.end)
         if not ends_with_blank(file, end) or following is None:
             break

@@ -155,7 +155,14 @@ def look_after_crash(
         kept |= lost
         lacking |= lost.keys()
     progress = Progress(str(log.queue.folder), _filled_end(log) - start, bound_memory)
-    end = find_end(log, start, check_crc=check_crc, on_record=dispatcher.redispatch, progress=progress)
+    end = find_end(
+        log,
+        start,
+        check_crc=check_crc,
+        on_record=dispatcher.redispatch,
+        on_plain=dispatcher.on_plain(),
+        progress=progress,
+    )
     # Where the first record for a queue had a later index than the queue's next one, units below `start` are lost too.
     first_lost = {
         queue: kept.get(queue, 0) for queue in queues if queue in lacking or was_passed(queue, kept.get(queue, 0))

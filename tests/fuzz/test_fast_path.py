@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from appliance.fast_path.loader import SANITIZE, VARIABLE
+from appliance.fast_path.loader import SANITIZE, VARIABLE, load
 from gantrymq.remoting.command import JSON, ROCKETMQ
 from gantrymq.remoting.signature import STAMP
 from tests.appliance.fast_path import pulls, signed
 from tests.appliance.fast_path.compiling import build_or_skip
+from tests.appliance.fast_path.copies import two_copies
 from tests.appliance.fast_path.rig import Pair, pair_of_brokers
 from tests.appliance.fast_path.sends import batch, first_messages, send
 from tests.fuzz.fuzzing import Fuzz, damaged
+from tests.store.made_records import logs
 
 # Two brokers are made for each example: with less of them a run of a few seconds does not begin too much.
 EXAMPLES = 100
@@ -144,3 +146,22 @@ def test_any_stream_of_signed_requests_is_served_as_by_python(
             runner.run(scene(pair, *value))
 
     fuzz(st.tuples(streams(SIGNED_SENDS), streams(SIGNED_PULLS)), both, examples=EXAMPLES_WITH_MESSAGES)
+
+
+def test_any_log_is_copied_as_by_python(fuzz: Fuzz, tmp_path: Path) -> None:
+    module = load()
+    assert module is not None
+
+    def both(value: tuple[bytes, int, bool]) -> None:
+        log, cut, crashes = value
+        with (
+            tempfile.TemporaryDirectory(dir=tmp_path) as folder,
+            two_copies(Path(folder), module, commit_log_file_bytes=4096) as copies,
+        ):
+            copies.append_all([log[:cut], log[cut:]])
+            copies.check()
+            if crashes:
+                copies.crash()
+                copies.check()
+
+    fuzz(st.tuples(logs(4096), st.integers(0, 20_000), st.booleans()), both, examples=EXAMPLES_WITH_MESSAGES)

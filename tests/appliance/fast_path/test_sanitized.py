@@ -41,7 +41,9 @@ module, why = load_artifact(Artifact(Path(sys.argv[1]), Path(sys.argv[2]), SANIT
 assert module is not None, why
 print(eval(sys.argv[3], {"module": module}))
 """
-TESTS = [f"tests/appliance/fast_path/test_{name}.py" for name in ("crc32", "same_as_python", "signed_sends")]
+TESTS = [
+    f"tests/appliance/fast_path/test_{name}.py" for name in ("crc32", "same_as_python", "signed_sends", "copies_same")
+]
 FUZZ_SECONDS = 10  # at least; what a seed makes is finished
 
 
