@@ -39,7 +39,14 @@ from index_file cimport Entry, IndexFile, hash_keys, put_entries
 from properties cimport find_marks
 from records cimport HOST_BYTES, RECORD_FIXED_BYTES, UNIT_BYTES, Common, Message, put_record, put_unit
 from pull_fields cimport PULL_MESSAGE, PullFields, read_pull
-from send_fields cimport SEND_BATCH_MESSAGE, SEND_MESSAGE, SEND_MESSAGE_V2, SendFields, read_send
+from send_fields cimport (
+    SEND_BATCH_MESSAGE,
+    SEND_MESSAGE,
+    SEND_MESSAGE_V2,
+    TOPIC_BYTES_MAX,
+    SendFields,
+    read_send,
+)
 from sha1 cimport (
     BLOCK_BYTES,
     DIGEST_BYTES,
@@ -55,6 +62,12 @@ from signed cimport SignedFields, find_signed, has_hidden_stamp, put_signed
 from stored_record cimport Stored, find_stored_marks, read_stored
 from texts cimport Text, is_text, is_utf8, java_hash, resolve, to_padded_number
 from units cimport CODES_MAX, Walk, copy_runs, walk_units
+
+cdef extern from "Python.h":
+    PyObject *item_of "PyTuple_GET_ITEM" (object place, Py_ssize_t index)  # without taking it: that would touch it
+
+cdef extern from *:
+    void prefetch "__builtin_prefetch" (const void *at) nogil
 
 cdef extern from "string.h" nogil:
     void *memmem(const void *haystack, size_t haystack_size, const void *needle, size_t needle_size)
@@ -231,7 +244,7 @@ cdef class FastPath:
     cdef int32_t _topic_size, _queue_id_end
     cdef object _target, _slot
     cdef tuple _first
-    cdef bytes _encoded_topic
+    cdef uint8_t _encoded_topic[TOPIC_BYTES_MAX + 1]  # as in the record: length byte, name
     cdef uint32_t _prefix_hash
     cdef int64_t _target_count, _target_times, _target_bytes
     # of one call: the rest
@@ -534,11 +547,29 @@ cdef class FastPath:
             return False
         self._target, self._slot = target, slot
         self._first = slot.first
-        self._encoded_topic = slot.encoded
-        self._prefix_hash = slot.prefix_hash
+        self._note_name(at, size)
         self._queue_id_end = target.queue_id_end
         self._topic_at, self._topic_size = at, size
         return True
+
+    cdef int _note_name(self, const uint8_t *at, int32_t size) noexcept:
+        """What a `TopicSlot` has of the topic's name. Made anew: with many topics that is faster than to look at it."""
+        self._encoded_topic[0] = <uint8_t> size
+        memcpy(&self._encoded_topic[1], at, size)
+        self._prefix_hash = 0
+        java_hash(at, size, &self._prefix_hash)
+        self._prefix_hash = self._prefix_hash * 31 + 35  # "#"
+        return 0
+
+    cdef int _announce(self, int32_t queue_id) noexcept:
+        """Have the processor bring the queue's numbers along: with many queues they are far away."""
+        cdef const uint8_t *at
+        if queue_id < PyTuple_GET_SIZE(self._first):
+            at = <const uint8_t *> item_of(self._first, queue_id)
+            prefetch(at)
+            prefetch(at + 64)
+            prefetch(at + 128)
+        return 0
 
     cdef int _close_target(self) except -1:
         """Count what was put into the topic that was looked up last."""
@@ -574,6 +605,7 @@ cdef class FastPath:
             return False
         if not 0 <= fields.queue_id < self._queue_id_end:
             return False
+        self._announce(fields.queue_id)
         self._reason = BECAUSE_OF_PROPERTIES
         size = self._properties(fields)
         if size < 0:
@@ -582,8 +614,7 @@ cdef class FastPath:
         common.born_timestamp, common.reconsume_times = fields.born_timestamp, fields.reconsume_times
         common.born_host = <const uint8_t *> PyBytes_AS_STRING(self._born_host)
         common.store_host = <const uint8_t *> PyBytes_AS_STRING(self._store_host)
-        common.topic = <const uint8_t *> PyBytes_AS_STRING(self._encoded_topic)
-        common.topic_size = <int32_t> PyBytes_GET_SIZE(self._encoded_topic)
+        common.topic, common.topic_size = self._encoded_topic, self._topic_size + 1
         if fields.is_batch:
             count = self._cut_batch(body, end, size)
         else:
