@@ -6,6 +6,7 @@ has installed everything: a check that quietly stops running is worse than one t
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -124,6 +125,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return True if kind_of(collection_path) != "unit" else None
     number, workers = str(worker["workerid"]).removeprefix("gw"), int(str(worker["workercount"]))
     return None if collection_path in share_of(int(number), workers) else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays until the end: no search for garbage has to look at its million objects."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)  # marked before -m chooses, sorted when pytest-django has put its own first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from appliance.bench import maven
@@ -45,7 +45,7 @@ class ApachePeer(Peer):
     """Apache RocketMQ from Maven.
 
     heap: the broker's, as -Xms and -Xmx take it. java_properties: what -D gives. is_measured: with the collector of
-    RocketMQ's own scripts, and all of Java's compilers; otherwise it starts with less work.
+    RocketMQ's own scripts, and all of Java's compilers; otherwise it starts with less work. java_flags: for both.
     """
 
     label = "apache"
@@ -57,11 +57,12 @@ class ApachePeer(Peer):
         heap: str = "2g",
         broker_properties: Mapping[str, str] | None = None,
         java_properties: Mapping[str, object] | None = None,
+        java_flags: Sequence[str] = (),
         is_measured: bool = True,
     ) -> None:
         super().__init__(home, broker_properties=broker_properties)
-        self._namesrv_flags = () if is_measured else QUICK_START_FLAGS
-        self._broker_flags = BROKER_FLAGS if is_measured else QUICK_START_FLAGS
+        self._namesrv_flags = (*(() if is_measured else QUICK_START_FLAGS), *java_flags)
+        self._broker_flags = (*(BROKER_FLAGS if is_measured else QUICK_START_FLAGS), *java_flags)
         self._java_properties = {**JAVA_DISK_MARKS, **(java_properties or {})}
         self.heap = heap
         self._java = maven.find_tool("java", "Apache RocketMQ runs on Java 17")

@@ -20,8 +20,8 @@ FACTS = "build.json"
 SUFFIXES = (".pyx", ".pxd", ".pxi", ".h")
 FLAGS = ("-O3", "-DNDEBUG", "-fwrapv")  # of no particular processor: an installed folder may move to another machine
 SANITIZER_FLAGS = (
-    "-O1",
-    "-g",
+    "-O0",  # a quarter of the time to compile, and nothing is optimised away
+    "-g1",  # lines, for the report
     "-fno-wrapv",  # so that an overflow is seen
     "-fno-omit-frame-pointer",
     "-fsanitize=address,undefined",

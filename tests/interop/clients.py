@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
 from collections import defaultdict, deque
@@ -16,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from appliance.bench.maven import ToolError, cache_folder, class_path, copied_jars
+from appliance.bench.maven import class_path, copied_jars
+from tests.interop.build_cache import built, digest, tool
+from tests.interop.class_archive import archive_flags
 from tests.waiting import WITHIN_S
 
 HERE = Path(__file__).parent
 JAVA_SOURCES = HERE / "java"
 JAVASCRIPT_SOURCES = HERE / "javascript"
-BUILD_TIMEOUT_S = 300.0
 LOOK_S = 0.02  # between two looks at what a program has said: a flood of lines is not looked at line by line
 
 # A consumer looks each second, not each twenty, for queues that are new: those of its retry topic, for one.
@@ -186,7 +184,8 @@ class JavaClient:
         command += [f"-Drocketmq.serialize.type={encoding}"]
         java_properties = {**QUICK_JAVA, **java_properties}
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
-        command += ["-cp", f"{self._classes}:{class_path(self._jars)}", "Run", program, *map(str, arguments)]
+        command += archive_flags(self._jars)
+        command += ["-cp", f"{class_path(self._jars)}:{self._classes}", "Run", program, *map(str, arguments)]
         yield from running(f"java {program}", command, self._logs)
 
     def produce(
@@ -262,39 +261,3 @@ def _npm_folder() -> Path:
         tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
 
     return built(f"interop-javascript-{digest(files)}", build)
-
-
-def built(name: str, build: Callable[[Path], None]) -> Path:
-    """The cache folder `name`, filled by `build` in a folder beside it that is then renamed."""
-    folder = cache_folder() / name
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            work = Path(scratch) / "work"
-            work.mkdir()
-            build(work)
-            with contextlib.suppress(OSError):  # another run was faster: its folder is as good
-                work.rename(folder)
-    assert folder.is_dir()
-    return folder
-
-
-def tool(
-    command: Sequence[str | Path], *, cwd: Path | None = None, environment: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Run a build step; environment: what is set beside our own. Raises ToolError with what it said last."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        capture_output=True,
-        text=True,
-        timeout=BUILD_TIMEOUT_S,
-        check=False,
-        cwd=cwd,
-        env={**os.environ, **environment},
-    )
-    if done.returncode != 0:
-        raise ToolError(f"{command[0]} failed: {(done.stdout + done.stderr)[-2000:]}")
-
-
-def digest(files: Sequence[Path]) -> str:
-    return hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files)).hexdigest()[:12]

@@ -7,7 +7,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.interop.clients import HERE, ClientProgram, built, digest, running, tool
+from tests.interop.build_cache import built, digest, tool
+from tests.interop.clients import HERE, ClientProgram, running
 
 SOURCES = HERE / "go"
 # No C compiler, no other toolchain than the machine's, and the versions that go.sum pins.

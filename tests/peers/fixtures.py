@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.maven import ToolError
+from appliance.bench.apache_peer import POM
+from appliance.bench.maven import ToolError, copied_jars
 from tests.conftest import missing, require_tool
+from tests.interop.class_archive import archive_flags
 from tests.peers import ApachePeer
 
 REASON = "Apache RocketMQ, from Maven's jars, is the peer of this test"
@@ -36,6 +38,7 @@ def make_apache_peer(
             heap=heap,
             broker_properties=PATIENT | dict(broker_properties or {}),
             java_properties=PLAIN | dict(java_properties or {}),
+            java_flags=archive_flags(copied_jars(POM)),
             is_measured=False,
         )
     except ToolError as exc:

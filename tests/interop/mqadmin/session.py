@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from appliance.bench import apache_peer, maven
-from tests.interop.clients import built, tool
+from tests.interop.build_cache import built, tool
+from tests.interop.class_archive import archive_flags
 from tests.interop.mqadmin.tool import write_logback
 from tests.waiting import WITHIN_S
 
@@ -83,7 +84,8 @@ class MqAdminSession:
             f"-Djava.io.tmpdir={self.home}",
             f"-Dunlisted={self._unlisted}",
         ]
-        command += ["-cp", f"{self._classes}:{maven.class_path(self._jars)}", "RunCommands"]
+        command += archive_flags(self._jars)
+        command += ["-cp", f"{maven.class_path(self._jars)}:{self._classes}", "RunCommands"]
         with (self.home / "virtual-machine.log").open("ab") as errors:
             return subprocess.Popen(  # some commands write files where they are run
                 command,

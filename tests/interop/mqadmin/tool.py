@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from appliance.bench import apache_peer, maven
+from tests.interop.class_archive import archive_flags
 
 TIMEOUT_S = 120.0
 _LOGBACK = """<configuration>
@@ -36,6 +37,7 @@ class MqAdmin:
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache_peer.JAVA_17_FLAGS]
         command += [f"-Drocketmq.home.dir={self._home}", f"-Duser.home={self._home}", f"-Djava.io.tmpdir={self._home}"]
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
+        command += archive_flags(self._jars)
         command += ["-cp", maven.class_path(self._jars), "org.apache.rocketmq.tools.command.MQAdminStartup"]
         command += [str(argument) for argument in arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=self._home)

@@ -1,0 +1,54 @@
+"""What the tests build for themselves, in the user's cache folder: made once, and again when its sources change."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from appliance.bench.maven import ToolError, cache_folder
+
+BUILD_TIMEOUT_S = 300.0
+
+
+def built(name: str, build: Callable[[Path], None]) -> Path:
+    """The cache folder `name`, filled by `build` in a folder beside it that is then renamed."""
+    folder = cache_folder() / name
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            work = Path(scratch) / "work"
+            work.mkdir()
+            build(work)
+            with contextlib.suppress(OSError):  # another run was faster: its folder is as good
+                work.rename(folder)
+    assert folder.is_dir()
+    return folder
+
+
+def tool(
+    command: Sequence[str | Path], *, cwd: Path | None = None, environment: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Run a build step; environment: what is set beside our own. Raises ToolError with what it said last."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, **environment},
+    )
+    if done.returncode != 0:
+        raise ToolError(f"{command[0]} failed: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def digest(files: Sequence[Path], others: str = "") -> str:
+    """Of the files' names and contents, and of what else makes a difference."""
+    content = b"".join(file.name.encode() + file.read_bytes() for file in files) + others.encode()
+    return hashlib.sha256(content).hexdigest()[:12]
