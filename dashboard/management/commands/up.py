@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 SERVICE_RESTART_S = 5.0
 EXIT_CRASHED = 70  # sysexits: EX_SOFTWARE
 INSTALLER = "install-reports"
+REGISTERED_WITHIN_S = 30.0  # after a broker serves; it tries again each second
 LOG_BYTES_MAX = 10 << 20
 LOGS_KEPT = 5
 
@@ -137,8 +138,12 @@ class Appliance:
                 await opening
                 services = [asyncio.create_task(_kept_running(item)) for item in _services(self._offer_first_visit)]
                 services += self._install_reports_when_missing()
-                await self._announce()
-                await asyncio.wait({supervision, ended}, return_when=asyncio.FIRST_COMPLETED)
+                announcing = asyncio.create_task(self._announce(), name="announcement")
+                await asyncio.wait({announcing, supervision, ended}, return_when=asyncio.FIRST_COMPLETED)
+                if announcing.done():
+                    await announcing
+                    await asyncio.wait({supervision, ended}, return_when=asyncio.FIRST_COMPLETED)
+                services.append(announcing)  # a signal came while it waited for the brokers' routes
             if supervision.done():
                 await supervision  # it never ends by itself: this raises why
         except StartFailed as exc:
@@ -176,6 +181,7 @@ class Appliance:
     async def _print_banner(self) -> None:
         from dashboard.database.state import state as database
 
+        await self._wait_for_routes()
         token = await asyncio.to_thread(_setup_token)
         self._has_offered = token is not None
         state = install_reports.read_state(self._config.reports_folder / install_reports.STATE_FILE).state
@@ -185,6 +191,22 @@ class Appliance:
         print(banner(self._config, version=VERSION, token=token, reports=state, started_s=started_s))
         print(ready_line(self._config), flush=True)
         logger.info("appliance serves", extra={"event": "appliance_serves", "started_s": round(started_s, 2)})
+
+    async def _wait_for_routes(self) -> None:
+        """READY means that a program's first request finds its way; without that in time the start says so."""
+        from dashboard.cluster.gateway import gateway
+        from dashboard.live.registration import wait_registered
+
+        addresses = [self._config.broker_address_of(broker) for broker in self._config.broker_processes]
+        for address in await wait_registered(gateway(), addresses, REGISTERED_WITHIN_S):
+            facts = {"event": "broker_not_registered", "address": address, "waited_s": REGISTERED_WITHIN_S}
+            logger.warning("broker is not registered at the name server", extra=facts)
+            print(
+                f"! The broker {address} is not registered at the name server yet: until it is, programs find no "
+                "route to its topics.",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _offer_first_visit(self, is_another: bool) -> None:
         """Print a first-visit link for a database without accounts, if it is new or none was printed yet. Blocking."""

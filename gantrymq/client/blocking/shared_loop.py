@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
+import inspect
 import logging
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
@@ -87,20 +89,25 @@ class SharedLoop:
         """Run on the loop; return or raise what it does. An interrupted wait cancels the work."""
         try:
             loop, thread = self._beside()
+            with _told_when_closed(loop):
+                future = asyncio.run_coroutine_threadsafe(work, loop)
         except BaseException:
             work.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return _result(future, thread)
         except BaseException:
-            future.cancel()
+            if thread.is_alive():
+                future.cancel()
+            elif inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                work.close()  # the loop ended before it came to this, and nothing begins it any more
             raise
 
     def begin(self, act: Callable[[], None], has_ended: threading.Lock) -> None:
         """Have `act` called on the loop, and wait until what it begins releases `has_ended`."""
         loop, thread = self._beside()
-        loop.call_soon_threadsafe(act)
+        with _told_when_closed(loop):
+            loop.call_soon_threadsafe(act)
         while not has_ended.acquire(timeout=LOOK_S):
             if not thread.is_alive():
                 if has_ended.acquire(blocking=False):  # it has just ended
@@ -125,7 +132,8 @@ class SharedLoop:
         loop = self._loop
         if loop is None:
             raise ClientClosed("not started, or closed already")
-        loop.call_soon_threadsafe(act)
+        with _told_when_closed(loop):
+            loop.call_soon_threadsafe(act)
 
     def close_all(self) -> None:
         """Close what is open when the interpreter ends: finished messages are committed, others come again."""
@@ -148,6 +156,17 @@ class SharedLoop:
         self._begin_empty()
         for client in clients:
             client.abandon()
+
+
+@contextlib.contextmanager
+def _told_when_closed(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Another thread may close the last client, and with it the loop, while this one hands over its call."""
+    try:
+        yield
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+        raise ClientClosed("closed by another thread before this call began") from None
 
 
 def _result(future: concurrent.futures.Future[T], thread: threading.Thread) -> T:
