@@ -48,25 +48,19 @@ class RawAppender:
         """Up to here the files have the master's log; its last bytes may be no whole record."""
         return self._log.position + self._part_bytes
 
-    def append_raw(self, physical_offset: int, data: bytes | memoryview) -> None:
-        """Append bytes that stand at this place of the master's log. CopyRefused; NoRoomForCopy.
+    def append_raw(self, physical_offset: int, *run: bytes | memoryview) -> None:
+        """Append bytes that stand side by side at this place of the master's log. CopyRefused; NoRoomForCopy.
 
         After an error nothing of the refused bytes counts, and the same place may be tried again.
         """
         assert self._state.is_copy
-        log = self._log
         if physical_offset != self.end:
             self._begin_at(physical_offset)
-        rest = memoryview(data)
         try:
-            while rest:
-                end = self.end
-                piece = rest[: log.file_bytes - end % log.file_bytes]
-                if not log.make_room_to(end + len(piece)):
-                    raise NoRoomForCopy(f"the commit log can't grow: {log.no_space}")
-                self._write(end, piece)
-                self._part_bytes += len(piece)
-                rest = rest[len(piece) :]
+            try:
+                for data in run:
+                    self._add(memoryview(data))
+            finally:  # also where the disk is full: what is there counts
                 self._take_whole_records()
         except CopyRefused:
             self.forget_part()
@@ -113,6 +107,20 @@ class RawAppender:
             )
         log.begin_at(physical_offset)
 
+    def _add(self, rest: memoryview) -> None:
+        """Write bytes at the end. Those that end a file are taken before the next one begins."""
+        log = self._log
+        while rest:
+            end = self.end
+            if not end % log.file_bytes:
+                self._take_whole_records()
+            piece = rest[: log.file_bytes - end % log.file_bytes]
+            if not log.make_room_to(end + len(piece)):
+                raise NoRoomForCopy(f"the commit log can't grow: {log.no_space}")
+            self._write(end, piece)
+            self._part_bytes += len(piece)
+            rest = rest[len(piece) :]
+
     def _write(self, physical_offset: int, piece: memoryview) -> None:
         """Write to the file, not through the map: a fourth of the price, since the kernel zeroes no page first."""
         file = self._log.queue.find(physical_offset)
@@ -124,6 +132,8 @@ class RawAppender:
 
     def _take_whole_records(self) -> None:
         """Hand on what is whole now, and move `log.position` behind it."""
+        if not self._part_bytes:
+            return
         log, before = self._log, self._log.position
         file = log.queue.find(before)
         assert file is not None

@@ -248,3 +248,36 @@ def test_no_folder_is_made_for_a_topic_that_is_no_name(copy: CopyAt, topic: byte
     folder = copy.store.config.root / "consumequeue"
     assert [path.name for path in folder.rglob("*") if path.is_dir()] == ["T", "0"]
     assert copy.store.max_physical_offset == len(making.data)
+
+
+@pytest.mark.parametrize("count", [2, 7, 400])
+def test_pieces_that_come_together_are_one_append(master: MessageStore, copy: CopyAt, count: int) -> None:
+    dice, log = random.Random(count), log_of(master)[: master.max_physical_offset]
+    parts = list(pieces(log, dice, 3000))
+    for start in range(0, len(parts), count):
+        copy.store.copy.append_raw(copy.store.copy.end, *parts[start : start + count])
+    assert_same(copy.store, master)
+
+
+def test_what_came_before_a_full_disk_counts(
+    master: MessageStore, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_of(master)[: master.max_physical_offset]
+    make_room_to = copy.store.parts.log.make_room_to
+    with monkeypatch.context() as patch:
+        patch.setattr(copy.store.parts.log, "make_room_to", lambda end: end <= 5000 and make_room_to(end))
+        with pytest.raises(NoRoomForCopy):
+            copy.store.copy.append_raw(0, log[:4000], log[4000:8000], log[8000:])
+    end = copy.store.copy.end
+    assert 0 < end == copy.store.max_physical_offset <= 4000
+    copy.store.copy.append_raw(end, log[end:])
+    assert_same(copy.store, master)
+
+
+def test_a_bad_record_in_the_middle_leaves_what_was_good(master: MessageStore, copy: CopyAt) -> None:
+    log = log_of(master)
+    size = len(bytes(master.message_bytes(0) or b""))
+    with pytest.raises(CopyRefused, match="are no record"):
+        copy.store.copy.append_raw(0, log[:size], bytes(100), bytes(30_000))
+    assert copy.store.copy.end == copy.store.max_physical_offset == size
+    assert not any(log_of(copy.store)[size:])

@@ -12,7 +12,7 @@ master -> slave   i64 epoch, i64 place, i32 size; place -1: the bytes are the st
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gantrymq.errors import GantryError
 
@@ -85,3 +85,22 @@ class FrameReader:
         if not self._missing_bytes:
             state, self._state = bytes(self._state), bytearray()
             yield STATE, memoryview(state)
+
+
+def runs(pieces: Iterable[tuple[int, memoryview]]) -> Iterator[tuple[int, list[memoryview]]]:
+    """Put pieces that follow each other in the log together: one look at many costs less. States stand alone."""
+    place, end, run = 0, 0, list[memoryview]()
+    try:
+        for position, piece in pieces:
+            if not run or position == STATE or place == STATE or position != end or not piece or not run[0]:
+                if run:
+                    yield place, run
+                place, run = position, []
+            run.append(piece)
+            end = position + len(piece)
+    except FrameError:  # what came before it is good
+        if run:
+            yield place, run
+        raise
+    if run:
+        yield place, run
