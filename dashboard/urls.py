@@ -12,7 +12,6 @@ from dashboard.views import (
     audit,
     brokers,
     dead_letters,
-    first_run,
     group_list,
     groups,
     health,
@@ -21,13 +20,11 @@ from dashboard.views import (
     messages,
     metrics,
     overview,
-    password,
     preferences,
-    session,
     succession,
-    tokens,
     topics,
 )
+from dashboard.views.accounts import first_run, invitation, password, people, session, tokens
 from dashboard.web import static_files
 
 TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"
@@ -73,6 +70,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("login", session.login, name="login"),
     path("logout", session.logout, name="logout"),
     path("password", password.password, name="password"),
+    path("people", people.people, name="people"),
+    path("people/<int:user_id>", people.person, name="person"),
+    path("people/invitations/<int:invitation_id>/withdraw", people.withdraw, name="invitation-withdraw"),
+    path("invitation", invitation.invitation, name="invitation"),
     path("tokens", tokens.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", tokens.revoke, name="token-revoke"),
     path("preferences/theme", preferences.theme, name="theme"),

@@ -97,6 +97,21 @@ def set_role(user: User, role: Role) -> None:
         User.objects.filter(pk=user.pk).update(role=role)
 
 
+def close_account(user: User) -> int:
+    """No log-in and no token from now on. Returns how many sessions ended. The last administrator stays open."""
+    with transaction.atomic():
+        others = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
+        if user.role == Role.ADMIN and not others.exists():
+            raise UserProblem(f"{user.username} is the last administrator: make another one first")
+        User.objects.filter(pk=user.pk).update(is_active=False)
+        return end_sessions(open_sessions(user))
+
+
+def open_account(user: User) -> None:
+    """It may log in again; tokens that have not ended work again."""
+    User.objects.filter(pk=user.pk).update(is_active=True)
+
+
 def reset_password(user: User, password: str, *, revoke_tokens: bool = False) -> tuple[int, int]:
     """A new password: sessions end, wrong tries are forgotten. Returns how many sessions and tokens ended."""
     check_password(user, password)

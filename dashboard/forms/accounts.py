@@ -9,7 +9,7 @@ from django.contrib.auth.password_validation import validate_password
 
 from dashboard.accounts.tokens import TOKEN_LIFE_DAYS
 from dashboard.forms.base import BaseForm
-from dashboard.models.management import ApiToken, User
+from dashboard.models.management import ApiToken, Role, User
 
 
 class LoginForm(BaseForm):
@@ -21,10 +21,10 @@ class LoginForm(BaseForm):
         attrs={"autocomplete": "current-password"}))  # fmt: skip
 
 
-class FirstRunForm(BaseForm):
-    """The first administrator."""
+class NewAccountForm(BaseForm):
+    """An account of one's own: a name, and a password twice."""
 
-    username = forms.CharField(label="Your name", max_length=64, initial="admin", widget=forms.TextInput(
+    username = forms.CharField(label="Your name", max_length=64, widget=forms.TextInput(
         attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}))  # fmt: skip
     password = forms.CharField(
         label="Password", max_length=1024, strip=False, help_text="At least ten characters, and not a common one.",
@@ -50,6 +50,22 @@ class FirstRunForm(BaseForm):
         if password and cleaned.get("again") not in (None, password):
             self.add_error("again", "The two passwords differ.")
         return cleaned
+
+
+class FirstRunForm(NewAccountForm):
+    """The first administrator."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].initial = "admin"
+
+
+class InvitationForm(BaseForm):
+    """Whom to invite, and as what."""
+
+    label = forms.CharField(label="Who", max_length=64, widget=forms.TextInput(
+        attrs={"placeholder": "Ada, orders team"}))  # fmt: skip
+    role = forms.ChoiceField(label="As", choices=Role.choices, initial=Role.READER)
 
 
 class PasswordForm(BaseForm):

@@ -3,7 +3,16 @@
 from dashboard.models.audit import AuditEntry, Result, TrailPosition, Way
 from dashboard.models.dead_letters import PutBackRow, PutBackState
 from dashboard.models.incidents import IncidentRow
-from dashboard.models.management import ApiToken, BookingTurn, LoginFailure, MetricSample, Role, SetupToken, User
+from dashboard.models.management import (
+    ApiToken,
+    BookingTurn,
+    Invitation,
+    LoginFailure,
+    MetricSample,
+    Role,
+    SetupToken,
+    User,
+)
 from dashboard.models.reports import ReportPlan, ReportRun
 
 __all__ = [
@@ -11,6 +20,7 @@ __all__ = [
     "AuditEntry",
     "BookingTurn",
     "IncidentRow",
+    "Invitation",
     "LoginFailure",
     "MetricSample",
     "PutBackRow",

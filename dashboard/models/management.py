@@ -67,6 +67,18 @@ class SetupToken(models.Model):
     used_at = models.DateTimeField(null=True)
 
 
+class Invitation(models.Model):
+    """A one-time link that makes an account of a role. Only its secret's SHA-256 is kept. label: who is meant."""
+
+    token_hash = models.CharField(max_length=64, unique=True)
+    role = models.CharField(max_length=16, choices=Role.choices)
+    label = models.CharField(max_length=64)
+    made_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="invitations")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)  # used or withdrawn
+
+
 class LoginFailure(models.Model):
     """One failed log-in, or one under way; lockout.py counts them and forgets old ones."""
 

@@ -84,6 +84,7 @@ _ICONS = {
     '<path d="m3.5 7.5 8.5 6.5 8.5-6.5M8.5 16.5l-4.5 2M15.5 16.5l4.5 2"/>',
     "reports": '<path d="M5 20V10M12 20V4M19 20v-7"/>',
     "audit": '<path d="M6 3.5h9l4 4V20.5H6zM15 3.5v4h4M9 12h7M9 16h5"/>',
+    "people": '<circle cx="12" cy="8" r="3.5"/><path d="M5 20c0-4 3.1-6.5 7-6.5s7 2.5 7 6.5"/>',
     "tokens": '<circle cx="8" cy="15" r="4"/><path d="m11 12 8-8M16 7l3 3"/>',
     "api": '<path d="m8 7-5 5 5 5M16 7l5 5-5 5M13.5 5l-3 14"/>',
     "plus": '<path d="M12 5v14M5 12h14"/>',

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST
 
 from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note_nothing
-from dashboard.views.session import safe_target
+from dashboard.views.accounts.session import safe_target
 from dashboard.web.context import THEME_COOKIE, THEMES
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-OPEN = {"login", "first-run", "theme", "healthz", "static"}
+OPEN = {"login", "first-run", "invitation", "theme", "healthz", "static"}
 EXAMPLES = {
     "name": "no-such-topic",
     "place": "broker-a.0.0",

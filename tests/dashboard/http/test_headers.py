@@ -73,7 +73,7 @@ async def test_only_static_files_are_served(path: str) -> None:
 
 async def test_an_error_shows_no_stack_path_or_setting(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """S05."""
-    from dashboard.views import tokens
+    from dashboard.views.accounts import tokens
 
     def broken(*args: object) -> None:
         raise RuntimeError("a secret detail of /srv/gantry")

@@ -1,0 +1,66 @@
+"""One-time invitations: an administrator chooses the role, who is invited chooses name and password.
+
+Only the hash of the link's secret is kept. A link works once and for three days. All of it blocks.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from dashboard.accounts.tokens import hash_secret
+from dashboard.accounts.user_accounts import UserProblem, new_user
+from dashboard.models.management import Invitation, Role, User
+
+LIFE = timedelta(days=3)
+OPEN_MAX = 50  # at the same time
+
+
+def invite(made_by: User, role: Role, label: str) -> str:
+    """Make an invitation; returns the secret of its link, which exists nowhere else. Raises UserProblem."""
+    with transaction.atomic():
+        if open_invitations().count() >= OPEN_MAX:
+            raise UserProblem(f"{OPEN_MAX} invitations are open. Withdraw one first.")
+        secret = secrets.token_urlsafe(32)
+        Invitation.objects.create(
+            token_hash=hash_secret(secret), role=role, label=label, made_by=made_by, expires_at=timezone.now() + LIFE
+        )
+    return secret
+
+
+def open_invitations() -> QuerySet[Invitation]:
+    """Those that would be taken now. One of an account that was closed, or is no administrator any more, is not."""
+    return Invitation.objects.filter(
+        ended_at=None, expires_at__gt=timezone.now(), made_by__is_active=True, made_by__role=Role.ADMIN
+    ).select_related("made_by")
+
+
+def find(secret: str) -> Invitation | None:
+    """The open invitation with this secret."""
+    return open_invitations().filter(token_hash=hash_secret(secret)).first()
+
+
+def accept(secret: str, username: str, password_hash: str) -> User:
+    """Use it up and make the account; of many at once one wins. Raises UserProblem."""
+    with transaction.atomic():
+        invitation = find(secret)
+        if invitation is None or not _end(invitation):
+            raise UserProblem("This invitation was used already, withdrawn, or has expired.")
+        user = new_user(username, Role(invitation.role))
+        user.password = password_hash
+        user.save()
+    return user
+
+
+def withdraw(invitation_id: int) -> Invitation | None:
+    """End one before it is used; None when there is no such open one."""
+    invitation = open_invitations().filter(pk=invitation_id).first()
+    return invitation if invitation is not None and _end(invitation) else None
+
+
+def _end(invitation: Invitation) -> bool:
+    return Invitation.objects.filter(pk=invitation.pk, ended_at=None).update(ended_at=timezone.now()) == 1

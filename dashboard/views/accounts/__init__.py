@@ -1,0 +1,1 @@
+"""Pages about accounts: log-in, first run, invitations, people, passwords, tokens."""
