@@ -36,8 +36,20 @@ from bytes_in_order cimport get32, get64, put32, put64
 from crc32 cimport gantry_crc32_update, gantry_crc32_update_by_tables
 from headers cimport BINARY_HEADER, JSON_HEADER, Header, scan_binary, scan_json
 from index_file cimport Entry, IndexFile, hash_keys, put_entries
+from log_file cimport WRITTEN_BYTES_MIN, put_into_map, write_all, write_to_file, zero_ahead
 from properties cimport find_marks
-from records cimport HOST_BYTES, RECORD_FIXED_BYTES, UNIT_BYTES, Common, Message, put_record, put_unit
+from records cimport (
+    HEAD_BYTES,
+    HOST_BYTES,
+    RECORD_FIXED_BYTES,
+    UNIT_BYTES,
+    Common,
+    Message,
+    put_bytes,
+    put_end,
+    put_head,
+    put_unit,
+)
 from pull_fields cimport PULL_MESSAGE, PullFields, read_pull
 from send_fields cimport (
     SEND_BATCH_MESSAGE,
@@ -81,6 +93,7 @@ cdef enum:
     ENTRIES_MAX = 4096  # of the key index, of one call
     SCRATCH_BYTES = 512 * 1024  # properties of one request
     OUT_BYTES_FIRST = 64 * 1024
+    RECORDS_BYTES = 256 * 1024  # of one call, before they are written to the file
     SLOW_NS = 1000000
     ID_BYTES = 17  # of a message id behind the broker's address, and a comma
     PENDING_MAX = 256  # as in store/index/service.py
@@ -220,6 +233,8 @@ cdef class FastPath:
     cdef uint8_t *_signed_text
     cdef uint8_t *_out
     cdef size_t _out_size, _out_max
+    cdef uint8_t *_records  # of this call, up to `_position`; not in the file yet
+    cdef int64_t _records_size
     cdef Message *_messages
     cdef int64_t *_offsets
     cdef Entry *_entries
@@ -231,6 +246,7 @@ cdef class FastPath:
     cdef size_t _texts_size
     # of one call: the log
     cdef int64_t _position, _base, _limit, _prepare_at, _timestamp
+    cdef int64_t _zeroed_to  # below it the log's pages are there; kept, since it may be too low at any time
     cdef Py_buffer _map
     cdef bint _has_map
     # of one call: index file
@@ -280,16 +296,26 @@ cdef class FastPath:
         self._signed_text = <uint8_t *> malloc(SIGNED_BYTES_MAX)
         self._out = <uint8_t *> malloc(OUT_BYTES_FIRST)
         self._out_max = OUT_BYTES_FIRST
+        self._records = <uint8_t *> malloc(RECORDS_BYTES)
         self._messages = <Message *> malloc(MESSAGES_MAX * sizeof(Message))
         self._offsets = <int64_t *> malloc(MESSAGES_MAX * sizeof(int64_t))
         self._entries = <Entry *> malloc(ENTRIES_MAX * sizeof(Entry))
-        if not (self._scratch and self._signed_text and self._out and self._messages and self._offsets and self._entries):
+        if not (
+            self._scratch
+            and self._signed_text
+            and self._out
+            and self._records
+            and self._messages
+            and self._offsets
+            and self._entries
+        ):
             raise MemoryError
 
     def __dealloc__(self):
         free(self._scratch)
         free(self._signed_text)
         free(self._out)
+        free(self._records)
         free(self._messages)
         free(self._offsets)
         free(self._entries)
@@ -490,6 +516,7 @@ cdef class FastPath:
         return 0
 
     cdef int _store_log(self) except -1:
+        self._write_records()
         self._log.position = self._position
         self._log.store_timestamp = self._timestamp
         return 0
@@ -796,7 +823,6 @@ cdef class FastPath:
         """Records into the log, units into the queue. Nothing here refuses."""
         cdef Py_ssize_t tail_size
         cdef uint8_t *unit
-        cdef uint8_t *record
         cdef Message *message
         cdef int index
         if self._position + size > self._prepare_at:
@@ -805,19 +831,67 @@ cdef class FastPath:
         tail_size = PyByteArray_GET_SIZE(tail)
         PyByteArray_Resize(tail, tail_size + UNIT_BYTES * count)
         unit = <uint8_t *> PyByteArray_AS_STRING(tail) + tail_size
-        record = <uint8_t *> self._map.buf + (self._position - self._base)
         common.store_timestamp = self._timestamp = self._now_ms()
         for index in range(count):
             message = &self._messages[index]
             message.position = self._offsets[index] = self._position
-            put_record(record, message, common, queue_offset + index)
+            self._add_record(message, common, queue_offset + index)
             put_unit(unit + UNIT_BYTES * index, message)
-            record += message.size
             self._position += message.size
         queue.next_index = queue_offset + count
         if not queue.dirty:
             queue.dirty = True
             self._queues.dirty.append(queue)
+        return 0
+
+    cdef int _add_record(self, Message *message, Common *common, int64_t queue_offset) except -1:
+        """Put a record behind the others of this call."""
+        cdef uint8_t *at
+        if self._records_size + message.size > RECORDS_BYTES:
+            self._write_records()
+            if message.size > RECORDS_BYTES:
+                return self._write_large(message, common, queue_offset)
+        at = put_head(self._records + self._records_size, message, common, queue_offset)
+        put_end(put_bytes(at, message.body, message.body_size), message, common)
+        self._records_size += message.size
+        return 0
+
+    cdef int _write_records(self) except -1:
+        """Bring the records of this call, which end at `_position`, into the log."""
+        cdef int64_t started, size = self._records_size, at = self._position - size - self._base
+        cdef int fd
+        if not size:
+            return 0
+        self._records_size = 0
+        started = monotonic_ns()
+        if size < WRITTEN_BYTES_MIN:
+            if self._position > self._zeroed_to:
+                self._zeroed_to = self._base + zero_ahead(self._log.descriptor, at, self._limit - self._base)
+            put_into_map(<uint8_t *> self._map.buf + at, self._records, size)
+        else:
+            fd = self._log.descriptor
+            if fd < 0 or not write_to_file(fd, self._records, size, at):
+                put_into_map(<uint8_t *> self._map.buf + at, self._records, size)
+        self._note_slow(monotonic_ns() - started)
+        return 0
+
+    cdef int _write_large(self, Message *message, Common *common, int64_t queue_offset) except -1:
+        """Write one record whose body is too large to be copied first."""
+        cdef int64_t started = monotonic_ns(), at = self._position - self._base, end_size
+        cdef uint8_t *end = put_head(self._records, message, common, queue_offset)
+        cdef uint8_t *target
+        cdef int fd = self._log.descriptor
+        end_size = put_end(end, message, common) - end
+        if (
+            fd < 0
+            or not write_all(fd, end, end_size, at + HEAD_BYTES + message.body_size)
+            or not write_all(fd, message.body, message.body_size, at + HEAD_BYTES)
+            or not write_to_file(fd, self._records, HEAD_BYTES, at)
+        ):
+            target = <uint8_t *> self._map.buf + at
+            put_bytes(put_bytes(target + HEAD_BYTES, message.body, message.body_size), end, end_size)
+            put_into_map(target, self._records, HEAD_BYTES)
+        self._note_slow(monotonic_ns() - started)
         return 0
 
     cdef bint _find_code(self, Message *message) except -1:

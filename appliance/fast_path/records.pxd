@@ -45,9 +45,9 @@ ctypedef struct Common:
     int32_t topic_size
 
 
-cdef inline void put_record(uint8_t *target, Message *message, Common *common, int64_t queue_offset) noexcept nogil:
-    """Write one record. Its first eight bytes come last: until then recovery takes it for the log's end."""
-    cdef uint8_t *at = target + 8
+cdef inline uint8_t *put_head(uint8_t *target, Message *message, Common *common, int64_t queue_offset) noexcept nogil:
+    """Write what stands before the body; return what follows."""
+    cdef uint8_t *at = put32(put32(target, <uint32_t>message.size), <uint32_t>MESSAGE_MAGIC)
     at = put32(at, gantry_crc32(message.body, message.body_size) & 0x7FFFFFFF)
     at = put32(at, <uint32_t>common.queue_id)
     at = put32(at, <uint32_t>message.flag)
@@ -60,13 +60,14 @@ cdef inline void put_record(uint8_t *target, Message *message, Common *common, i
     at = put_bytes(at, common.store_host, HOST_BYTES)
     at = put32(at, <uint32_t>common.reconsume_times)
     at = put64(at, 0)  # prepared transaction offset
-    at = put32(at, <uint32_t>message.body_size)
-    at = put_bytes(at, message.body, message.body_size)
+    return put32(at, <uint32_t>message.body_size)
+
+
+cdef inline uint8_t *put_end(uint8_t *at, Message *message, Common *common) noexcept nogil:
+    """Write what stands behind the body; return what follows."""
     at = put_bytes(at, common.topic, common.topic_size)
     at = put16(at, <uint32_t>message.properties_size)
-    put_bytes(at, message.properties, message.properties_size)
-    gantry_compiler_barrier()
-    put32(put32(target, <uint32_t>message.size), <uint32_t>MESSAGE_MAGIC)
+    return put_bytes(at, message.properties, message.properties_size)
 
 
 cdef inline void put_unit(uint8_t *target, Message *message) noexcept nogil:

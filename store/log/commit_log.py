@@ -57,6 +57,7 @@ class CommitLog:
         self.no_space = ""  # why the log could not grow when it was last asked to
         self.no_space_at = 0.0  # of the clock that is never set
         self._ahead_bytes = ALLOCATE_AHEAD_BYTES  # less while the disk is nearly full
+        self.warms_ahead = True  # the allocator makes pages ready; False: the writer writes to the file itself
         self._warm_to = 0
         self._warm_next = config.warm_files_enable
         self._warm_next_to = 0
@@ -82,6 +83,11 @@ class CommitLog:
     def shown_end(self) -> int:
         """Up to here consumers see messages."""
         return min(self.readable_end, self.shown_below)
+
+    @property
+    def descriptor(self) -> int:
+        """Of the current file, to write to it instead of into `map`; -1: there is only `map`."""
+        return self._current.descriptor if self._pool is None and self._current is not None else -1
 
     @property
     def min_offset(self) -> int:
@@ -187,11 +193,12 @@ class CommitLog:
         if not self.is_written_by_map:
             return
         ahead = position + WARM_AHEAD_BYTES
-        start = max(position, self._warm_to)
-        current.warm(start - current.base, ahead - current.base)
-        if following is not None and ahead > following.base:
-            following.warm(max(start - following.base, 0), ahead - following.base)
-        self._warm_to = ahead
+        if self.warms_ahead:
+            start = max(position, self._warm_to)
+            current.warm(start - current.base, ahead - current.base)
+            if following is not None and ahead > following.base:
+                following.warm(max(start - following.base, 0), ahead - following.base)
+            self._warm_to = ahead
         if following is not None and self._warm_next:
             stop = min(self._warm_next_to + WARM_NEXT_BYTES, self.file_bytes)
             following.warm(self._warm_next_to, stop)

@@ -35,6 +35,11 @@ class MappedFile:
         return self.base + self.size
 
     @property
+    def descriptor(self) -> int:
+        """Of the file, to write to it; -1 while it is not open for that."""
+        return self._fd
+
+    @property
     def map(self) -> mmap.mmap:
         """The writable map."""
         if self._map is None:

@@ -42,7 +42,8 @@ assert module is not None, why
 print(eval(sys.argv[3], {"module": module}))
 """
 TESTS = [
-    f"tests/appliance/fast_path/test_{name}.py" for name in ("crc32", "same_as_python", "signed_sends", "copies_same")
+    f"tests/appliance/fast_path/test_{name}.py"
+    for name in ("crc32", "same_as_python", "log_file", "pulls_same", "signed_sends", "copies_same")
 ]
 FUZZ = "tests/fuzz/test_fast_path.py"
 FUZZ_SECONDS = 10  # at least; what a seed makes is finished
