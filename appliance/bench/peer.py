@@ -107,7 +107,8 @@ class Peer(abc.ABC):
     def start_broker(self) -> None:
         """Start the broker, at the port it had before if it ran before, and wait for its registration."""
         self._launch_broker()
-        self._wait(self.broker, lambda: self.broker_name in rpc.registered_brokers(self.namesrv_address))
+        # Not by its name, which its slave has, too.
+        self._wait(self.broker, lambda: self._broker_port in rpc.registered_ports(self.namesrv_address))
         self._wait(self.broker, lambda: rpc.max_offsets(self.broker_address, "TBW102", 1, self.credentials) != [])
 
     def relaunch_broker(self) -> None:

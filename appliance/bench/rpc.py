@@ -73,6 +73,14 @@ def registered_brokers(namesrv: str) -> set[str]:
     return set(fastjson.loads(body).get("brokerAddrTable") or ())
 
 
+def registered_ports(namesrv: str) -> set[int]:
+    """Ports of the brokers that the name server knows, masters and slaves."""
+    body = ask(namesrv, RequestCode.GET_BROKER_CLUSTER_INFO, timeout_s=2.0).body
+    brokers = fastjson.loads(body).get("brokerAddrTable") or {}
+    addresses = [address for broker in brokers.values() for address in broker["brokerAddrs"].values()]
+    return {int(address.rpartition(":")[2]) for address in addresses}
+
+
 def create_topic(broker: str, topic: str, queue_count: int, credentials: Credentials | None = None) -> None:
     """Create `topic` on the broker at this address, readable and writable."""
     fields = {

@@ -24,6 +24,7 @@ public final class Variety {
         DefaultMQProducer producer = Patience.patient(new DefaultMQProducer("Variety"));
         producer.setNamesrvAddr(args[0]);
         producer.start();
+        Patience.routed(() -> producer.fetchPublishMessageQueues(topic));
         for (int end = number + Integer.parseInt(args[3]); number < end; number++) {
             SendResult result = producer.send(
                 message(topic, number), (queues, sent, argument) -> queues.get((Integer) argument % queues.size()),

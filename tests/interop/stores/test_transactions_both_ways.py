@@ -58,8 +58,9 @@ def run_case(tmp_path: Path, java: JavaClient, makes: tuple[str, str], end: str)
         for queue, records in before.items():
             assert one.at_rest()[queue][: len(records)] == records
         assert sorted(set(stored)) == expected
-        # Apache's asks about a half and about the copy of it, when a crash came between: it stores both answers
-        assert (second == "apache" and end == "kill") or stored == expected
+        # Apache's asks about a half and about the copy of it when a crash came between, and about any half anew while
+        # the last answer is under way, as on a busy machine: it stores each answer.
+        assert second == "apache" or stored == expected
         print(
             f"{first}, {end}, {second}: {len(before[HALF_TOPIC, 0])} half messages handed over, "
             f"{heir.count('CHECK')} questions answered, {len(stored)} messages for {len(expected)} commits"
