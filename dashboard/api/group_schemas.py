@@ -267,7 +267,7 @@ class ResetIn(Schema):
     """Where a group is to go on in a topic."""
 
     topic: str
-    to: str = Field(description="end, begin, time, offset, shift or copy", examples=["time"])
+    to: str = Field(description="end, begin, time, offset, shift, copy or undo", examples=["time"])
     at: str | None = Field(
         None, description="for time: 2026-11-21T07:30:00Z, UTC unless a zone is given; or how long ago, 2h"
     )

@@ -80,7 +80,7 @@ async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOu
         return ResetOut.of(plan, is_done=False, told=plan.is_online, is_verified=None)
     if plan.refusal is not None:
         raise NotAllowed(plan.refusal)
-    told, elsewhere = await move(gateway(), plan)
+    told, elsewhere = await move(gateway(), plan, caller(request)["username"])
     logger.info(
         "group moved",
         extra={"event": "group_reset", "group": name, "topic": plan.topic, "skipped": plan.skipped,

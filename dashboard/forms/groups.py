@@ -20,6 +20,7 @@ TO_CHOICES = [
     ("offset", "An offset"),
     ("shift", "So many messages on or back"),
     ("copy", "Where another group is"),
+    ("undo", "Back to before its last move (24 hours)"),
 ]
 
 

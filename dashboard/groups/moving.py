@@ -1,5 +1,5 @@
-"""Moving a group in a topic: to a time or a number, by so many messages, to where another group is; and whether it
-stands there afterwards. For page and REST alike.
+"""Moving a group in a topic: to a time or a number, by so many messages, to where another group is, back to where it
+was; and whether it stands there afterwards. For page and REST alike.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import ResetPlan
 from dashboard.forms.groups import TO_BEGIN, ResetForm
 from dashboard.groups.book import group_book
+from dashboard.groups.undo import last_move, remember, undone
 from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove
 
@@ -23,6 +24,13 @@ async def plan_move(gateway: Gateway, group: str, form: ResetForm) -> ResetPlan:
         begin = await gateway.groups.plan_reset(group, topic, TO_BEGIN, None)
         end = await gateway.groups.plan_reset(group, topic, TO_END, None)
         return _written(end, shifted(begin.moves, end.moves, wanted["by"]))
+    if wanted["to"] == "undo":
+        done = await last_move(group, topic)
+        if done is None:
+            raise NotAllowed(f"{group} was not moved in {topic} from here within the last 24 hours.")
+        begin = await gateway.groups.plan_reset(group, topic, TO_BEGIN, None)
+        end = await gateway.groups.plan_reset(group, topic, TO_END, None)
+        return _written(end, undone(done, begin.moves, end.moves))
     if wanted["to"] == "copy":
         plan = await gateway.groups.plan_copy(wanted["source"], group, topic)
         if not plan.moves:
@@ -31,11 +39,12 @@ async def plan_move(gateway: Gateway, group: str, form: ResetForm) -> ResetPlan:
     return await gateway.groups.plan_reset(group, topic, *form.position())
 
 
-async def move(gateway: Gateway, plan: ResetPlan) -> tuple[bool, list[QueueMove] | None]:
+async def move(gateway: Gateway, plan: ResetPlan, who: str) -> tuple[bool, list[QueueMove] | None]:
     """Do it; whether running consumers were told, and the queues that do not stand where they should.
 
     None for these when consumers were told: they go there, and confirm it, by and by. Raises GatewayError.
     """
+    await remember(plan, who)  # first: a move that is broken off may have moved some queues
     was_told = await gateway.groups.reset(plan)
     group_book.forget(plan.group)
     if was_told:

@@ -2,6 +2,7 @@
 
 from dashboard.models.audit import AuditEntry, Result, TrailPosition, Way
 from dashboard.models.dead_letters import PutBackRow, PutBackState
+from dashboard.models.groups import GroupMove
 from dashboard.models.incidents import IncidentRow
 from dashboard.models.management import (
     ApiToken,
@@ -19,6 +20,7 @@ __all__ = [
     "ApiToken",
     "AuditEntry",
     "BookingTurn",
+    "GroupMove",
     "IncidentRow",
     "Invitation",
     "LoginFailure",

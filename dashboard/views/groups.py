@@ -20,6 +20,7 @@ from dashboard.forms.base import TypedNameForm
 from dashboard.forms.groups import ResetForm
 from dashboard.groups.listing import GroupRow, metrics_of
 from dashboard.groups.moving import move, plan_move
+from dashboard.groups.undo import last_move
 from dashboard.groups.whole import group_row, group_view
 from dashboard.http.error_pages import gateway_error
 
@@ -37,6 +38,7 @@ async def group(request: HttpRequest, name: str) -> HttpResponse:
     except GatewayError as exc:
         return gateway_error(request, exc)
     context = _context(view.detail) | _figures(view.row) | {"loads": view.loads, "causes": view.causes}
+    context["last_move"] = await last_move(name)
     return render(request, "groups/group.html", context)
 
 
@@ -55,7 +57,7 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
         plan = await plan_move(gateway(), name, form)
         typed = TypedNameForm(request.POST if request.method == "POST" else None, name=name, undone="changed")
         if request.method == "POST" and plan.refusal is None and typed.is_valid():
-            was_told, elsewhere = await move(gateway(), plan)
+            was_told, elsewhere = await move(gateway(), plan, str(request.user))
             logger.info(
                 "group moved",
                 extra={

@@ -7,7 +7,9 @@ import re
 from collections.abc import Awaitable, Callable
 
 import pytest
+from django.utils import timezone
 
+from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.cluster.group_values import known_lag_ms, worst_lag_ms
 from dashboard.cluster.units import THIN
@@ -16,6 +18,8 @@ from dashboard.groups import diagnosis, trend
 from dashboard.groups.book import group_book
 from dashboard.groups.member_load import loads_of
 from dashboard.groups.moving import astray
+from dashboard.groups.undo import KEPT, undone
+from dashboard.models.groups import GroupMove
 from dashboard.models.management import Role, User
 from gantrymq import ConsumeResult
 from gantrymq.client.admin.results import QueueMove
@@ -262,6 +266,40 @@ async def test_it_moves_by_so_many_messages_and_to_where_another_group_is(
     assert (status, told["queues"][0]["before"], told["queues"][0]["after"], told["is_verified"]) == (200, 1, 7, True)
     none = {"topic": topic, "to": "copy", "source": "g-shift-none"}
     assert (await api.call("post", "/groups/g-shift/reset", none))[0] == 409
+
+
+async def test_a_move_can_be_undone_for_a_day(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("reset-undo", queues=2, messages=[Message("reset-undo", b"x")] * 8)
+    await placed(gateway, cluster, "g-undo", topic, {0: 1, 1: 2})
+    client, api = await log_in(Role.OPERATOR), await api_for(await User.objects.aget(role="operator"))
+    undo = {"topic": topic, "to": "undo"}
+    assert (await api.call("post", "/groups/g-undo/reset", undo))[0] == 409, "it was never moved"
+    assert "Undo" not in (await client.get("/group/g-undo")).content.decode()
+
+    form = {"topic": topic, "to": "end", "typed_name": "g-undo"}
+    assert (await client.post("/group/g-undo/reset", form)).status_code == 302
+    page = (await client.get("/group/g-undo")).content.decode()
+    assert "Moved in reset-undo by operator" in page and "to=undo" in page
+    assert "Undo" not in (await (await log_in("reader")).get("/group/g-undo")).content.decode()
+    status, told = await api.call("post", "/groups/g-undo/reset", undo)
+    assert (status, told["is_verified"]) == (200, True)
+    assert {row["queue_id"]: row["after"] for row in told["queues"]} == {0: 1, 1: 2}
+
+    await GroupMove.objects.aupdate(at=timezone.now() - KEPT)
+    assert (await api.call("post", "/groups/g-undo/reset", undo))[0] == 409
+
+
+def test_going_back_stays_within_what_is_stored() -> None:
+    queues = [MessageQueue("t", "broker-a", number) for number in range(3)]
+    places = '[["broker-a", 0, 5], ["broker-a", 1, 99], ["broker-a", 2, null]]'
+    begin = [QueueMove(queue, "a", 20, 10) for queue in queues]
+    end = [QueueMove(queue, "a", 20, 30) for queue in queues]
+    moves = undone(GroupMove(places=places), begin, end)
+    assert [(one.queue.queue_id, one.before, one.after) for one in moves] == [(0, 20, 10), (1, 20, 30)]
+    with pytest.raises(NotAllowed):
+        undone(GroupMove(places='[["broker-a", 2, null]]'), begin, end)
 
 
 def test_a_queue_that_stands_elsewhere_afterwards_is_found() -> None:
