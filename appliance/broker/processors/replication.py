@@ -7,7 +7,6 @@ when its hold ends.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ class Parts:
     holding: Holding
 
 
-async def promote(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def promote(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> None:
     """29401: this slave becomes the master. epoch, end: as the asking person saw them; anything else is refused.
 
     planned: the master holds back messages, and the end is its own. force: though the master answers.
@@ -80,10 +79,10 @@ async def promote(parts: Parts, connection: ServerConnection, request: RemotingC
             "forced": is_forced,
         },
     )
-    # Once this answer is on its way: the broker closes its connections for the turn.
-    turn = Promotion(role, tuple(filter(None, untold)))
-    asyncio.get_running_loop().call_soon(parts.turns.ask, turn)
-    return request.reply(ext_fields={"epoch": str(epochs.highest + 1), "brokerRole": role})
+    # The answer first: the broker closes its connections for the turn, and what was written until then still goes out.
+    connection.reply(request, request.reply(ext_fields={"epoch": str(epochs.highest + 1), "brokerRole": role}))
+    parts.turns.ask(Promotion(role, tuple(filter(None, untold))))
+    return
 
 
 async def hold(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

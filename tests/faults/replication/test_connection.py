@@ -156,6 +156,7 @@ async def test_what_an_async_master_loses_is_the_difference_that_was_shown(tmp_p
     ):
         await send_to(one, 20)
         await same_logs(one, two)
+        await until(lambda: one.controller.slaves.behind_bytes == 0)  # and the master has heard so
         copied = one.controller.store.max_physical_offset
         ways = (proxy.from_master, proxy.from_slave, to_names.from_master, to_names.from_slave)
         for way in ways:
