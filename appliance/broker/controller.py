@@ -56,6 +56,7 @@ from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.holding import Holding
+from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_guard import SlaveGuard
@@ -125,6 +126,7 @@ class BrokerController:
         self.store = MessageStore(store_config, is_copy=config.is_slave)
         self.copy_mark = CopyMark.of(store_config.root)
         self.standing = StandingFile(store_config.root)
+        self.in_sync_file = InSyncFile(store_config.root)
         self.turns = Turns()
         self.is_new_master = False  # it was a slave until now
         self.store_times = StoreTimes(self.store)
@@ -198,6 +200,7 @@ class BrokerController:
             state=state,
             guard=guard,
             gate=ReadGate(self.store, functools.partial(self.hold.sweep, math.inf)),
+            on_record=self.in_sync_file,
             on_fenced=self._fenced,
         )
         self.holding = Holding(self.store, self.slaves, self.turns)

@@ -14,6 +14,7 @@ from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.replication.copy_mark import CopyMark
+from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.timer.service import TimerService
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import StartError
@@ -34,6 +35,7 @@ class Parts:
     store: MessageStore
     copy_mark: CopyMark
     standing: StandingFile
+    in_sync_file: InSyncFile
     accounts: AccountBook | None
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
@@ -49,6 +51,7 @@ def load(parts: Parts) -> None:
     standing = parts.standing.load()
     parts.copy_mark.check(parts.config)
     check_role(parts.config, standing)
+    parts.in_sync_file.load()
     if parts.accounts is not None:
         try:
             parts.accounts.load()

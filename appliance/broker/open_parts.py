@@ -16,6 +16,7 @@ from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.ha_client import HaClient
+from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.broker.replication.slaves import SlaveService
@@ -70,6 +71,7 @@ class Parts:
     schedule: ScheduleMessageService
     timer: TimerService
     slaves: SlaveService
+    in_sync_file: InSyncFile
 
 
 def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
@@ -120,7 +122,7 @@ def _follower(parts: Parts, master: MasterAddress, outer_api: BrokerOuterApi, ow
     """What makes this broker a slave."""
     tables = (parts.topics, parts.groups, parts.offsets, parts.schedule)
     synchronize = SlaveSynchronize(parts.config, master, *tables)
-    sink = StateSink(*tables, parts.timer, ask_tables=synchronize.ask_soon)
+    sink = StateSink(*tables, parts.timer, in_sync=parts.in_sync_file, ask_tables=synchronize.ask_soon)
     ha_client = HaClient(
         parts.store,
         parts.config,

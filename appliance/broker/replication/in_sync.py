@@ -6,10 +6,14 @@
 
 Each of them holds every confirmed byte, so any of them may become the master. Without any, the master alone confirms.
 Only slaves of GantryMQ count: they acknowledge in an epoch. At most one joins at a look.
+
+The set is on record (in_sync_file.py). Who is to leave is taken out of the record first (`leaving`), and required until
+then. After a restart those on record are required from the beginning, as if they had just gone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 GONE_S = 1.0  # a slave that connects anew within this time stays
@@ -32,15 +36,20 @@ class Member:
 class InSyncSet:
     """One master's slaves, by the address where each serves. Times are of one clock and may be of any origin."""
 
-    def __init__(self, lag_s: float, end: int) -> None:
+    def __init__(self, lag_s: float, end: int, *, on_record: Collection[str] = (), now: float = 0.0) -> None:
         self._lag_s = lag_s
         self._looked_at: float | None = None
-        self._members: dict[str, Member] = {}
+        self._members = {name: Member(-1, end, now, gone_at=now, is_required=True) for name in on_record}
         self.confirmed = end  # only grows
 
     @property
     def has_required(self) -> bool:
         return any(member.is_required for member in self._members.values())
+
+    @property
+    def required(self) -> list[str]:
+        """Those without which nothing more is confirmed."""
+        return sorted(name for name, member in self._members.items() if member.is_required)
 
     @property
     def names(self) -> list[str]:
@@ -65,14 +74,23 @@ class InSyncSet:
         if member is not None and member.gone_at is None:
             member.gone_at = now
 
-    def look(self, end: int, now: float) -> tuple[list[str], list[str]]:
-        """Let slaves leave, and one join; return who joined the required and who left. Call it each second."""
+    def leaving(self, end: int, now: float) -> list[str]:
+        """Who is to leave at the next look."""
         self._count_only_what_was_awake(now)
-        left = [name for name, member in self._members.items() if self._is_over(member, end, now)]
+        return [name for name, member in self._members.items() if self._is_over(member, end, now)]
+
+    def look(self, end: int, now: float, may_leave: Collection[str] | None = None) -> tuple[list[str], list[str]]:
+        """Let slaves leave, and one join; return who joined the required and who left. Call it each second.
+
+        may_leave: those that are not on record any more; None: all.
+        """
+        left = [name for name in self.leaving(end, now) if may_leave is None or name in may_leave]
         for name in left:
             member = self._members[name]
             member.is_in_sync = member.is_required = False
-        for name in [name for name, member in self._members.items() if member.gone_at and not member.is_required]:
+        for name in [
+            name for name, member in self._members.items() if member.gone_at is not None and not member.is_required
+        ]:
             del self._members[name]
         joined = [name for name, member in self._members.items() if self._may_join(member, end, now)][:1]
         for name in joined:

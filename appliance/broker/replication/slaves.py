@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -23,10 +24,12 @@ from appliance.broker.replication.group_transfer import GroupTransfer
 from appliance.broker.replication.ha_frames import EPOCH_HEAD, EPOCH_OFFSET, HEAD, OFFSET, STATE, FrameError
 from appliance.broker.replication.handshake import MAGIC, Hello, read_hello
 from appliance.broker.replication.in_sync import InSyncSet
+from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_figures import LogEnds, TransferRate
 from appliance.broker.replication.slave_guard import SlaveGuard, new_challenge, read_proof
 from appliance.broker.replication.state_frames import INTERVAL_S, SOON_S, StateSource
+from appliance.process.json_file import StateFileError
 from appliance.remoting.plain_listener import PlainListener
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode
@@ -85,6 +88,7 @@ class SlaveService:
         state: StateSource,
         guard: SlaveGuard,
         gate: ReadGate,
+        on_record: InSyncFile,
         on_fenced: Callable[[Hello], None] = lambda hello: None,
     ) -> None:
         self._store = store
@@ -100,6 +104,7 @@ class SlaveService:
         self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
         self._gate = gate if config.read_confirmed_only else None
         self._replicas_min = config.min_in_sync_replicas if config.is_sync_master else 1
+        self._on_record = on_record
         self.in_sync: InSyncSet | None = None  # from when the log's end is known
         self._ends = LogEnds()
         self.slaves: set[Slave] = set()
@@ -161,7 +166,7 @@ class SlaveService:
         while True:
             now = time.monotonic()
             self._sample(now)
-            self._look_who_is_in_sync(now)
+            await self._look_who_is_in_sync(now)
             if now - reported >= REPORT_S:
                 reported = now
                 for slave in self.slaves:
@@ -198,17 +203,50 @@ class SlaveService:
                 logger.info("slave is in sync", extra={"event": "slave_in_sync", **self._facts(slave)})
             slave.in_sync = in_sync
 
-    def _look_who_is_in_sync(self, now: float) -> None:
-        joined, left = self._in_sync_set().look(self._store.max_physical_offset, now)
-        facts = {"event": "in_sync_changed", "joined": joined, "left": left, "confirmed": self._in_sync_set().confirmed}
+    async def _look_who_is_in_sync(self, now: float) -> None:
+        in_sync, end = self._in_sync_set(), self._store.max_physical_offset
+        leaving = in_sync.leaving(end, now)
+        if leaving and not await self._record(name for name in self._on_record.record.names if name not in leaving):
+            leaving = []  # and required as before
+        joined, left = in_sync.look(end, now, leaving)
+        facts = {"event": "in_sync_changed", "joined": joined, "left": left, "confirmed": in_sync.confirmed}
         if joined or left:
             logger.log(logging.WARNING if left else logging.INFO, "slaves in sync changed", extra=facts)
         self._confirmed()
+        still = set(in_sync.required).intersection(self._on_record.record.names)  # which have not been heard yet
+        await self._record(still.union(in_sync.names))
+
+    async def _record(self, names: Iterable[str]) -> bool:
+        """Have these on record as the set of this epoch; say if they are."""
+        record = InSyncRecord(
+            self._standing.standing.epochs.current, tuple(sorted(names)), self._in_sync_set().confirmed
+        )
+        was = self._on_record.record
+        if (record.epoch, record.names) == (was.epoch, was.names):
+            return True
+        try:
+            await asyncio.to_thread(self._on_record.keep, record)
+        except StateFileError as exc:
+            facts = {"event": "state_file_not_written", "why": str(exc)}
+            logger.error("slaves in sync not put on record: none leaves the set", extra=facts)
+            return False
+        return True
 
     def _in_sync_set(self) -> InSyncSet:
         if self.in_sync is None:
-            self.in_sync = InSyncSet(self._config.in_sync_lag_ms / 1000, self._store.max_physical_offset)
+            was, epoch = self._on_record.record, self._standing.standing.epochs.current
+            self.in_sync = InSyncSet(
+                self._config.in_sync_lag_ms / 1000,
+                self._store.max_physical_offset,
+                on_record=was.names if epoch and was.epoch == epoch else (),
+                now=time.monotonic(),
+            )
         return self.in_sync
+
+    def _told_in_sync(self) -> InSyncRecord:
+        """What slaves are told of the set. Without a slave in it nothing more is confirmed by one."""
+        in_sync, record = self._in_sync_set(), self._on_record.record
+        return dataclasses.replace(record, confirmed=in_sync.confirmed) if in_sync.names else record
 
     def _confirmed(self) -> None:
         """More may be confirmed: sends that wait for it are answered, and consumers see it."""
@@ -384,7 +422,7 @@ class SlaveService:
         if slave.epoch is None:
             await self._feed(slave, writer, None)
             return
-        states = _States(self._state, slave.epoch)
+        states = _States(self._state, slave.epoch, self._told_in_sync)
         try:
             await self._feed(slave, writer, states)
         finally:
@@ -438,9 +476,10 @@ class SlaveService:
 class _States:
     """States for one slave: each is taken when it is due, and sent once the slave was given the log until then."""
 
-    def __init__(self, source: StateSource, epoch: int) -> None:
+    def __init__(self, source: StateSource, epoch: int, in_sync: Callable[[], InSyncRecord]) -> None:
         self._source = source
         self._epoch = epoch
+        self._in_sync = in_sync
         self._untold = source.watch()
         self._next_at = self._soon_at = 0.0  # the second one when topics or groups have changed
         self._waiting: tuple[int, float, bytes] | None = None  # log's end and time when it was taken, and the state
@@ -449,7 +488,7 @@ class _States:
         """The frame to send now, none when there is none."""
         now = time.monotonic()
         if self._waiting is None and now >= (self._soon_at if self._untold.is_urgent else self._next_at):
-            state = await self._source.take(self._untold)
+            state = await self._source.take(self._untold, self._in_sync())
             self._waiting = log_end, now, state
             self._next_at = now + (0 if self._untold.has_any else INTERVAL_S)
             self._soon_at = now + SOON_S

@@ -21,6 +21,7 @@ from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.replication.ha_frames import FrameError
+from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.timer.service import TimerService
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.config_table import ConfigTable
@@ -83,7 +84,7 @@ class StateSource:
         self._topics.unwatch(untold.topics)
         self._groups.unwatch(untold.groups)
 
-    async def take(self, untold: Untold) -> bytes:
+    async def take(self, untold: Untold, in_sync: InSyncRecord) -> bytes:
         """Return a state as of now; what it tells leaves `untold`."""
         await self._offsets.note_changes()
         keys = _some_of(untold.offsets, KEYS_MAX)
@@ -96,6 +97,7 @@ class StateSource:
             "topics": _entries(self._topics.configs, untold.topics),
             "groups": _entries(self._groups.configs, untold.groups),
             "versions": versions(self._topics, self._groups),
+            "inSync": in_sync.to_dict(),
         }
         return orjson.dumps(state, option=orjson.OPT_NON_STR_KEYS)
 
@@ -111,6 +113,7 @@ class StateSink:
         schedule: ScheduleMessageService,
         timer: TimerService,
         *,
+        in_sync: InSyncFile,
         ask_tables: Callable[[], None],
     ) -> None:
         self._topics = topics
@@ -119,6 +122,8 @@ class StateSink:
         self._schedule = schedule
         self._timer = timer
         self._ask_tables = ask_tables
+        self._in_sync = in_sync
+        self.in_sync = in_sync.record  # as the master told of it last
         self._versions: list[list[int]] | None = None  # the master's, when it last told them
         self._progress = (0, 0)
         self._written = (0, 0)
@@ -138,6 +143,7 @@ class StateSink:
             seen, delivered_ms = map(int, state["timer"])
             topics = _read_entries(TopicConfig, state.get("topics", {}))
             groups = _read_entries(SubscriptionGroupConfig, state.get("groups", {}))
+            in_sync = InSyncRecord.from_dict(state["inSync"]) if "inSync" in state else self.in_sync
             self._versions = [list(map(int, version)) for version in state["versions"]]
         except (LookupError, TypeError, ValueError, AttributeError, BodyError) as exc:
             raise FrameError(f"no state of tables: {exc!r}") from exc
@@ -147,6 +153,7 @@ class StateSink:
             self._offsets.put(key, queues)
         self._schedule.offsets = delays
         self._progress = (seen, delivered_ms)
+        self.in_sync = in_sync
         self.taken_at = time.monotonic()
         if not self.has_tables:
             self._ask_tables()
@@ -158,15 +165,18 @@ class StateSink:
                 await asyncio.sleep(WRITE_S)
                 await asyncio.to_thread(self._write)
         finally:
-            self._write()
+            self._write(is_last=True)
 
-    def _write(self) -> None:
+    def _write(self, *, is_last: bool = False) -> None:
         try:
             self._schedule.persist()
             progress = self._progress
             if progress != self._written:
                 self._timer.put_progress(*progress)
                 self._written = progress
+            was = self._in_sync.record
+            if (self.in_sync.epoch, self.in_sync.names) != (was.epoch, was.names) or (is_last and self.in_sync != was):
+                self._in_sync.keep(self.in_sync)
         except StateFileError as exc:
             logger.error("a master's progress not written", extra={"event": "state_file_not_written", "why": str(exc)})
 

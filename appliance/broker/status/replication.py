@@ -68,4 +68,7 @@ def slave_metrics(follower: Follower) -> dict[str, str]:
         "slaveMasterEnd": str(client.master_end),  # of its log, when it was last heard of
         "slaveHeardSecondsAgo": f"{time.monotonic() - client.heard_at:.1f}" if client.heard_at else "never",
         "slaveConnection": client.own_address or "none",  # as the master names this slave
+        "inSyncSetTold": ",".join(follower.sink.in_sync.names) or "none",  # by the master, as it said last
+        "confirmedOffsetTold": str(follower.sink.in_sync.confirmed),
+        "inSyncEpochTold": str(follower.sink.in_sync.epoch),
     }

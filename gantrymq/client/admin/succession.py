@@ -57,6 +57,14 @@ class Member:
         return self.info.get("slaveState", "") + ("" if why == "none" else f": {why}")
 
     @property
+    def told_in_sync(self) -> tuple[int, int, str]:
+        """What its master told of the slaves in sync last: the epoch, up to where it was confirmed, and their names."""
+        told = self.info.get("inSyncSetTold", "none")
+        if told == "none":
+            return 0, -1, ""
+        return int(self.info.get("inSyncEpochTold", "0")), int(self.info.get("confirmedOffsetTold", "-1")), told
+
+    @property
     def missing_bytes(self) -> int | None:
         """What a slave lacks of its master's log as that was when it was last heard of; None: never heard."""
         master_end = int(self.info.get("slaveMasterEnd", "-1"))
@@ -125,6 +133,12 @@ class SuccessionAdmin:
             for other in slaves
             if other.end > slave.end
         ]
+        epoch, confirmed, names = max(member.told_in_sync for member in slaves)
+        if epoch == slave.epoch and slave.end < confirmed:
+            obstacles.append(
+                f"{slave.address} lacks {confirmed - slave.end:,} bytes that were confirmed: {names} was in sync with "
+                "its master"
+            )
         if not slave.epoch:
             obstacles.append(f"{slave.address} knows no epochs: it has not followed a master of GantryMQ yet")
         missing = slave.missing_bytes

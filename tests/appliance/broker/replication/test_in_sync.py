@@ -10,6 +10,8 @@ import pytest
 
 from appliance.bench.frames import send_fields
 from appliance.broker.replication.in_sync import GONE_S, LOOK_S_MAX, InSyncSet
+from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
+from appliance.process.json_file import StateFileError
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.replication.pair import (
@@ -120,6 +122,81 @@ def test_while_this_process_stands_still_no_slave_leaves() -> None:
     assert in_sync.look(200, 1.0) == ([], [])
     assert in_sync.look(200, 61.0) == ([], []), "a minute in which nothing was heard counts as a second"
     assert LOOK_S_MAX < LAG_S
+
+
+def test_those_on_record_are_required_at_once_and_in_sync_when_they_have_all() -> None:
+    in_sync = InSyncSet(LAG_S, 100, on_record=["a", "b"], now=5.0)
+    in_sync.acknowledged("a", 90, 150, 5.1)
+    assert (in_sync.required, in_sync.names, in_sync.confirmed) == (["a", "b"], [], 100)
+    in_sync.acknowledged("a", 150, 150, 5.2)
+    assert (in_sync.names, in_sync.confirmed) == (["a"], 100), "which b has not said that it has"
+    assert in_sync.look(150, 5.0 + GONE_S) == ([], ["b"])
+    assert (in_sync.required, in_sync.confirmed) == (["a"], 150)
+
+
+def test_who_is_still_on_record_does_not_leave() -> None:
+    in_sync = joined("a", "b")
+    in_sync.look(100, 1.0)
+    for name in "ab":
+        in_sync.gone(name, 1.0)
+    assert in_sync.leaving(200, 2.0) == ["a", "b"]
+    assert in_sync.look(200, 2.0, may_leave=["b"]) == ([], ["b"])
+    assert (in_sync.names, in_sync.confirmed) == (["a"], 100)
+    assert in_sync.look(200, 2.1, may_leave=[]) == ([], [])
+    assert in_sync.look(200, 2.2) == ([], ["a"])
+    assert in_sync.confirmed == 200
+
+
+def record_of(folder: Path) -> InSyncRecord:
+    file = InSyncFile(folder)
+    file.load()
+    return file.record
+
+
+async def test_the_set_is_on_record_at_both_and_counts_after_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster:
+        master, folder = cluster.broker, cluster.broker.store_config.root
+        async with slave_of(cluster, tmp_path / "slave") as slave:
+            await send(cluster, 3)
+            await until(lambda: record_of(folder).names == (slave.address,))
+            sink = follower_of(slave).sink
+            await until(lambda: sink.in_sync.confirmed == master.store.max_physical_offset)
+            await until(lambda: record_of(tmp_path / "slave").names == (slave.address,))
+            name = slave.address
+        assert record_of(tmp_path / "slave").confirmed == master.store.max_physical_offset, "what it was told last"
+        await until(lambda: record_of(folder).names == ())
+        InSyncFile(folder).keep(InSyncRecord(1, (name,), 0))  # as if both had been lost at once
+    caplog.clear()
+
+    def who_left() -> list[str]:
+        changes = (vars(each) for each in caplog.records if getattr(each, "event", "") == "in_sync_changed")
+        return [each for change in changes for each in change["left"]]
+
+    async with serving(tmp_path, broker=MASTER, store=STORE):
+        await until(lambda: who_left() == [name])  # it was required until it did not come
+        assert record_of(folder).names == ()
+
+
+async def test_a_slave_stays_while_the_set_can_not_be_put_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster:
+        slaves = cluster.broker.slaves
+        async with slave_of(cluster, tmp_path / "slave"):
+            await until(lambda: record_of(cluster.broker.store_config.root).names != ())
+            tried: list[InSyncRecord] = []
+
+            def refuse(_file: InSyncFile, record: InSyncRecord) -> None:
+                tried.append(record)
+                raise StateFileError(tmp_path, "no space")
+
+            monkeypatch.setattr(InSyncFile, "keep", refuse)
+        await until(lambda: len(tried) > 1)
+        assert slaves.in_sync is not None and slaves.in_sync.has_required
+        monkeypatch.undo()
+        await until(lambda: slaves.in_sync is not None and not slaves.in_sync.has_required)
 
 
 async def max_offset(peer: Peer) -> int:

@@ -1,0 +1,62 @@
+"""Who is in sync, on record: `config/inSync.json`, GantryMQ's own.
+
+A master writes it when the set changes: a slave is required before it is in it, and until it is out of it. So each that
+is in it has all that was confirmed, whenever the master is lost. Slaves are told of it with the state of the tables,
+and write it too: a promotion then knows who had that, and how much it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from appliance.errors import StartError
+from appliance.process.json_file import JsonFile, StateFileError
+
+FILE_NAME = "inSync.json"
+
+
+@dataclass(frozen=True, slots=True)
+class InSyncRecord:
+    """The set of one epoch; names: addresses where its slaves serve. confirmed: what all of them had then."""
+
+    epoch: int = 0
+    names: tuple[str, ...] = ()
+    confirmed: int = -1
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"epoch": self.epoch, "names": list(self.names), "confirmed": self.confirmed}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> InSyncRecord:
+        """Raise ValueError, KeyError or TypeError for another shape."""
+        names = document["names"]
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            raise ValueError("names is no list of addresses")
+        return cls(int(document["epoch"]), tuple(names), int(document["confirmed"]))
+
+
+class InSyncFile:
+    """Reads and replaces the file of one store. Blocks."""
+
+    def __init__(self, store_root: Path) -> None:
+        self._file = JsonFile(store_root / "config" / FILE_NAME)
+        self._writes = 0
+        self.record = InSyncRecord()  # as the file has it
+
+    def load(self) -> None:
+        """StartError when it can't be read."""
+        try:
+            self.record = self._file.load_as(InSyncRecord.from_dict, "who is in sync") or InSyncRecord()
+        except StateFileError as exc:
+            raise StartError(f"which slaves were in sync can't be read: {exc}") from exc
+
+    def keep(self, record: InSyncRecord) -> None:
+        """Replace it, durably. StateFileError; the file is as it was then."""
+        self._writes += 1
+        self._file.write(orjson.dumps(record.to_dict(), option=orjson.OPT_INDENT_2), self._writes)
+        self.record = record
