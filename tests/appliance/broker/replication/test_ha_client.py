@@ -11,6 +11,7 @@ import pytest
 
 from appliance.broker.controller import BrokerController
 from appliance.broker.replication.ha_client import HaState
+from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.errors import StartError
 from appliance.settings.roles import BrokerConfig
 from store.base.config import MessageStoreConfig
@@ -105,6 +106,29 @@ async def test_another_log_is_found_at_the_joint_and_left_alone(tmp_path: Path) 
             await send(cluster, 1)
             assert log_of(slave) == before, "nothing was taken, nothing was lost"
             assert client.received_bytes == 0
+
+
+async def test_towards_rocketmqs_masters_the_bytes_at_the_joint_tell_another_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def knows_no_epochs(_self: SlaveSynchronize) -> int:
+        return 0
+
+    monkeypatch.setattr(SlaveSynchronize, "epoch", knows_no_epochs)
+    async with (
+        serving(tmp_path / "one", broker=MASTER, store=STORE) as cluster,
+        slave_of(cluster, tmp_path / "slave") as slave,
+    ):
+        await send(cluster, 20)
+        await caught_up(slave, cluster.broker)
+    async with serving(tmp_path / "two", broker=MASTER, store=STORE) as cluster:
+        await send(cluster, 40)
+        async with slave_of(cluster, tmp_path / "slave") as slave:
+            before, client = log_of(slave), follower_of(slave).ha_client
+            await until(lambda: client.state is HaState.DIVERGED)
+            assert "other bytes" in client.why
+            await send(cluster, 1)
+            assert (log_of(slave), client.received_bytes) == (before, 0), "nothing was taken, nothing was lost"
 
 
 async def test_a_master_that_lost_its_end_is_not_followed_until_it_has_it_again(tmp_path: Path) -> None:
