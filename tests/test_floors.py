@@ -60,6 +60,7 @@ ROOMS = {
     "gantrymq.app": Room(("gantrymq",), ("orjson",)),
     "gantrymq.contrib": Room(("gantrymq",), ("opentelemetry", "prometheus_client")),
     "gantrymq.contrib.django": Room(("gantrymq",), ("django",)),
+    "gantrymq.contrib.faststream": Room(("gantrymq",), ("fast_depends", "faststream")),
     "gantrymq.home": Room(()),
     "gantrymq.runner": Room(("gantrymq",)),
     "gantrymq.testing": Room(("gantrymq",), ("pytest",)),

@@ -20,7 +20,7 @@ from contextlib import AsyncExitStack
 
 from gantrymq.app.application import App
 from gantrymq.app.handlers import Handler, HandlerGroup
-from gantrymq.client.connection.send_codec import pack
+from gantrymq.client.connection.send_codec import MESSAGE_BYTES_MAX, pack
 from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.options import MAX_RECONSUME_TIMES
 from gantrymq.client.consume.running_info import ConsumeCounters
@@ -101,34 +101,12 @@ class Memory:
         return future
 
     def _store(self, message: Message) -> SendResult:
-        packed = pack(
-            message, bytes_max=self._app.options.message_bytes_max
-        )  # checks, id and properties as on the wire
-        offset = self._offsets[packed.topic] = self._offsets.get(packed.topic, -1) + 1
-        now_ms = time.time_ns() // 1_000_000
-        stored = MessageExt(
-            topic=packed.topic,
-            body=message.body,
-            flag=packed.flag,
-            properties=decode_properties(packed.properties),
-            queue_id=0,
-            queue_offset=offset,
-            physical_offset=offset,
-            store_size=len(packed.body),
-            sys_flag=0,
-            born_timestamp=now_ms,
-            born_host=HOST,
-            store_timestamp=now_ms,
-            store_host=HOST,
-            reconsume_times=0,
-            prepared_transaction_offset=0,
-            body_crc=0,
-            broker_name=NAME,
-        )
+        offset = self._offsets[message.topic] = self._offsets.get(message.topic, -1) + 1
+        stored = stored_message(message, offset, self._app.options.message_bytes_max)
         self.published.append(stored)
         self._deliver(stored)
         queue = MessageQueue(stored.topic, NAME, 0)
-        return SendResult(SendStatus.SEND_OK, packed.msg_id, stored.offset_msg_id, queue, offset)
+        return SendResult(SendStatus.SEND_OK, stored.msg_id, stored.offset_msg_id, queue, offset)
 
     def _deliver(self, message: MessageExt) -> None:
         for member in self._members:
@@ -167,6 +145,31 @@ class Memory:
         dead = dataclasses.replace(message, topic=dlq_topic(group), reconsume_times=0)
         self._dead.setdefault(group, []).append(dead)
         self._deliver(dead)
+
+
+def stored_message(message: Message, offset: int = 0, bytes_max: int = MESSAGE_BYTES_MAX) -> MessageExt:
+    """What a consumer would get of it: checked, with an id, and its properties as on the wire."""
+    packed = pack(message, bytes_max=bytes_max)
+    now_ms = time.time_ns() // 1_000_000
+    return MessageExt(
+        topic=packed.topic,
+        body=message.body,
+        flag=packed.flag,
+        properties=decode_properties(packed.properties),
+        queue_id=0,
+        queue_offset=offset,
+        physical_offset=offset,
+        store_size=len(packed.body),
+        sys_flag=0,
+        born_timestamp=now_ms,
+        born_host=HOST,
+        store_timestamp=now_ms,
+        store_host=HOST,
+        reconsume_times=0,
+        prepared_transaction_offset=0,
+        body_crc=0,
+        broker_name=NAME,
+    )
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

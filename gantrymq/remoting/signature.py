@@ -56,7 +56,7 @@ class SigningKey:
         if len(key) > _BLOCK_BYTES:
             key = hashlib.sha1(key, usedforsecurity=False).digest()
         key = key.ljust(_BLOCK_BYTES, b"\0")
-        self.blocks = key.translate(_INNER_PAD), key.translate(_OUTER_PAD)
+        self.blocks: tuple[bytes, bytes] = key.translate(_INNER_PAD), key.translate(_OUTER_PAD)
         self._inner, self._outer = (hashlib.sha1(block, usedforsecurity=False) for block in self.blocks)
 
     def digest(self, content: bytes, body: bytes = b"") -> bytes:

@@ -14,6 +14,7 @@ OF_THE_WHEEL = {
     "compression",
     "django",
     "opentelemetry",
+    "faststream",
     "prometheus",
 }  # for users of the SDK; the lock of the tests has them
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

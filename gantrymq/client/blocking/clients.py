@@ -23,6 +23,7 @@ from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.produce.sender import QueueSelector
 from gantrymq.client.results import SendResult
+from gantrymq.message.headers import HeaderValue
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 
 
@@ -88,9 +89,16 @@ class SyncProducer(BlockingClient):
         does not say whether the message was consumed."""
         return self._run(self._client.request(message, timeout_s, queue=queue, selector=selector))
 
-    def reply(self, request: MessageExt, body: bytes, *, timeout_s: float | None = None) -> SendResult:
+    def reply(
+        self,
+        request: MessageExt,
+        body: bytes,
+        *,
+        headers: Mapping[str, HeaderValue] | None = None,
+        timeout_s: float | None = None,
+    ) -> SendResult:
         """Answer a request that a consumer got, through the broker the requester is connected to. Tried once."""
-        return self._run(self._client.reply(request, body, timeout_s=timeout_s))
+        return self._run(self._client.reply(request, body, headers=headers, timeout_s=timeout_s))
 
     def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_s: float | None = None

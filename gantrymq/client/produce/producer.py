@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from gantrymq.client.connection.background import Background
@@ -28,6 +28,7 @@ from gantrymq.client.produce.sender import QueueSelector, Sender, queue_by_hash
 from gantrymq.client.produce.trace import SendTracer, dispatcher_of
 from gantrymq.client.results import SendResult
 from gantrymq.errors import ConfigError, WrongType
+from gantrymq.message.headers import HeaderValue
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.codes import RequestCode
@@ -250,9 +251,16 @@ class Producer(Client):
         finally:
             self._requests.end(correlation_id)
 
-    async def reply(self, request: MessageExt, body: bytes, *, timeout_s: float | None = None) -> SendResult:
+    async def reply(
+        self,
+        request: MessageExt,
+        body: bytes,
+        *,
+        headers: Mapping[str, HeaderValue] | None = None,
+        timeout_s: float | None = None,
+    ) -> SendResult:
         """Answer a request that a consumer got, through the broker the requester is connected to. Tried once."""
-        return await self._sender.reply(request, reply_to(request, body), self._time(timeout_s))
+        return await self._sender.reply(request, reply_to(request, body, headers), self._time(timeout_s))
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None

@@ -11,12 +11,14 @@ import asyncio
 import logging
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gantrymq.client.connection.received_messages import unpack_all
 from gantrymq.client.connection.send_codec import REPLY
 from gantrymq.errors import MessageRejected, RequestTimeout
 from gantrymq.message import properties as names
+from gantrymq.message.headers import HeaderValue, header_texts
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import REPLY_TOPIC_POSTFIX
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -28,7 +30,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 WAITING_MAX = 100_000  # requests without an answer yet
 
 
-def reply_to(request: MessageExt, body: bytes) -> Message:
+def reply_to(request: MessageExt, body: bytes, headers: Mapping[str, HeaderValue] | None = None) -> Message:
     """The answer to a request, to be sent by any producer. MessageRejected when the message is no request."""
     properties = request.properties
     cluster, correlation_id = properties.get(names.CLUSTER), properties.get(names.CORRELATION_ID)
@@ -42,7 +44,9 @@ def reply_to(request: MessageExt, body: bytes) -> Message:
         names.TTL: properties.get(names.TTL, ""),
     }
     return Message(
-        f"{cluster}_{REPLY_TOPIC_POSTFIX}", body, properties={name: value for name, value in answer.items() if value}
+        f"{cluster}_{REPLY_TOPIC_POSTFIX}",
+        body,
+        properties=header_texts(headers or {}) | {name: value for name, value in answer.items() if value},
     )
 
 

@@ -1,0 +1,70 @@
+"""Received messages as FastStream's: headers are properties; ack, nack and reject are a listener's results."""
+
+from __future__ import annotations
+
+import contextvars
+from typing import Any
+
+from faststream.message import AckStatus, StreamMessage, decode_message
+
+from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater
+from gantrymq.message import properties as names
+from gantrymq.message.model import MessageExt
+
+CONTENT_TYPE = "content-type"
+CORRELATION_ID = "x-correlation-id"  # RocketMQ's own CORRELATION_ID makes a message a request
+
+Result = ConsumeResult | RetryLater
+
+
+class GantryMessage(StreamMessage[MessageExt]):
+    """`ack`: done. `nack`: comes again, after `delay_s` if given. `reject`: a dead letter at once, for the `reason`."""
+
+    result: Result = ConsumeResult.LATER  # until it is acknowledged
+
+    async def ack(self) -> None:
+        if self.committed is None:
+            self.result = ConsumeResult.SUCCESS
+        await super().ack()
+
+    async def nack(self, delay_s: float | None = None) -> None:
+        if self.committed is None:
+            self.result = RetryLater(delay_s)
+        await super().nack()
+
+    async def reject(self, reason: str = "rejected by the handler") -> None:
+        if self.committed is None:
+            self.result = DeadLetter(reason)
+        await super().reject()
+
+
+# What becomes of the message that this task is consuming: FastStream's own flow does not hand it back.
+parsed: contextvars.ContextVar[list[GantryMessage] | None] = contextvars.ContextVar("gantrymq_parsed", default=None)
+
+
+async def parse_message(message: MessageExt) -> GantryMessage:
+    """FastStream's view of a message."""
+    properties = message.properties
+    found = GantryMessage(
+        message,
+        message.body,
+        headers=dict(properties),
+        reply_to=properties.get(names.REPLY_TO_CLIENT, "") if names.CORRELATION_ID in properties else "",
+        content_type=properties.get(CONTENT_TYPE),
+        correlation_id=properties.get(CORRELATION_ID) or properties.get(names.CORRELATION_ID),
+        message_id=message.msg_id,
+    )
+    box = parsed.get()
+    if box is not None:
+        box.append(found)
+    return found
+
+
+async def decode(message: StreamMessage[Any]) -> Any:
+    """The payload, by its content type; without one JSON if it is."""
+    return decode_message(message)
+
+
+def result_of(messages: list[GantryMessage]) -> Result:
+    """What the listener answers: LATER when nothing was decided."""
+    return messages[-1].result if messages and isinstance(messages[-1].committed, AckStatus) else ConsumeResult.LATER
