@@ -26,7 +26,7 @@ COMMANDS = {
     "report": "compute a historical report with Spark",
     "admin": "look at a running cluster and change it: topics, groups, messages, settings, accounts",
     "users": "manage the users of the dashboard: accounts, roles, passwords, locks, sessions",
-    "store": "look into a store folder, verify it, repair it",
+    "store": "inspect a store folder, verify it, repair it",
     "bench": "measure this broker and Apache RocketMQ",
     "tls": "create certificates for TLS between your own machines",
     "install-reports": "install the report stack (Spark, and a Java)",

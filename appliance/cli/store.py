@@ -1,4 +1,4 @@
-"""Look into a broker's store folder: this broker's or Apache RocketMQ's, stopped or running.
+"""Inspect a broker's store folder: this broker's or Apache RocketMQ's, stopped or running.
 
   gantry store check  FOLDER                          a quick look: files, ends, checkpoint, abort marker, lock
   gantry store verify FOLDER                          every record, queue unit and index entry
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     dump.add_argument("--key", help="only messages with this key or unique key; by index when --topic is given")
     dump.add_argument("--limit", type=int, metavar="N", help="stop after N rows")
     dump.add_argument("--body", action="store_true", help="print bodies too, as stored")
-    repair = _action(actions, "repair", "cut a torn or stale tail, make queues and index anew where they disagree")
+    repair = _action(actions, "repair", "cut a torn or stale tail, rebuild queues and index where they disagree")
     repair.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
     repair.add_argument(
         "--cut-at-damage",

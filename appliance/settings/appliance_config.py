@@ -40,8 +40,9 @@ ENVIRONMENT_PREFIX = "GANTRY_"
 CONFIG_VARIABLE = "GANTRY_CONFIG"
 DEFAULT_FILE = "gantry.toml"
 X_FORWARDED, FORWARDED = "x-forwarded", "forwarded"  # families of headers that proxies set
-# Names with the prefix of settings that are none: used between processes, and switches of tests and benchmarks.
-RESERVED_VARIABLES = (CONFIG_VARIABLE, "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
+# Names with the prefix of settings that are none: what `gantry admin` connects to, what is used between processes, and
+# switches of tests and benchmarks.
+RESERVED_VARIABLES = (CONFIG_VARIABLE, "GANTRY_NAMESRV", "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
 RESERVED_PREFIXES = ("GANTRY_TEST_", "GANTRY_BENCH_")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

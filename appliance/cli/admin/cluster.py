@@ -77,7 +77,7 @@ async def show_cluster(admin: AdminClient, arguments: argparse.Namespace) -> Sho
         info = infos.get(each.address)
         start: list[Cell] = [each.cluster, each.name, each.broker_id, each.address]
         if info is None:
-            rows.append([*start, "no figures", None, None, None, None, None, None, None])
+            rows.append([*start, "no metrics", None, None, None, None, None, None, None])
             continue
         rows.append(
             [

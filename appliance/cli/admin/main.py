@@ -9,7 +9,7 @@
   gantry admin switchover BROKER                  a slave takes over; promote BROKER when the master is gone for good
   gantry admin accounts list                      also: show, set, delete, white-list, version
 
-`gantry admin NOUN --help` tells the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
+`gantry admin NOUN --help` lists the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
 prints one document (tail and print: a line a message). The name servers: -n HOST:PORT, else GANTRY_NAMESRV or
 NAMESRV_ADDR. Commands that change something take --dry-run; those that can lose something ask, unless --yes. An account
 comes from GANTRYMQ_ACCESS_KEY and GANTRYMQ_SECRET_KEY, or a file named by GANTRYMQ_CREDENTIALS.
@@ -41,7 +41,7 @@ EXIT_INTERRUPTED = 130
 # noun: module that has its COMMANDS, and a line for the help
 NOUNS = {
     "cluster": ("cluster", "brokers of the cluster at a glance"),
-    "brokers": ("cluster", "brokers and their figures"),
+    "brokers": ("cluster", "brokers and their metrics"),
     "promote": ("succession", "a slave becomes the master: the master is gone for good"),
     "switchover": ("succession", "a master hands over to its slave; nothing is lost"),
     "config": ("cluster", "settings of brokers and name servers"),

@@ -64,7 +64,7 @@ def test_what_is_exported_builds_the_same_settings(tmp_path: Path) -> None:
 
 
 def test_variables_of_tests_and_of_the_hand_over_are_no_settings(tmp_path: Path) -> None:
-    environment = {"GANTRY_TEST_X": "1", "GANTRY_BENCH_Y": "2", "GANTRY_GUARDIAN_FD": "3"}
+    environment = {"GANTRY_TEST_X": "1", "GANTRY_BENCH_Y": "2", "GANTRY_GUARDIAN_FD": "3", "GANTRY_NAMESRV": "h:1"}
     assert load({}, environment, folder=tmp_path) == load({}, {}, folder=tmp_path)
 
 
