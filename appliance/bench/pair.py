@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import time
+from collections.abc import Iterator
 
 from appliance.bench import rpc
 from appliance.bench.peer import Peer, PeerError
@@ -16,6 +20,19 @@ def start_slave(slave: Peer, master: Peer) -> None:
     """Start a peer as the slave of one that runs."""
     slave.join_as_slave(master)
     slave.start_broker()
+
+
+@contextlib.contextmanager
+def stopped(slave: Peer | None) -> Iterator[None]:
+    """Have a slave's process do nothing meanwhile: its connection stays, and takes no more bytes."""
+    if slave is None:
+        yield
+        return
+    os.kill(slave.broker.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(slave.broker.pid, signal.SIGCONT)
 
 
 def wait_until_copied(slave: Peer, master: Peer) -> float:

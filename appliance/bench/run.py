@@ -16,7 +16,7 @@ from appliance.bench.frames import send_ring
 from appliance.bench.fsync_rate import fsyncs_per_s
 from appliance.bench.load_spec import PULLED, Load, LoadSpec
 from appliance.bench.maven import ToolError
-from appliance.bench.pair import start_slave, wait_until_copied
+from appliance.bench.pair import start_slave, stopped, wait_until_copied
 from appliance.bench.peer import Peer, PeerError
 from appliance.bench.processes import machine_busy_s
 from appliance.bench.results import (
@@ -206,7 +206,8 @@ class Bench:
         busy_before, start, cpu_before = machine_busy_s(), time.monotonic(), peer.broker.cpu_s()
         load_before, slave = load_cpu_s(), self._slaves.get(peer.label)
         slave_before = slave.broker.cpu_s() if slave is not None else 0.0
-        result = self._load.run(spec)
+        with stopped(slave if scenario.slave_stopped else None):
+            result = self._load.run(spec)
         cpu_s = peer.broker.cpu_s() - cpu_before
         slave_s = slave.broker.cpu_s() - slave_before if slave is not None else 0.0
         other_s = machine_busy_s() - busy_before - cpu_s - slave_s - (load_cpu_s() - load_before)

@@ -27,6 +27,7 @@ class Scenario:
     binary_headers: bool = False
     one_way: bool = False
     setup: Setup = PLAIN
+    slave_stopped: bool = False  # while the load runs: what it misses it copies afterwards
     against: str = ""  # the scenario whose cost a message this one's should not exceed by much
 
     @property
@@ -86,6 +87,15 @@ SCENARIOS = (
         connections=16,
         in_flight=8,
         setup=PAIR,
+        against="send-16x8",
+    ),
+    Scenario(
+        name="stopped-pair-16x8",
+        title="send 1 KB, its slave stopped, 16 x 8",
+        connections=16,
+        in_flight=8,
+        setup=PAIR,
+        slave_stopped=True,
         against="send-16x8",
     ),
     Scenario(

@@ -74,13 +74,13 @@ def test_brokers_with_accounts_a_slow_disk_and_many_queues_are_set_up(tmp_path: 
     assert f"{signed.title}: left out, it needs a C compiler" in render(unsigned)
 
 
-def test_a_pair_is_measured_until_the_slave_has_all(tmp_path: Path) -> None:
+def test_a_pair_is_measured_until_the_slave_has_all_also_when_it_was_stopped(tmp_path: Path) -> None:
     require_tool("cc", "the load generator is a C program")
-    scenario, said = BY_NAME["sync-pair-16x8"], list[str]()
-    results = Bench({"gantry": make}, tmp_path, TINY, said.append, CompiledLoad(generator_program())).run([scenario])
-    assert_all_well(results, [scenario])
-    load = results.scenarios[0].loads["gantry"]
-    assert load.slave_cpu_us > 0 and load.runs[0]["copied_after_s"] >= 0
+    scenarios, said = [BY_NAME["pair-16x8"], BY_NAME["stopped-pair-16x8"]], list[str]()
+    results = Bench({"gantry": make}, tmp_path, TINY, said.append, CompiledLoad(generator_program())).run(scenarios)
+    assert_all_well(results, scenarios)
+    for load in (metrics.loads["gantry"] for metrics in results.scenarios):
+        assert load.slave_cpu_us > 0 and load.runs[0]["copied_after_s"] >= 0
     assert "slave us/msg" in render(results) and any("a slave has its log" in line for line in said)
 
 
