@@ -186,14 +186,17 @@ class MessageExt:
 
     @property
     def tags(self) -> str | None:
+        """What subscriptions select by, None when it has none."""
         return self.properties.get(names.TAGS)
 
     @property
     def keys(self) -> list[str]:
+        """What it can be found by."""
         return self.properties.get(names.KEYS, "").split()
 
     @property
     def delay_level(self) -> int:
+        """Which of the broker's 18 delays it was sent with, 0 when none."""
         level = self.properties.get(names.DELAY, "0")
         return int(level) if level.isdecimal() else 0
 
@@ -204,6 +207,7 @@ class MessageExt:
 
     @property
     def offset_msg_id(self) -> str:
+        """The broker's id: its address and where the message lies in its log."""
         return ids.offset_message_id(ids.encode_host(*self.store_host), self.physical_offset)
 
 

@@ -67,6 +67,7 @@ class Body:
         return members
 
     def to_json(self) -> bytes:
+        """The JSON of the wire, as fastjson writes it."""
         return fastjson.dumps(self.to_dict())
 
     @classmethod

@@ -78,7 +78,9 @@ def test_a_machine_without_a_fitting_python_is_told_what_to_do(clone: Path, tmp_
     assert not (fresh / ".venv").exists()
 
 
-@pytest.mark.parametrize("script", ["deploy/up", "deploy/test", "deploy/lock", "deploy/environment.sh", ".ci/run"])
+@pytest.mark.parametrize(
+    "script", ["deploy/up", "deploy/test", "deploy/lock", "deploy/site", "deploy/environment.sh", ".ci/run"]
+)
 def test_a_script_is_bash_that_parses(script: str) -> None:
     subprocess.run(["bash", "-n", str(ROOT / script)], check=True)
     if script != "deploy/environment.sh":

@@ -1,7 +1,7 @@
 """A Django project with a broker: sending, the outbox with its relays and admin page, `manage.py consume`.
 
-GANTRY_DJANGO_DATABASE='{"ENGINE": "django.db.backends.postgresql", "NAME": …}' runs the same on another database, which
-must be empty: by hand, as the runs against Apache's brokers are.
+GANTRY_TEST_DJANGO_DATABASE='{"ENGINE": "django.db.backends.postgresql", "NAME": …}' runs the same on another database,
+which must be empty: by hand, as the runs against Apache's brokers are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.harness import serving
 from tests.source_files import ROOT
 from tests.waiting import WITHIN_S, until
 
-DATABASE = os.environ.get("GANTRY_DJANGO_DATABASE")
+DATABASE = os.environ.get("GANTRY_TEST_DJANGO_DATABASE")
 OUTBOX = (
     '{"REFUSALS_MAX": 2, "RETRY_FIRST_S": 3600, "RETRY_MAX_S": 3600, "POLL_S": 0.05, "SEND_TIMEOUT_S": 60, "BATCH": 20}'
 )

@@ -1,0 +1,44 @@
+"""For MkDocs: the pages of the checkout's root become pages of the site, and links lead where the site has them.
+
+README.md is the site's first page. A link to what is no page, such as a file of the code, becomes plain text.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+FROM_ROOT = {"README.md": "index.md"} | {
+    name: name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+}
+LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of the root."""
+    for name, page in FROM_ROOT.items():
+        files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Have the links lead to pages of the site."""
+    source = page.file.src_uri
+    names = {site: name for name, site in FROM_ROOT.items()}
+    place = names.get(source, f"docs/{source}")  # in the checkout
+
+    def replaced(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(place), link["target"]))
+        site = FROM_ROOT.get(target, target.removeprefix("docs/") if target.startswith("docs/") else "")
+        if files.get_file_from_path(site) is None:
+            return link["text"]
+        there = posixpath.relpath(site, posixpath.dirname(source) or ".")
+        return f"[{link['text']}]({there}{link['anchor'] or ''})"
+
+    return LINK.sub(replaced, markdown)
