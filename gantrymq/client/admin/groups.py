@@ -27,10 +27,12 @@ class GroupMembers:
 
     @property
     def is_online(self) -> bool:
+        """Whether some broker has a connected member."""
         return any(connection.connection_set for connection in self.by_broker.values())
 
     @property
     def client_ids(self) -> list[str]:
+        """The members, each once, sorted."""
         return sorted({one.client_id for connection in self.by_broker.values() for one in connection.connection_set})
 
 
