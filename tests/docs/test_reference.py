@@ -23,9 +23,8 @@ NAMED = {
     for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
 }
 WITH_MODELS = "gantrymq.contrib.django.outbox."  # Django loads them, in a project that has the app
-CONTRIB = {f"gantrymq.contrib.django.{home}.{name}" for name, home in gantrymq.contrib.django._HOMES.items()}
 TESTING = {f"gantrymq.testing.{name}" for name in gantrymq.testing.__all__}
-PUBLIC = {f"gantrymq.{name}" for name in gantrymq.__all__} | TESTING | CONTRIB
+PUBLIC = {f"gantrymq.{name}" for name in gantrymq.__all__} | TESTING
 
 
 def found(name: str) -> Any:

@@ -24,6 +24,7 @@ class TestGantryBroker(TestBroker[GantryBroker, EnterType], broker=GantryBroker)
     def create_publisher_fake_subscriber(
         self, broker: GantryBroker, publisher: GantryPublisher
     ) -> tuple[GantrySubscriber, bool]:
+        """FastStream asks: the subscriber that gets what is published, and whether it is the application's own."""
         for each in self.brokers:
             for found in each.subscribers:
                 subscriber = cast(GantrySubscriber, found)
