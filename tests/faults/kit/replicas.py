@@ -6,8 +6,9 @@ import asyncio
 
 from gantrymq import AdminClient
 from gantrymq.client.admin.succession import Changed
-from gantrymq.errors import GantryError
+from gantrymq.errors import ConfigError, GantryError
 from tests.harness import LocalCluster
+from tests.waiting import wait_until
 
 TOPIC = "Copied"
 FILES = {"mappedFileSizeCommitLog": str(1 << 20), "haSendHeartbeatInterval": "200", "haHousekeepingInterval": "1000"}
@@ -25,14 +26,24 @@ def runtime_info(peer: LocalCluster) -> dict[str, str]:
 
 
 def promote(slave: LocalCluster) -> Changed:
-    """Make it the master, whatever it lacks."""
+    """Make it the master, whatever it lacks; a starved machine may let it answer too late for the first look."""
 
     async def ask() -> Changed:
         async with AdminClient(slave.namesrv_address, timeout_s=10) as admin:
             promotion = await admin.succession.promotion(slave.broker_name, slave.broker_address, accepted_loss=1 << 20)
             return await admin.succession.promote(promotion)
 
-    return asyncio.run(ask())
+    def has_answered() -> bool:
+        try:
+            changed.append(asyncio.run(ask()))
+        except ConfigError as exc:
+            if "no slave" not in str(exc):
+                raise
+        return bool(changed)
+
+    changed: list[Changed] = []
+    wait_until(has_answered)
+    return changed[0]
 
 
 def is_same(master: LocalCluster, slave: LocalCluster) -> bool:
