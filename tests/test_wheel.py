@@ -120,8 +120,8 @@ def test_a_bare_install_asks_for_nothing_heavy(wheel: Path) -> None:
     required = headers.get_all("Requires-Dist") or []
     bare = {re.match(r"[\w-]+", item)[0] for item in required if "extra ==" not in item}  # type: ignore[index]
     assert bare == {"orjson"}
-    extras = {"appliance", "compression", "django", "docs", "fast-path", "faststream", "opentelemetry", "prometheus"}
-    extras |= {"reports", "test"}
+    extras = {"appliance", "bench", "compression", "django", "docs", "fast-path", "faststream", "opentelemetry"}
+    extras |= {"prometheus", "reports", "test"}
     assert set(headers.get_all("Provides-Extra") or []) == extras
 
 

@@ -1,4 +1,7 @@
-"""`gantry bench sdk`: each flow of the SDK several times, in turns, against a broker of this checkout; the medians."""
+"""`gantry bench sdk`: each flow of the SDK several times, in turns, against a broker of this checkout; the medians.
+
+Where clients and servers of other systems are installed, each flow goes through them as well, in the same rounds.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ import orjson
 from appliance.bench import rpc
 from appliance.bench.gantry_peer import CHECKOUT, GantryPeer
 from appliance.bench.peer import PeerError
+from appliance.bench.sdk import peers
 from appliance.bench.sdk.flows import FLOWS, Cost
+from appliance.bench.sdk.peers import FLOWS as COMPARED
+from appliance.bench.sdk.peers import OTHERS, SDK, Other, measure_other, missing, not_measured, running
 
 QUEUES = 4
 RUN_TIMEOUT_S = 600.0
 ROUND_TRIPS = ("single await", "blocking send", "end to end")  # a message waits for the one before
 PATIENT = {"waitTimeMillsInSendQueue": "20000"}  # a busy broker answers later, and refuses nothing
-NOT_MEASURED = (
-    "Not measured: clients of other systems (redis-py, nats-py, pika, aio-pika). This is GantryMQ's SDK alone."
-)
 
 
 def in_own_process(name_servers: str, topic: str, flow: str, count: int) -> Cost:
@@ -42,7 +45,8 @@ def in_own_process(name_servers: str, topic: str, flow: str, count: int) -> Cost
 
 
 class SdkBench:
-    """count: messages of a run of a flow, a fifth of them where one waits for the other. `say` gets a line a run."""
+    """count: messages of a run of a flow, a fifth of them where one waits for the other. `say` gets a line a run.
+    others: clients of other systems, each flow in turn with the SDK; those that are not installed are left out."""
 
     def __init__(
         self,
@@ -52,7 +56,10 @@ class SdkBench:
         count: int,
         rounds: int,
         measure: Callable[[str, str, str, int], Cost] = in_own_process,
+        others: Sequence[Other] = OTHERS,
     ) -> None:
+        self._others = [other for other in others if not missing(other)]
+        self._not_measured = not_measured(others)
         self._measure = measure
         self._work = work
         self._say = say
@@ -60,23 +67,42 @@ class SdkBench:
         self._rounds = rounds
 
     def run(self) -> tuple[str, dict[str, Any]]:
-        """The table as text, and every single run."""
+        """The tables as text, and every single run."""
         runs: dict[str, list[Cost]] = {flow: [] for flow in FLOWS}
-        with GantryPeer(self._work / "broker", broker_properties=PATIENT) as peer:
-            version = peer.version
+        beside: dict[str, dict[str, list[Cost]]] = {flow: {SDK: runs[flow]} for flow in COMPARED}
+        with (
+            GantryPeer(self._work / "broker", broker_properties=PATIENT) as peer,
+            running(self._others, self._work) as servers,
+        ):
+            versions = [peer.version, *(server.version() for server in servers.values())]
             for number in range(self._rounds):
                 for flow in FLOWS:
-                    runs[flow].append(self._cost(peer, flow, f"sdk-{number}-{FLOWS.index(flow)}"))
-                    self._say(f"round {number + 1} of {self._rounds}: {flow}: {runs[flow][-1].cpu_us:.1f} us a message")
-        where = f"{version}\n{platform.machine()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}"
-        figures = {flow: [cost._asdict() for cost in costs] for flow, costs in runs.items()}
-        return f"{where}\n\n{render(runs)}\n\n{NOT_MEASURED}\n", {"version": version, "flows": figures}
+                    topic = f"sdk-{number}-{FLOWS.index(flow)}"
+                    runs[flow].append(self._cost(peer, flow, topic))
+                    self._told(number, flow, runs[flow][-1])
+                    for other in self._others:
+                        if flow in other.flows:
+                            cost = measure_other(other, servers[other.server], topic, flow, self._count_of(flow))
+                            beside[flow].setdefault(other.client, []).append(cost)
+                            self._told(number, f"{flow}, {other.client}", cost)
+        where = f"{platform.machine()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}"
+        figures = {
+            flow: {client: [cost._asdict() for cost in costs] for client, costs in found.items()}
+            for flow, found in ({flow: {SDK: costs} for flow, costs in runs.items()} | beside).items()
+        }
+        tables = [render(runs), peers.render(beside) if self._others else "", self._not_measured]
+        text = "\n\n".join(part for part in ("\n".join([*versions, where]), *tables) if part)
+        return f"{text}\n", {"versions": versions, "flows": figures}
+
+    def _told(self, number: int, what: str, cost: Cost) -> None:
+        self._say(f"round {number + 1} of {self._rounds}: {what}: {cost.cpu_us:.1f} us a message")
+
+    def _count_of(self, flow: str) -> int:
+        return self._count // 5 if flow in ROUND_TRIPS else self._count
 
     def _cost(self, peer: GantryPeer, flow: str, topic: str) -> Cost:
         rpc.create_topic(peer.broker_address, topic, QUEUES)
-        return self._measure(
-            peer.namesrv_address, topic, flow, self._count // 5 if flow in ROUND_TRIPS else self._count
-        )
+        return self._measure(peer.namesrv_address, topic, flow, self._count_of(flow))
 
 
 def render(runs: dict[str, list[Cost]]) -> str:
