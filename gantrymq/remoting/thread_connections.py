@@ -42,9 +42,9 @@ class ThreadConnection:
     __slots__ = ("_protocol", "_socket", "_timeout_s", "address", "stamper", "used_at")
 
     def __init__(self, address: str, connected: socket.socket) -> None:
-        self.address = address
+        self.address: str = address
         self.stamper: Stamper = Stamper()  # a stamp is good for one connection only
-        self.used_at = 0.0
+        self.used_at: float = 0.0
         self._socket = connected
         self._protocol = RemotingProtocol()
         self._timeout_s = 0.0
