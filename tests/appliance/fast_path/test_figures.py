@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from appliance.broker.status.fast_path import fast_path_figures
+from appliance.remoting import lanes
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from tests.appliance.fast_path import signed
@@ -17,6 +18,13 @@ from tests.appliance.fast_path.rig import Side, pair_of_brokers
 from tests.appliance.fast_path.sends import batch, first_messages, send
 
 DELAYED = "UNIQ_KEY\x01AC1100010A0018B4AAC2\x02DELAY\x013"
+
+
+@pytest.fixture(autouse=True)
+def no_slice_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that is parked, because a slice ended early, asks again."""
+    monkeypatch.setattr(lanes, "READ_AHEAD_SECONDS", 60.0)
+    monkeypatch.setattr(lanes, "TURN_SECONDS", 60.0)
 
 
 def other(code: int, ext_fields: dict[str, str]) -> bytes:
