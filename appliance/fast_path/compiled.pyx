@@ -102,7 +102,8 @@ cdef enum:
     PERM_READ = 4  # of broker and topics
     LOOKED_AT_MAX = 64  # queues of whose files units are kept for the next pull
     FILTER_UNITS_MAX = 800  # as in store/reader.py
-    UNITS_PER_LOOK = 128  # of a queue's file
+    UNITS_PER_LOOK = 128  # of a queue's file, as in store/reader.py
+    UNITS_AHEAD = 512  # read with one call and kept: a consumer that goes on needs the next 480 soon
     COPIED_BYTES_MAX = 8 * 1024  # as in appliance/remoting/connection.py: a body below it is not worth a view
     FILLER_SIZE = 0x7FFFFFFF  # as in store/queues/consume_queue.py
     SIGNATURE_BYTES_MAX = 6 * SIGNATURE_BYTES  # each of them escaped
@@ -1274,7 +1275,7 @@ cdef class FastPath:
             if first <= offset and offset + count <= first + PyBytes_GET_SIZE(data) // UNIT_BYTES:
                 start[0] = offset - first
                 return data
-        read = queue.read(offset, UNITS_PER_LOOK)
+        read = queue.read(offset, UNITS_AHEAD)
         if not isinstance(read, bytes) or len(read) < UNIT_BYTES:
             return None
         if looked_at is None:

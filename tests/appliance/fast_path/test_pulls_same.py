@@ -155,9 +155,10 @@ async def test_a_queue_whose_units_are_on_disk(tmp_path: Path) -> None:
         pair.check()
 
 
-async def test_units_that_are_kept_for_the_next_pull(tmp_path: Path) -> None:
+@pytest.mark.parametrize("units_each", [50, 2000])
+async def test_units_that_are_kept_for_the_next_pull(tmp_path: Path, units_each: int) -> None:
     """Consumers go on where they were, in turns, backwards too; the queue grows, is cut and filled anew meanwhile."""
-    with pair_of_brokers(tmp_path, store={"consume_queue_file_bytes": 50 * 20}) as pair:
+    with pair_of_brokers(tmp_path, store={"consume_queue_file_bytes": units_each * 20}) as pair:
         await fill(pair)
         step = random.Random(3)
         for number in range(150):
