@@ -108,8 +108,11 @@ class _Noted:
         return answer
 
     async def _failed(self, entry: dict[str, Any], exc: Exception) -> Answer:
-        await self._write(entry, exc.code if isinstance(exc, BrokerError) else FAILED, str(exc))
-        raise exc
+        try:
+            await self._write(entry, exc.code if isinstance(exc, BrokerError) else FAILED, str(exc))
+            raise exc
+        finally:
+            del exc  # its traceback has this frame: the two would keep the request until the next search for garbage
 
     async def _write(self, entry: dict[str, Any], result: int, remark: str) -> None:
         line = orjson.dumps(entry | {"result": int(result), "remark": remark[:TEXT_CHARS_MAX]})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 from appliance.acl.permission_table import ADMIN, PERMISSIONS
 from appliance.audit.routes import AUDITED, HIDDEN, audited
 from appliance.audit.trail_file import NAME
+from appliance.errors import BrokerError
 from appliance.namesrv.table import TABLE as NAMESRV_TABLE
 from appliance.remoting.lane import Route
 from gantrymq.client.admin.client import AdminClient
@@ -29,6 +33,13 @@ READS = {
     Code.GET_BROKER_CLUSTER_ACL_INFO, Code.GET_BROKER_CLUSTER_ACL_CONFIG,
 }  # fmt: skip
 NOT_SERVED = {Code.SET_MESSAGE_REQUEST_MODE, Code.REGISTER_FILTER_SERVER}  # accepted at most, never done
+
+
+class Connection:
+    """A client without an account."""
+
+    access = None
+    remote_text = "127.0.0.1:4711"
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -93,16 +104,41 @@ async def test_a_handler_has_done_its_work_before_its_line_is_written(tmp_path: 
         done.append("changed")
         return request.reply()
 
-    class Connection:
-        access = None
-        remote_text = "127.0.0.1:4711"
-
     code = Code.DELETE_TOPIC_IN_NAMESRV
     route = audited({code: Route(change, "namesrv")}, tmp_path)[code]
     answering = route.handler(Connection(), RemotingCommand.request(code, {"topic": "t"}))  # type: ignore[arg-type]
     assert done == ["changed"] and not lines(tmp_path)
     await answering  # type: ignore[misc]
     assert [entry["fields"] for entry in lines(tmp_path)] == [{"topic": "t"}]
+
+
+async def test_a_refused_request_is_gone_when_it_is_answered(tmp_path: Path) -> None:
+    """What it brought may be large, and nothing searches for garbage soon."""
+
+    class Work:
+        """What the handler holds while it runs."""
+
+    held: list[weakref.ref[Work]] = []
+
+    def refuse(connection: object, request: RemotingCommand) -> RemotingCommand:
+        work = Work()
+        held.append(weakref.ref(work))
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "no")
+
+    async def refuse_later(connection: object, request: RemotingCommand) -> RemotingCommand:
+        return refuse(connection, request)
+
+    code = Code.DELETE_TOPIC_IN_NAMESRV
+    gc.disable()
+    try:
+        for handler in (refuse, refuse_later):
+            route = audited({code: Route(handler, "namesrv")}, tmp_path)[code]
+            with contextlib.suppress(BrokerError):
+                await route.handler(Connection(), RemotingCommand.request(code, {"topic": "t"}))  # type: ignore
+        assert [one() for one in held] == [None, None]
+    finally:
+        gc.enable()
+    assert [entry["result"] for entry in lines(tmp_path)] == [1, 1]
 
 
 def test_routes_that_only_read_are_left_as_they_are(tmp_path: Path) -> None:
