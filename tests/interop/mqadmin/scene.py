@@ -19,6 +19,7 @@ from tests.interop.mqadmin.commands import Case
 from tests.interop.mqadmin.session import MqAdminSession
 
 SENT = 20
+QUEUES = 4
 HOUR_MS = 3_600_000
 MONITORING = "TOOLS_CONSUMER"  # the group of startMonitoring
 LIMIT_S = 30.0
@@ -74,7 +75,7 @@ class Scene:
 @contextlib.contextmanager
 def scene(peer: Peer, java: JavaClient, session: MqAdminSession, folder: Path) -> Iterator[Scene]:
     """The scene while the block runs; `folder` takes what is exported."""
-    rpc.create_topic(peer.broker_address, "AdminTopic", 4)
+    rpc.create_topic(peer.broker_address, "AdminTopic", QUEUES)
     rpc.create_topic(peer.broker_address, "AdminLive", 4)
     rpc.create_topic(peer.broker_address, "AdminTraced", 1)
     with (
@@ -86,6 +87,7 @@ def scene(peer: Peer, java: JavaClient, session: MqAdminSession, folder: Path) -
             consumer.wait_started()
             sent = _messages(peer, java, consumer)
             _wait_holding_every_queue(peer, consumer)
+            consumer.wait_for(lambda: _confirmed(peer) >= SENT, "the broker to know the group's places")
             producer.wait_started()
             traced.wait_done()
             values = _values(peer, folder, sent) | {"traced_id": traced.lines("SENT")[0][0]}
@@ -111,6 +113,17 @@ def _wait_holding_every_queue(peer: Peer, consumer: ClientProgram) -> None:
         return b"%RETRY%AdminGroup" in info.body.partition(b'"mqTable"')[2].partition(b'"properties"')[0]
 
     consumer.wait_for(holds, "queue of the retry topic")
+
+
+def _confirmed(peer: Peer) -> int:
+    """How many messages the group has confirmed. Java does so ten seconds after its start, or with a later pull."""
+    count = 0
+    for queue_id in range(QUEUES):
+        fields = {"consumerGroup": "AdminGroup", "topic": "AdminTopic", "queueId": str(queue_id)}
+        with contextlib.suppress(ResponseError):  # not yet in this queue
+            answer = rpc.ask(peer.broker_address, RequestCode.QUERY_CONSUMER_OFFSET, fields)
+            count += int(answer.ext_fields["offset"])
+    return count
 
 
 def wait_for_monitoring(peer: Peer, limit_s: float) -> None:
