@@ -9,11 +9,14 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from store import MessageStoreConfig
-from store.inspect.findings import Level
+from store.inspect import index_check
+from store.inspect.findings import Findings, Level
 from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.index_reader import IndexShape
 from store.inspect.log_reader import BreakKind
@@ -258,3 +261,21 @@ def test_a_store_that_is_being_written_is_sound_each_time(tmp_path: Path) -> Non
         finally:
             writer.kill()
             told.join()
+
+
+@pytest.mark.parametrize(
+    ("state", "level"),
+    [(StoreState.LIVE, Level.NOTE), (StoreState.STOPPED, Level.WARNING), (StoreState.CRASHED, Level.WARNING)],
+)
+def test_an_index_whose_first_entries_came_meanwhile_is_no_damage_of_a_live_store(
+    monkeypatch: pytest.MonkeyPatch, state: StoreState, level: Level
+) -> None:
+    """Its shape was looked for while the file was empty."""
+    monkeypatch.setattr(index_check, "read_header", lambda file, reader: SimpleNamespace(next_entry=5))
+    folder: Any = SimpleNamespace(
+        state=state, index_shape=None, index_files=[SimpleNamespace(path=Path("index/1"))], reader=None,
+        indexes=list, log=SimpleNamespace(min_offset=0),
+    )  # fmt: skip
+    findings = Findings()
+    index_check.IndexCheck(folder, findings)
+    assert [(one.level, one.code) for one in findings] == [(level, "index_shape")]
