@@ -37,7 +37,7 @@ def findings(tree: ast.Module, *, serves: bool = False) -> Iterator[str]:
             )
 
 
-def test_nothing_that_is_shipped_makes_code_or_commands_of_data() -> None:
+def test_s24_nothing_that_is_shipped_makes_code_or_commands_of_data() -> None:
     """S24, S42."""
     shipped = sources()
     assert len(shipped) > 200

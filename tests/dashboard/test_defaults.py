@@ -40,7 +40,7 @@ DEMO_PAIR = re.compile(
 )
 
 
-def test_a_fresh_database_lets_nobody_in(transactional_db: None, settings: Any) -> None:
+def test_s02_a_fresh_database_lets_nobody_in(transactional_db: None, settings: Any) -> None:
     """S02: 200 pairs that scanners try, on a fresh appliance and beside an administrator of one's own."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the look-up is what is tested
     assert (User.objects.count(), ApiToken.objects.count()) == (0, 0)
@@ -53,7 +53,7 @@ def test_a_fresh_database_lets_nobody_in(transactional_db: None, settings: Any) 
     assert authenticate(username="admin", password=PASSWORD) is not None
 
 
-def test_no_setting_has_a_secret_of_ours_as_its_default() -> None:
+def test_s02_no_setting_has_a_secret_of_ours_as_its_default() -> None:
     """S02."""
     fields = [field for kind in (ApplianceConfig, BrokerConfig, NamesrvConfig) for field in dataclasses.fields(kind)]
     secrets = {field.name: field.default for field in fields if SECRET_NAMES.search(field.name)}
@@ -61,7 +61,7 @@ def test_no_setting_has_a_secret_of_ours_as_its_default() -> None:
     assert {name: value for name, value in secrets.items() if value not in (None, "", False)} == {}
 
 
-def test_nothing_that_is_shipped_has_a_demonstrations_password() -> None:
+def test_s02_nothing_that_is_shipped_has_a_demonstrations_password() -> None:
     """S02."""
     folders = ("gantrymq", "store", "appliance", "dashboard", "templates", "deploy")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
@@ -71,7 +71,7 @@ def test_nothing_that_is_shipped_has_a_demonstrations_password() -> None:
     assert DEMO_PAIR.search("super=admin/admin ") and DEMO_PAIR.search('("guest", "guest")')
 
 
-def test_fresh_accounts_of_clients_are_the_appliances_own_alone(tmp_path: Path) -> None:
+def test_s02_s04_fresh_accounts_of_clients_are_the_appliances_own_alone(tmp_path: Path) -> None:
     """S02, S04: its secret is random each time."""
     secrets = set()
     for name in ("one", "two"):
@@ -83,7 +83,7 @@ def test_fresh_accounts_of_clients_are_the_appliances_own_alone(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("password", [*COMMON_PASSWORDS[:3], "password123", "1234567890", "administrator", "short1!"])
-async def test_the_first_administrator_takes_no_password_that_everybody_takes(
+async def test_s18_the_first_administrator_takes_no_password_that_everybody_takes(
     password: str, transactional_db: None
 ) -> None:
     """S18."""
@@ -93,7 +93,7 @@ async def test_the_first_administrator_takes_no_password_that_everybody_takes(
     assert await User.objects.acount() == 0
 
 
-async def test_a_password_is_kept_as_argon2_at_todays_cost(transactional_db: None) -> None:
+async def test_s18_a_password_is_kept_as_argon2_at_todays_cost(transactional_db: None) -> None:
     """S18: OWASP's least parameters for Argon2id."""
     token = await sync_to_async(issue_setup_token)()
     fields = {"username": "ada", "password": PASSWORD, "again": PASSWORD, "token": token or ""}
@@ -105,7 +105,7 @@ async def test_a_password_is_kept_as_argon2_at_todays_cost(transactional_db: Non
     assert PASSWORD not in kept
 
 
-async def test_a_token_is_kept_as_a_hash_has_a_scope_and_ends(users: dict[str, User]) -> None:
+async def test_s18_a_token_is_kept_as_a_hash_has_a_scope_and_ends(users: dict[str, User]) -> None:
     """S18: that it is shown once, test_pages tells."""
     row, secret = await create_token(users["operator"], "ci", "read", 7)
     kept = await ApiToken.objects.filter(pk=row.pk).values().aget()

@@ -53,13 +53,15 @@ def nasty_message(topic: str, text: str) -> Message:
     return Message(topic, text.encode(), tags=plain[:100], keys=[plain], properties={"p": text, plain[:60]: "v"})
 
 
-def test_there_are_a_hundred_payloads_and_most_would_be_seen_unescaped() -> None:
+def test_s20_there_are_a_hundred_payloads_and_most_would_be_seen_unescaped() -> None:
     assert len(set(PAYLOADS)) == len(PAYLOADS) == 100
     would_run = [text for text in PAYLOADS if Elements(text).runs or "<script" in text.lower()]
     assert len(would_run) >= 85
 
 
-async def test_a_message_is_text_in_list_row_and_detail(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
+async def test_s20_a_message_is_text_in_list_row_and_detail(
+    log_in: Client, make_topic: Topic, gateway: Gateway
+) -> None:
     texts = [HARMLESS, '{"harmless": 1}', *PAYLOADS]
     await make_topic("inert", queues=1, messages=[nasty_message("inert", text) for text in texts])
     client = await log_in("reader")
@@ -80,7 +82,7 @@ async def test_a_message_is_text_in_list_row_and_detail(log_in: Client, make_top
     assert {text: kinds[text] - ours for text in PAYLOADS if not kinds[text] <= ours} == {}
 
 
-async def test_lists_and_searches_are_text(log_in: Client, make_topic: Topic) -> None:
+async def test_s20_lists_and_searches_are_text(log_in: Client, make_topic: Topic) -> None:
     await make_topic("inert-list", queues=1, messages=[nasty_message("inert-list", text) for text in PAYLOADS])
     client = await log_in("reader")
     ours = Elements(await page_of(client, "/topic/inert-list")).counts
@@ -94,7 +96,7 @@ async def test_lists_and_searches_are_text(log_in: Client, make_topic: Topic) ->
 
 
 @pytest.mark.slow
-async def test_names_in_a_report_are_text(
+async def test_s20_names_in_a_report_are_text(
     log_in: Client, tmp_path: Path, settings: Any, transactional_db: None
 ) -> None:
     settings.APPLIANCE = dataclasses.replace(django_settings.APPLIANCE, data=tmp_path)

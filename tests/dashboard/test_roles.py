@@ -113,7 +113,7 @@ def guarded_patterns() -> dict[str, str]:
     }
 
 
-def test_the_tables_have_every_address_and_every_operation() -> None:
+def test_s12_the_tables_have_every_address_and_every_operation() -> None:
     assert set(guarded_patterns()) == set(PAGES)
     operations = {
         (
@@ -129,7 +129,7 @@ def test_the_tables_have_every_address_and_every_operation() -> None:
 
 
 @pytest.mark.parametrize("role", ["nobody", "reader", "operator", "admin"])
-async def test_pages_open_to_whom_the_table_names(role: str, log_in: Client, gateway: Gateway) -> None:
+async def test_s12_pages_open_to_whom_the_table_names(role: str, log_in: Client, gateway: Gateway) -> None:
     for name, address in guarded_patterns().items():
         client = AsyncClient() if role == "nobody" else await log_in(role)
         for method in METHODS:
@@ -143,7 +143,7 @@ async def test_pages_open_to_whom_the_table_names(role: str, log_in: Client, gat
 
 
 @pytest.mark.parametrize("scope", ["read", "write", "config"])
-async def test_tokens_open_what_their_scope_and_their_account_both_allow(
+async def test_s12_tokens_open_what_their_scope_and_their_account_both_allow(
     scope: str, users: dict[str, User], gateway: Gateway
 ) -> None:
     for role, user in users.items():
@@ -156,14 +156,16 @@ async def test_tokens_open_what_their_scope_and_their_account_both_allow(
 
 
 @pytest.mark.parametrize("secret", ["", "gmq_", "gmq_" + "x" * 43, "gmq_\xe4"])
-async def test_no_token_and_made_up_ones_open_nothing(secret: str, users: dict[str, User], gateway: Gateway) -> None:
+async def test_s12_no_token_and_made_up_ones_open_nothing(
+    secret: str, users: dict[str, User], gateway: Gateway
+) -> None:
     client = AsyncClient()
     for method, address in REST:
         response = await getattr(client, method)("/api/v1" + address, headers={"authorization": f"Bearer {secret}"})
         assert response.status_code == 401, (method, address, response.status_code)
 
 
-def test_no_answer_has_a_field_for_a_secret() -> None:
+def test_s25_no_answer_has_a_field_for_a_secret() -> None:
     """S25: REST has no way to give one out, whatever the role."""
     shown = set(answer_fields(api.get_openapi_schema(path_prefix="/api/v1/")))
     assert {"stored_messages", "write_queues"} <= shown

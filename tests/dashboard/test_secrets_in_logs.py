@@ -110,7 +110,7 @@ async def messages(gantry: RunningAppliance, credentials: Credentials, tls: TlsC
             await admin.brokers.runtime_info(gantry.broker)
 
 
-async def test_no_secret_of_a_whole_run_stands_in_a_log(tmp_path: Path) -> None:
+async def test_s62_no_secret_of_a_whole_run_stands_in_a_log(tmp_path: Path) -> None:
     data, keys = tmp_path / "data", tmp_path / "tls"
     certificates.create(keys, ["localhost", "127.0.0.1"])
     options = [

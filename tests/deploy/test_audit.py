@@ -45,7 +45,7 @@ EXCUSE = {"package": "twisted", "id": "CVE-1", "why": "its HTTP client is not us
         ([EXCUSE | {"package": "django"}], 1, 1),
     ],
 )
-def test_only_a_written_exception_whose_time_is_not_over_excuses(
+def test_s64_only_a_written_exception_whose_time_is_not_over_excuses(
     exceptions: list[dict[str, str]], open_count: int, exit_code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """S64."""
@@ -61,7 +61,7 @@ def test_a_database_that_knows_nothing_is_no_clean_bill(capsys: pytest.CaptureFi
     assert "nothing is known" in capsys.readouterr().out
 
 
-def test_the_record_has_the_versions_of_the_locks_and_reasons_for_its_exceptions() -> None:
+def test_s64_the_record_has_the_versions_of_the_locks_and_reasons_for_its_exceptions() -> None:
     """S64: whoever changes a lock looks again: deploy/audit --record."""
     record = audit.read_record()
     assert record["versions"] == audit.versions(), "look again, and write it down: deploy/audit --record"
@@ -108,7 +108,7 @@ def run(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_known_vulnerability_fails_the_check(database: str) -> None:
+def test_s64_a_known_vulnerability_fails_the_check(database: str) -> None:
     """S64, with pip-audit itself and a database that answers."""
     done = run("--", "-s", "osv", "--osv-url", database)
     assert done.returncode == 1, done.stdout + done.stderr

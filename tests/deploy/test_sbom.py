@@ -19,7 +19,7 @@ def printed() -> str:
     return done.stdout
 
 
-def test_the_command_prints_a_document_that_its_standards_schema_accepts() -> None:
+def test_s64_the_command_prints_a_document_that_its_standards_schema_accepts() -> None:
     """S64."""
     try:
         from cyclonedx.schema import SchemaVersion

@@ -19,6 +19,7 @@ ITEMS = {
     for number in range(first, last + 1)
 }
 NAME = re.compile(r"\bS\d\d\b")
+NUMBERS = re.compile(r"def test_((?:s\d\d_)+)")
 ROW = re.compile(r"^\| (S\d\d) \| ([^|]+) \|([^|]*)\|$", re.MULTILINE)
 
 
@@ -58,6 +59,18 @@ def test_an_item_is_tested_by_name_or_the_page_says_why_not(number: str) -> None
     item, why = rows(PAGE.read_text(encoding="utf-8"))[number]
     assert item
     assert named_by_tests().get(number) or len(why) > 20, f"{number} ({item}): no test names it, no reason is given"
+
+
+def test_tests_of_the_dashboard_and_of_operations_have_their_numbers_as_names() -> None:
+    """`pytest -k s13` runs what checks S13. What has no test of its name is what the page says is not built."""
+    named: set[str] = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for numbers in NUMBERS.findall(path.read_text(encoding="utf-8")):
+            named |= set(numbers.upper().strip("_").split("_"))
+    reasons = rows(PAGE.read_text(encoding="utf-8"))
+    by_name = {item for item in ITEMS if item < "S30" or item >= "S60"}
+    assert {item for item in by_name - named if len(reasons[item][1]) <= 20} == set()
+    assert len(by_name & named) >= 27
 
 
 def test_tests_name_no_item_that_is_not_on_the_list() -> None:

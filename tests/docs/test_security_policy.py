@@ -7,7 +7,7 @@ import re
 from tests.docs.pages import ROOT
 
 
-def test_the_policy_says_how_to_report_and_what_is_supported() -> None:
+def test_s66_the_policy_says_how_to_report_and_what_is_supported() -> None:
     """S66: privately, by the repository's own means; a personal address would be nobody's in a year."""
     policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert "Report a vulnerability" in policy and "private" in policy

@@ -31,7 +31,7 @@ def appliance(tmp_path: Path) -> Iterator[RunningAppliance]:
         yield running
 
 
-def test_a_hundred_payloads_run_nowhere(appliance: RunningAppliance, browser: webdriver.Chrome) -> None:
+def test_s20_a_hundred_payloads_run_nowhere(appliance: RunningAppliance, browser: webdriver.Chrome) -> None:
     browser.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
     url, page = f"http://{appliance.http}", Page(browser)
     link = re.search(r"http://\S+/first-run\?token=\S+", appliance.output)

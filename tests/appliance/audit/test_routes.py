@@ -47,7 +47,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()[1:]] if path.exists() else []
 
 
-def test_what_needs_an_administrator_and_is_no_look_leaves_a_line() -> None:
+def test_s60_what_needs_an_administrator_and_is_no_look_leaves_a_line() -> None:
     administers = {code for code, rule in PERMISSIONS.items() if rule is ADMIN}
     assert administers - READS - NOT_SERVED <= AUDITED
     assert not AUDITED & READS
@@ -57,7 +57,7 @@ def test_what_needs_an_administrator_and_is_no_look_leaves_a_line() -> None:
     }  # fmt: skip
 
 
-async def test_a_broker_and_a_name_server_write_down_who_changed_what(tmp_path: Path) -> None:
+async def test_s60_a_broker_and_a_name_server_write_down_who_changed_what(tmp_path: Path) -> None:
     async with serving(tmp_path) as cluster:
         async with AdminClient(cluster.namesrv_address) as admin:
             await admin.topics.create(TopicConfig("audited"))
@@ -78,7 +78,7 @@ async def test_a_broker_and_a_name_server_write_down_who_changed_what(tmp_path: 
     assert [entry["name"] for entry in lines(tmp_path)] == ["DELETE_TOPIC_IN_NAMESRV", "DELETE_KV_CONFIG"]
 
 
-async def test_secrets_of_accounts_stay_out_of_the_trail(tmp_path: Path) -> None:
+async def test_s60_secrets_of_accounts_stay_out_of_the_trail(tmp_path: Path) -> None:
     async with serving(tmp_path) as cluster, connected(cluster.broker.port) as client:
         fields = {"accessKey": "orders-service", "secretKey": "abcdefgh-secret", "AccessKey": "k", "Signature": "s"}
         await client.ask(Code.UPDATE_AND_CREATE_ACL_CONFIG, fields)
@@ -87,7 +87,7 @@ async def test_secrets_of_accounts_stay_out_of_the_trail(tmp_path: Path) -> None
     assert json.loads(text.splitlines()[1])["fields"] == {"accessKey": "orders-service", "secretKey": HIDDEN}
 
 
-async def test_a_trail_that_can_not_be_written_stops_no_request(
+async def test_s60_a_trail_that_can_not_be_written_stops_no_request(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "store" / NAME).mkdir(parents=True)  # no file, whoever writes
@@ -96,7 +96,7 @@ async def test_a_trail_that_can_not_be_written_stops_no_request(
     assert any(getattr(record, "event", "") == "audit_not_written" for record in caplog.records)
 
 
-async def test_a_handler_has_done_its_work_before_its_line_is_written(tmp_path: Path) -> None:
+async def test_s60_a_handler_has_done_its_work_before_its_line_is_written(tmp_path: Path) -> None:
     """Requests that come behind a change on the same connection find it done."""
     done: list[str] = []
 
@@ -112,7 +112,7 @@ async def test_a_handler_has_done_its_work_before_its_line_is_written(tmp_path: 
     assert [entry["fields"] for entry in lines(tmp_path)] == [{"topic": "t"}]
 
 
-async def test_a_refused_request_is_gone_when_it_is_answered(tmp_path: Path) -> None:
+async def test_s60_a_refused_request_is_gone_when_it_is_answered(tmp_path: Path) -> None:
     """What it brought may be large, and nothing searches for garbage soon."""
 
     class Work:
@@ -141,7 +141,7 @@ async def test_a_refused_request_is_gone_when_it_is_answered(tmp_path: Path) -> 
     assert [entry["result"] for entry in lines(tmp_path)] == [1, 1]
 
 
-def test_routes_that_only_read_are_left_as_they_are(tmp_path: Path) -> None:
+def test_s60_routes_that_only_read_are_left_as_they_are(tmp_path: Path) -> None:
     def answer(connection: object, request: object) -> None:
         return None
 

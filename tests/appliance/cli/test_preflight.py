@@ -89,7 +89,7 @@ def test_the_brokers_own_marks_and_files_decide_about_the_disk(tmp_path: Path, m
     assert "watch the disk" in told.sentence
 
 
-def test_an_open_bind_needs_to_be_said_twice() -> None:
+def test_s01_an_open_bind_needs_to_be_said_twice() -> None:
     """S01."""
     (refused,) = preflight.check_bind(ApplianceConfig(bind="0.0.0.0"))
     (allowed,) = preflight.check_bind(ApplianceConfig(bind="0.0.0.0", allow_open_network=True))
@@ -99,7 +99,7 @@ def test_an_open_bind_needs_to_be_said_twice() -> None:
     assert not list(preflight.check_bind(ApplianceConfig(bind="127.0.0.1")))
 
 
-def test_accounts_make_an_open_bind_possible_and_tls_makes_it_quiet() -> None:
+def test_s01_accounts_make_an_open_bind_possible_and_tls_makes_it_quiet() -> None:
     """S01."""
     (told,) = preflight.check_bind(ApplianceConfig(bind="0.0.0.0", accounts=True))
     assert not told.is_fatal and "--tls-cert" in told.sentence

@@ -39,7 +39,7 @@ def reachable(folder: Path) -> Path:
     return folder
 
 
-def test_root_becomes_the_account_for_good_and_the_folder_is_its_own(tmp_path: Path) -> None:
+def test_s06_root_becomes_the_account_for_good_and_the_folder_is_its_own(tmp_path: Path) -> None:
     """S06."""
     data, account = reachable(tmp_path) / "data", pwd.getpwnam(OTHER)
     command = [sys.executable, "-c", BECOME, str(data), OTHER, str(ROOT)]
@@ -73,7 +73,7 @@ def test_what_can_not_be_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert words in str(caught.value)
 
 
-def test_gantry_up_as_root_is_refused_before_it_writes_anything(tmp_path: Path) -> None:
+def test_s06_gantry_up_as_root_is_refused_before_it_writes_anything(tmp_path: Path) -> None:
     """S06."""
     command = [sys.executable, "-P", "-m", "appliance", "up", "--data", str(tmp_path / "data"), "--user", "no-such-one"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -95,7 +95,7 @@ def test_a_new_password_ends_sessions_and_the_old_one(appliance: RunningApplianc
     assert log_in(appliance, "paul", NEW_PASSWORD)[1] == 302
 
 
-def test_a_session_is_ended_by_its_number(appliance: RunningAppliance, gantry: Gantry) -> None:
+def test_s16_a_session_is_ended_by_its_number(appliance: RunningAppliance, gantry: Gantry) -> None:
     """S16: sessions are listed and revoked."""
     assert gantry("add", "sue", "--password-stdin", text=PASSWORD + "\n").returncode == 0
     first, second = (log_in(appliance, "sue", PASSWORD)[0] for _ in range(2))

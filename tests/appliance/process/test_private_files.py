@@ -33,7 +33,7 @@ def copied(folder: Path, to: Path) -> Path:
     return to
 
 
-async def test_a_run_leaves_nothing_that_others_may_read(tmp_path: Path) -> None:
+async def test_s04_s63_a_run_leaves_nothing_that_others_may_read(tmp_path: Path) -> None:
     """S04, S63: a backup with `cp -r` made messages, database and logs readable, for only the top folder was closed."""
     data = tmp_path / "data"
     with RunningAppliance(data, "--accounts") as gantry:
@@ -49,7 +49,7 @@ async def test_a_run_leaves_nothing_that_others_may_read(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("command", [("appliance", "tls", "create"), ("manage.py", "migrate")], ids=" ".join)
-def test_a_command_makes_private_files_too(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_s04_a_command_makes_private_files_too(command: tuple[str, ...], tmp_path: Path) -> None:
     """S04."""
     data = tmp_path / "data"
     data.mkdir(mode=0o700)

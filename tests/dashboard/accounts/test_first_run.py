@@ -36,7 +36,7 @@ async def test_the_token_makes_the_administrator_and_logs_in(transactional_db: N
     assert (await client.get("/tokens")).status_code == 200
 
 
-async def test_the_token_works_once(transactional_db: None) -> None:
+async def test_s03_the_token_works_once(transactional_db: None) -> None:
     """S03."""
     token = await new_token()
     assert (await AsyncClient().post("/first-run", GOOD | {"token": token})).status_code == 302
@@ -48,7 +48,7 @@ async def test_the_token_works_once(transactional_db: None) -> None:
 
 
 @pytest.mark.slow
-async def test_of_many_claims_at_once_one_wins(transactional_db: None) -> None:
+async def test_s03_of_many_claims_at_once_one_wins(transactional_db: None) -> None:
     """S03: the others are refused, or told to come again while passwords are hashed."""
     token = await new_token()
     answers = await asyncio.gather(
@@ -60,7 +60,7 @@ async def test_of_many_claims_at_once_one_wins(transactional_db: None) -> None:
     assert await User.objects.acount() == 1
 
 
-async def test_an_expired_or_foreign_token_is_refused(transactional_db: None) -> None:
+async def test_s03_an_expired_or_foreign_token_is_refused(transactional_db: None) -> None:
     """S03."""
     token = await new_token()
     assert (await AsyncClient().get("/first-run?token=guess")).status_code == 403

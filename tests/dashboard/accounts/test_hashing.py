@@ -66,7 +66,7 @@ async def test_who_goes_away_keeps_the_place_until_the_thread_is_done(monkeypatc
     await until(lambda: not len(lane.callers))
 
 
-async def test_a_name_that_nobody_has_is_as_much_work_as_a_wrong_password(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_s17_a_name_that_nobody_has_is_as_much_work_as_a_wrong_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """S17: the answer's time does not say whether an account exists."""
     lane, encoded = hashing.HashingLane("test"), make_password("a long way from 1234")
     await lane.verify("192.0.2.1", "makes the decoy", None)

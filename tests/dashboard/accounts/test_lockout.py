@@ -50,7 +50,7 @@ def _no_bounds_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_no_bounds_in_flight")
-async def test_of_150_guesses_at_once_five_are_tried(admin: User) -> None:
+async def test_s17_of_150_guesses_at_once_five_are_tried(admin: User) -> None:
     """S17: the booking alone holds, even where nothing else bounds what is in flight."""
     guesses = [f"guess {number}" for number in range(150)]
     guesses[119] = PASSWORD

@@ -22,7 +22,7 @@ from tests.dashboard.live.socket_client import communicator, connected, frame_of
 Topic = Callable[..., Awaitable[str]]
 
 
-async def test_the_cookie_is_for_our_pages_alone(admin: User) -> None:
+async def test_s16_the_cookie_is_for_our_pages_alone(admin: User) -> None:
     """S16: no script reads it, no other site's form sends it. Secure comes with https."""
     answer = await AsyncClient().post("/login", {"username": "admin", "password": PASSWORD})
     cookie = answer.cookies[settings.SESSION_COOKIE_NAME]
@@ -32,7 +32,7 @@ async def test_the_cookie_is_for_our_pages_alone(admin: User) -> None:
     assert csrf["httponly"] is True and csrf["samesite"] == "Lax"
 
 
-async def test_a_session_that_was_idle_too_long_is_over(log_in: Client, gateway: Gateway) -> None:
+async def test_s16_a_session_that_was_idle_too_long_is_over(log_in: Client, gateway: Gateway) -> None:
     """S16."""
     client = await log_in("reader")
     assert (await client.get("/topics")).status_code == 200
@@ -43,7 +43,7 @@ async def test_a_session_that_was_idle_too_long_is_over(log_in: Client, gateway:
     assert (await client.get("/topics")).status_code == 302
 
 
-async def test_a_changed_password_ends_pages_and_sockets(
+async def test_s14_s16_a_changed_password_ends_pages_and_sockets(
     log_in: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S14, S16: whoever stole a session is out when its owner changes the password."""
@@ -58,7 +58,7 @@ async def test_a_changed_password_ends_pages_and_sockets(
     assert (await client.get("/topics")).status_code == 302
 
 
-async def test_a_new_secret_key_ends_every_session(log_in: Client, gateway: Gateway, settings: Any) -> None:
+async def test_s16_s63_a_new_secret_key_ends_every_session(log_in: Client, gateway: Gateway, settings: Any) -> None:
     """S16, S63: what docs/security.md says to do with a folder that came out of a backup."""
     client = await log_in("admin")
     assert (await client.get("/topics")).status_code == 200
@@ -66,12 +66,12 @@ async def test_a_new_secret_key_ends_every_session(log_in: Client, gateway: Gate
     assert (await client.get("/topics")).status_code == 302
 
 
-def test_the_socket_looks_again_within_five_seconds() -> None:
+def test_s14_the_socket_looks_again_within_five_seconds() -> None:
     """S14."""
     assert sockets.RECHECK_S < 5
 
 
-async def test_a_socket_gets_only_what_it_asked_for_and_may_see(
+async def test_s14_a_socket_gets_only_what_it_asked_for_and_may_see(
     log_in: Client, make_topic: Topic, gateway: Gateway
 ) -> None:
     """S14: the name of another topic's group in the subscription opens no second channel."""

@@ -18,7 +18,7 @@ def change(action: str = "topic deleted", **others: object) -> Change:
 
 
 @pytest.mark.django_db
-def test_entries_are_numbered_and_chained() -> None:
+def test_s61_entries_are_numbered_and_chained() -> None:
     append([change("first", details={"keep_for": "7 d", "ä": 1}), change("second")])
     append([change("third")])
     entries = list(AuditEntry.objects.order_by("number"))
@@ -40,7 +40,7 @@ CHANGES: dict[str, Callable[[AuditEntry], object]] = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_changed_entry_is_found(what: str) -> None:
+def test_s61_a_changed_entry_is_found(what: str) -> None:
     append([change(str(number)) for number in range(4)])
     row = AuditEntry.objects.get(number=2)
     CHANGES[what](row)
@@ -49,7 +49,7 @@ def test_a_changed_entry_is_found(what: str) -> None:
 
 
 @pytest.mark.django_db
-def test_an_entry_that_was_taken_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s61_an_entry_that_was_taken_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain, "CHUNK_ROWS", 2)  # the walk goes in steps
     append([change(str(number)) for number in range(6)])
     assert check().count == 6
@@ -58,7 +58,7 @@ def test_an_entry_that_was_taken_out_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.django_db
-def test_the_oldest_are_forgotten_and_the_rest_is_a_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s61_the_oldest_are_forgotten_and_the_rest_is_a_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain, "FORGET_EACH", 5)
     monkeypatch.setattr(chain, "KEPT_ROWS_MAX", 3)
     old = timezone.now() - chain.KEPT - timedelta(days=1)
@@ -72,7 +72,7 @@ def test_the_oldest_are_forgotten_and_the_rest_is_a_chain(monkeypatch: pytest.Mo
 
 
 @pytest.mark.django_db
-def test_what_is_too_long_is_cut_and_still_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s61_what_is_too_long_is_cut_and_still_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     append([Change(who="x" * 999, way=Way.REST, address="y" * 999, action="z" * 999, target="t" * 999,
                    told="w" * 999, details={"long": "d" * 9999})])  # fmt: skip
     assert check().broken_at is None
@@ -81,7 +81,7 @@ def test_what_is_too_long_is_cut_and_still_fits(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.django_db
-def test_the_log_bears_the_hashes(caplog: pytest.LogCaptureFixture) -> None:
+def test_s61_the_log_bears_the_hashes(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="dashboard.audit.chain"):
         [entry] = append([change()])
     facts = [vars(record) for record in caplog.records if getattr(record, "event", "") == "audit"]

@@ -28,7 +28,7 @@ async def told() -> list[tuple[str, str, str, str, str]]:
     return [(one.who, one.way, one.action, one.target, one.result) for one in await entries()]
 
 
-async def test_a_topics_life_on_pages(log_in: Client, gateway: Gateway) -> None:
+async def test_s60_a_topics_life_on_pages(log_in: Client, gateway: Gateway) -> None:
     client = await log_in("operator")
     fields = {"name": "audit-life", "queues": "2", "perm": "read-write", "keep_for": "", "keep_messages": ""}
     assert (await client.post("/topics/create", fields)).status_code == 302
@@ -46,7 +46,7 @@ async def test_a_topics_life_on_pages(log_in: Client, gateway: Gateway) -> None:
     assert json.loads(created.details)["queues"] == 2 and created.address == "127.0.0.1"
 
 
-async def test_rest_names_the_token(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
+async def test_s60_rest_names_the_token(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("audit-rest", queues=1)
     api = await api_for(users["operator"])
     await api.call("post", f"/topics/{topic}/messages", {"body": "secret text"})
@@ -59,7 +59,7 @@ async def test_rest_names_the_token(users: dict[str, User], gateway: Gateway, ma
     assert all("secret text" not in one.details for one in found)
 
 
-async def test_looks_and_dry_runs_are_no_changes(
+async def test_s60_looks_and_dry_runs_are_no_changes(
     users: dict[str, User], gateway: Gateway, cluster: ServingCluster
 ) -> None:
     api, broker = await api_for(users["admin"], "config"), cluster.broker.config.broker_name
@@ -71,13 +71,13 @@ async def test_looks_and_dry_runs_are_no_changes(
     assert await told() == []
 
 
-async def test_what_a_role_may_not_do_is_written_down(log_in: Client, gateway: Gateway) -> None:
+async def test_s60_what_a_role_may_not_do_is_written_down(log_in: Client, gateway: Gateway) -> None:
     response = await (await log_in("reader")).post("/topics/create", {"name": "audit-refused"})
     assert response.status_code == 403
     assert await told() == [("reader", "page", "POST topic-create", "", "refused")]
 
 
-async def test_log_ins_and_passwords_leave_a_line_without_the_password(admin: User) -> None:
+async def test_s60_log_ins_and_passwords_leave_a_line_without_the_password(admin: User) -> None:
     client = AsyncClient()
     await client.post("/login", {"username": "admin", "password": PASSWORD})
     await client.post("/tokens", {"name": "ci", "scope": "read", "life_days": "7"})
@@ -88,7 +88,7 @@ async def test_log_ins_and_passwords_leave_a_line_without_the_password(admin: Us
     assert all(PASSWORD not in one.details for one in await entries())
 
 
-async def test_each_address_that_a_role_may_not_write_to_leaves_a_line(log_in: Client, gateway: Gateway) -> None:
+async def test_s60_each_address_that_a_role_may_not_write_to_leaves_a_line(log_in: Client, gateway: Gateway) -> None:
     client = await log_in("reader")
     refused = set()
     for route, item in all_patterns():
@@ -100,7 +100,7 @@ async def test_each_address_that_a_role_may_not_write_to_leaves_a_line(log_in: C
     assert (await sync_to_async(check)()).broken_at is None
 
 
-def test_the_command_line_writes_down_what_it_changes(users: dict[str, User]) -> None:
+def test_s60_the_command_line_writes_down_what_it_changes(users: dict[str, User]) -> None:
     def run(**request: object) -> None:
         call_command("users", json.dumps(request))
 

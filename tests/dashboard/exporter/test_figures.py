@@ -102,7 +102,7 @@ async def test_readers_of_one_second_share_one_writing() -> None:
 
 
 @pytest.mark.parametrize("scope", ["metrics", "read"])
-async def test_a_token_opens_the_page_and_one_for_metrics_opens_nothing_else(
+async def test_s11_a_token_opens_the_page_and_one_for_metrics_opens_nothing_else(
     scope: str, users: dict[str, User], gateway: Gateway
 ) -> None:
     """S11."""

@@ -15,7 +15,7 @@ from tests.dashboard.conftest import Client
 
 
 @pytest.mark.parametrize("address", ["/login", "/healthz", "/topics", "/nope", "/static/dashboard/app.css"])
-async def test_every_answer_carries_the_headers(address: str, transactional_db: None) -> None:
+async def test_s19_every_answer_carries_the_headers(address: str, transactional_db: None) -> None:
     """S19."""
     headers = (await AsyncClient().get(address)).headers
     policy = headers["Content-Security-Policy"]
@@ -37,7 +37,7 @@ async def test_what_came_over_tls_stays_there(is_secure: bool, settings: Any) ->
     assert "Strict-Transport-Security" not in (await AsyncClient().get("/login", secure=is_secure)).headers
 
 
-async def test_no_page_asks_for_anything_from_elsewhere_or_inline(log_in: Client) -> None:
+async def test_s19_no_page_asks_for_anything_from_elsewhere_or_inline(log_in: Client) -> None:
     """S19."""
     page = (await (await log_in()).get("/tokens")).content.decode()
     assert not re.search(r'(?:src|href|action)="(?:https?:)?//', page)
@@ -71,7 +71,7 @@ async def test_only_static_files_are_served(path: str) -> None:
     assert b"SECRET_KEY" not in response.content
 
 
-async def test_an_error_shows_no_stack_path_or_setting(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_s05_an_error_shows_no_stack_path_or_setting(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """S05."""
     from dashboard.views.accounts import tokens
 

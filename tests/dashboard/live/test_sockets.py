@@ -43,7 +43,7 @@ Topic = Callable[..., Awaitable[str]]
         b"ftp://localhost:8080",
     ],
 )
-async def test_a_foreign_page_can_not_open_it(origin: bytes | None, log_in: Client) -> None:
+async def test_s14_a_foreign_page_can_not_open_it(origin: bytes | None, log_in: Client) -> None:
     """S14."""
     is_open, _ = await communicator(await log_in("admin"), origin).connect()
     assert not is_open
@@ -75,7 +75,7 @@ async def test_a_host_that_is_not_ours_is_refused_even_if_the_origin_agrees(log_
     assert not is_open
 
 
-async def test_without_a_session_it_stays_closed(transactional_db: None) -> None:
+async def test_s14_without_a_session_it_stays_closed(transactional_db: None) -> None:
     """S14."""
     is_open, _ = await communicator(None).connect()
     assert not is_open
@@ -124,7 +124,7 @@ async def test_a_flood_is_sampled_and_counted(log_in: Client, make_topic: Topic,
         assert "<code>59</code>" in frame["rows"][0]
 
 
-async def test_frames_come_at_most_four_a_second(log_in: Client, gateway: Gateway) -> None:
+async def test_s15_frames_come_at_most_four_a_second(log_in: Client, gateway: Gateway) -> None:
     """S15."""
     sampler = Sampler(gateway)
     await sampler.sample()
@@ -155,7 +155,7 @@ async def test_what_is_not_there_is_refused_by_name(log_in: Client, gateway: Gat
 
 
 @pytest.mark.parametrize("flood", ["x" * 5000, None])
-async def test_too_much_ends_it(flood: str | None, log_in: Client) -> None:
+async def test_s15_too_much_ends_it(flood: str | None, log_in: Client) -> None:
     """S15."""
     socket = communicator(await log_in("reader"))
     await socket.connect()
@@ -167,7 +167,9 @@ async def test_too_much_ends_it(flood: str | None, log_in: Client) -> None:
     assert (await socket.receive_output())["code"] == sockets.CLOSE_TOO_MUCH
 
 
-async def test_one_account_may_not_open_sockets_without_end(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_s15_one_account_may_not_open_sockets_without_end(
+    log_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """S15."""
     monkeypatch.setattr(sockets, "SOCKETS_OF_ONE_ACCOUNT_MAX", 2)
     client = await log_in("reader")
@@ -208,7 +210,7 @@ ENDS = [log_out, change_role, close_account, change_password, reach_the_absolute
 
 
 @pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
-async def test_a_socket_does_not_outlive_its_session(
+async def test_s14_s16_a_socket_does_not_outlive_its_session(
     end: Callable[[AsyncClient], Awaitable[None]], log_in: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S14, S16: within seconds (RECHECK_S)."""
@@ -223,7 +225,7 @@ async def test_a_socket_does_not_outlive_its_session(
 
 
 @pytest.mark.parametrize("end", [e for e in ENDS if e is not change_role], ids=lambda end: end.__name__)
-async def test_a_session_that_is_over_opens_no_socket(
+async def test_s14_a_session_that_is_over_opens_no_socket(
     end: Callable[[AsyncClient], Awaitable[None]], log_in: Client
 ) -> None:
     """S14."""

@@ -56,7 +56,7 @@ def test_pages_that_are_not_there_fill_no_log(gantry: RunningAppliance) -> None:
 
 @pytest.mark.parametrize("target", ["evil:1", "*", "http://evil.example/login", "login", "?", "\\login"])
 @pytest.mark.parametrize("method", ["GET", "CONNECT", "OPTIONS"])
-def test_an_address_without_a_slash_is_no_fault_of_ours(gantry: RunningAppliance, method: str, target: str) -> None:
+def test_s05_an_address_without_a_slash_is_no_fault_of_ours(gantry: RunningAppliance, method: str, target: str) -> None:
     """S05: `CONNECT evil:1` was a 500 and ten kilobytes of tracebacks, for any stranger."""
     log = Path(gantry.data) / "logs" / "gantry.log"
     before = log.stat().st_size

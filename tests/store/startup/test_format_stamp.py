@@ -99,7 +99,7 @@ def test_a_stamp_that_nobody_can_read_is_no_stamp_of_ours(text: str, tmp_path: P
         bring_up_to_date(tmp_path, PLAIN)
 
 
-def test_an_older_folder_goes_step_by_step_and_keeps_what_it_was(tmp_path: Path) -> None:
+def test_s66_an_older_folder_goes_step_by_step_and_keeps_what_it_was(tmp_path: Path) -> None:
     """S66: a way back."""
     (tmp_path / "a.txt").write_text("hello")
     (tmp_path / "b.bin").write_bytes(b"untouched")

@@ -86,7 +86,7 @@ def test_a_monster_is_refused_in_no_time(text: str) -> None:
     assert time.thread_time() - started < 1
 
 
-def test_the_deepest_condition_that_is_taken_can_be_asked() -> None:
+def test_s24_the_deepest_condition_that_is_taken_can_be_asked() -> None:
     """S24."""
     tallest = "(" * 60 + "a = 1" + " = TRUE" * 60 + ")" * 60
     assert compile_condition(tallest).is_met({"a": "1"})
