@@ -8,7 +8,7 @@ from typing import Any
 
 from appliance.bench.load_spec import LoadResult
 
-GANTRY, APACHE = "gantry", "apache"  # labels of peers
+GANTRY, APACHE, FLOOR = "gantry", "apache", "floor"  # labels of peers
 # Above these the load itself may be what limits a figure.
 CEILING_NEAR = 0.7
 CPU_SHARE_NEAR = 0.9

@@ -36,6 +36,7 @@ import orjson
 
 from appliance.bench import maven
 from appliance.bench.apache_peer import ApachePeer
+from appliance.bench.floor.peer import FloorPeer
 from appliance.bench.gantry_peer import CHECKOUT, FAST_PATH_OFF, GantryPeer, facts
 from appliance.bench.generator.build import generator_program
 from appliance.bench.generator.drive import CompiledLoad
@@ -46,7 +47,7 @@ from appliance.bench.python_load.driver import PythonLoad
 from appliance.bench.report import render
 from appliance.bench.reports.measure import measure
 from appliance.bench.reports.table import render as render_reports
-from appliance.bench.results import APACHE, GANTRY
+from appliance.bench.results import APACHE, FLOOR, GANTRY
 from appliance.bench.run import Bench, MakePeer
 from appliance.bench.scaling import SCALED, Scaling, render_scaling
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
@@ -82,8 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--peer",
         action="append",
         metavar="PEER",
-        help="what to measure, repeatable: ours (GantryMQ), off (without its compiled fast path), apache, both (the "
-        "first and the third), checkout:FOLDER (GantryMQ in another checkout); default: the first three that there are",
+        help="what to measure, repeatable: ours (GantryMQ), off (without its fast path), apache, both (the first and "
+        "the third), checkout:FOLDER, floor (C that stores nothing: the kernel's cost); default: the first three",
     )
     parser.add_argument(
         "--python",
@@ -305,12 +306,14 @@ def makers_of(arguments: argparse.Namespace) -> dict[str, MakePeer]:
             makers[APACHE] = lambda home, properties, idle: ApachePeer(
                 home, heap=IDLE_HEAP if idle else arguments.heap, broker_properties=properties
             )
+        elif name == FLOOR:
+            makers[FLOOR] = lambda home, properties, idle: FloorPeer(home, broker_properties=properties)
         elif name.startswith("checkout:"):
             folder = Path(name.removeprefix("checkout:")).resolve()
             label = _label(folder.name, makers)
             makers[label] = _other_checkout(folder, label)
         else:
-            raise ConfigError(f"--peer {name}: use {THIS}, off, {APACHE}, both or checkout:FOLDER")
+            raise ConfigError(f"--peer {name}: use {THIS}, off, {APACHE}, both, {FLOOR} or checkout:FOLDER")
     return makers
 
 
@@ -347,7 +350,7 @@ def _label(name: str, taken: Collection[str]) -> str:
     """A name for tables, files and brokers, that no other peer has."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:20] or "checkout"
     numbers = itertools.chain([""], map("-{}".format, itertools.count(2)))
-    return next(label for number in numbers if (label := plain + number) not in {*taken, GANTRY, OFF, APACHE})
+    return next(label for number in numbers if (label := plain + number) not in {*taken, GANTRY, OFF, APACHE, FLOOR})
 
 
 def _has_fast_path(python: Path | None) -> bool:
