@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "dashboard.http.headers.SecurityHeaders",
+    "dashboard.http.problems.ProblemMiddleware",
     "dashboard.http.database_guard.DatabaseGuard",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

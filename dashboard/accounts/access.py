@@ -21,13 +21,14 @@ from django.contrib.auth import alogout, get_user
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.core.exceptions import DisallowedHost
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from dashboard.accounts.tokens import find_token
 from dashboard.http.error_pages import error_card, not_found
+from dashboard.http.problems import problem
 from dashboard.models.management import ApiToken, Role, User
 from gantrymq.log_limit import LogLimit
 
@@ -239,9 +240,9 @@ def _is_api(request: HttpRequest) -> bool:
 def _ask_to_log_in(request: HttpRequest) -> HttpResponseBase:
     """401 for programs and fragments, the log-in page for people."""
     if _is_api(request):
-        return JsonResponse(
-            {"detail": "Log in, or send a valid API token."}, status=401, headers={"WWW-Authenticate": "Bearer"}
-        )
+        response = problem(401, "Log in, or send a valid API token.")
+        response.headers["WWW-Authenticate"] = "Bearer"
+        return response
     if request.headers.get("HX-Request"):
         return HttpResponse("Your session has ended.", status=401, headers={"HX-Redirect": reverse(settings.LOGIN_URL)})
     target = request.get_full_path() if request.method == "GET" else ""
@@ -259,7 +260,7 @@ def unknown_host(request: HttpRequest) -> HttpResponseBase:
         logger.warning("unknown host refused", extra=facts | ({"left_out": left_out} if left_out else {}))
     reason = "This dashboard does not answer to this host name."
     if _is_api(request):
-        response: HttpResponse = JsonResponse({"detail": reason}, status=400)
+        response = problem(400, reason)
     else:
         response = error_card(request, 400, "Unknown host name", reason, "Ask the administrator to allow this name.")
     response._has_been_logged = True  # type: ignore[attr-defined]  # or Django would add lines of its own
@@ -269,5 +270,5 @@ def unknown_host(request: HttpRequest) -> HttpResponseBase:
 def forbidden(request: HttpRequest, reason: str) -> HttpResponseBase:
     """403 with the reason."""
     if _is_api(request):
-        return JsonResponse({"detail": reason}, status=403)
+        return problem(403, reason)
     return error_card(request, 403, "Not allowed", reason)

@@ -8,16 +8,32 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, ValidationError
+from ninja.openapi.schema import OpenAPISchema
 
 from dashboard.accounts.access import Permission, requires
 from dashboard.api import audit, brokers, cluster, dead_letters, groups, incidents, messages, topics
 from dashboard.api.auth import Forbidden
 from dashboard.api.problems import FormProblem
 from dashboard.cluster.errors import GatewayError
+from dashboard.http.problems import MEDIA_TYPE, problem
 
 VERSION = "1.0.0"
 
-api = NinjaAPI(
+
+class Api(NinjaAPI):
+    """Describes refusals as what they are: problem documents."""
+
+    def get_openapi_schema(self, *args: Any, **kwargs: Any) -> OpenAPISchema:
+        document = super().get_openapi_schema(*args, **kwargs)
+        for path in document["paths"].values():
+            for operation in path.values():
+                for status, answer in operation["responses"].items():
+                    if int(status) >= 400 and "application/json" in answer.get("content", {}):
+                        answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}
+        return document
+
+
+api = Api(
     title="GantryMQ",
     version=VERSION,
     description="Topics, messages, consumer groups, dead letters, brokers' settings and the state of the cluster. "
@@ -38,12 +54,12 @@ api.add_router("/cluster", cluster.router, tags=["cluster"])
 
 @api.exception_handler(GatewayError)
 def _gateway_error(request: HttpRequest, exc: Any) -> HttpResponse:
-    return api.create_response(request, {"detail": str(exc)}, status=exc.status)
+    return problem(exc.status, str(exc))
 
 
 @api.exception_handler(FormProblem)
 def _form_problem(request: HttpRequest, exc: Any) -> HttpResponse:
-    return api.create_response(request, {"detail": "Some fields can't be taken.", "fields": exc.problems}, status=422)
+    return problem(422, "Some fields can't be taken.", fields=exc.problems)
 
 
 @api.exception_handler(ValidationError)
@@ -51,19 +67,19 @@ def _validation_error(request: HttpRequest, exc: Any) -> HttpResponse:
     fields: dict[str, list[str]] = {}
     for error in exc.errors:
         fields.setdefault(str(error["loc"][-1]), []).append(error["msg"])
-    return api.create_response(request, {"detail": "Some fields can't be taken.", "fields": fields}, status=422)
+    return problem(422, "Some fields can't be taken.", fields=fields)
 
 
 @api.exception_handler(AuthenticationError)
 def _not_authenticated(request: HttpRequest, exc: Any) -> HttpResponse:
-    response = api.create_response(request, {"detail": "Send a valid API token."}, status=401)
+    response = problem(401, "Send a valid API token.")
     response.headers["WWW-Authenticate"] = "Bearer"
     return response
 
 
 @api.exception_handler(Forbidden)
 def _forbidden(request: HttpRequest, exc: Any) -> HttpResponse:
-    return api.create_response(request, {"detail": str(exc)}, status=403)
+    return problem(403, str(exc))
 
 
 def _guarded_urls() -> Any:

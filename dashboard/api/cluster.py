@@ -7,15 +7,14 @@ from ninja import Router
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
-from dashboard.api.schemas import ClusterOut, Problem
+from dashboard.api.problems import REFUSALS
+from dashboard.api.schemas import ClusterOut
 from dashboard.cluster.errors import ClusterUnreachable
 from dashboard.status.board import board
 from dashboard.status.checks import judge
 
 router = Router()
 
-
-REFUSALS = {401: Problem, 403: Problem, 503: Problem}
 READ = Token(Permission.CLUSTER_READ)
 
 

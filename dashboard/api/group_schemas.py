@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Literal
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas import moment
+from dashboard.api.schemas import NUMBER_MAX, moment
 from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace, ResetPlan
 from dashboard.groups.listing import GroupRow
 from dashboard.groups.member_load import HeldMessage, MemberLoad
@@ -267,12 +268,17 @@ class ResetIn(Schema):
     """Where a group is to go on in a topic."""
 
     topic: str
-    to: str = Field(description="end, begin, time, offset, shift, copy or undo", examples=["time"])
+    to: Literal["end", "begin", "time", "offset", "shift", "copy", "undo"] = Field(examples=["time"])
     at: str | None = Field(
         None, description="for time: 2026-11-21T07:30:00Z, UTC unless a zone is given; or how long ago, 2h"
     )
-    offset: int | None = Field(None, description="for offset: in every queue")
-    by: int | None = Field(None, description="for shift: messages on in every queue, or back when below zero")
+    offset: int | None = Field(None, ge=0, le=NUMBER_MAX, description="for offset: in every queue")
+    by: int | None = Field(
+        None,
+        ge=-NUMBER_MAX,
+        le=NUMBER_MAX,
+        description="for shift: messages on in every queue, or back when below zero",
+    )
     source: str | None = Field(None, description="for copy: the group whose offsets are taken over")
     dry_run: bool = Field(False, description="say what would happen and change nothing")
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
+from typing import Literal, cast
 
 from ninja import Field, Schema
 
 from dashboard.cluster.message_fate import Fate, Trace
 from dashboard.cluster.message_lookup import Looked
 from dashboard.cluster.message_values import MessageLine
+from dashboard.forms.messages import DELAY_LEVELS, PROPERTY_LINES_MAX
 from gantrymq.client.results import SendResult
 from gantrymq.message.model import MessageExt
+
+How = Literal["newest", "place", "index", "search"]
+DeliveryState = Literal["consumed", "not yet", "unknown"]
+DELAY_LEVEL_MAX = DELAY_LEVELS[-1][0]
 
 
 class MessageOut(Schema):
@@ -51,7 +57,7 @@ class MessageList(Schema):
     """
 
     messages: list[MessageOut]
-    how: str
+    how: How
     understood: str
     scanned: int
     older: str | None
@@ -62,7 +68,7 @@ class MessageList(Schema):
     def of(cls, looked: Looked) -> MessageList:
         return cls(
             messages=[MessageOut.of(line) for line in looked.lines],
-            how=looked.how,
+            how=cast(How, looked.how),
             understood=looked.told,
             scanned=looked.scanned,
             older=looked.older,
@@ -72,7 +78,10 @@ class MessageList(Schema):
 
 
 class MessageDetailOut(Schema):
-    """One message whole. body is its text, null when it is none; body_base64 is always there."""
+    """One message whole. body is its text, null when it is none; body_base64 is always there.
+
+    properties: all that the broker keeps with it, those that RocketMQ writes itself too.
+    """
 
     place: str
     topic: str
@@ -81,6 +90,7 @@ class MessageDetailOut(Schema):
     tag: str
     keys: list[str]
     properties: dict[str, str]
+    delay_level: int = Field(ge=0)
     born_at: datetime
     born_host: str
     stored_at: datetime
@@ -103,6 +113,7 @@ class MessageDetailOut(Schema):
             tag=line.tag,
             keys=list(line.keys),
             properties=message.properties,
+            delay_level=message.delay_level,
             born_at=_moment(message.born_timestamp),
             born_host=f"{message.born_host[0]}:{message.born_host[1]}",
             stored_at=_moment(message.store_timestamp),
@@ -115,13 +126,13 @@ class MessageDetailOut(Schema):
 class MessageIn(Schema):
     """A message to send. body is text, or body_base64 bytes; deliver: "90 s", or "2026-11-21 07:30" (UTC)."""
 
-    body: str = ""
+    body: str | None = None
     body_base64: str | None = None
-    tag: str = ""
-    key: str = ""
-    properties: dict[str, str] = Field(default_factory=dict)
-    delay_level: int = 0
-    deliver: str = ""
+    tag: str = Field("", max_length=127)
+    keys: list[str] = Field(default_factory=list, max_length=32, description="without spaces")
+    properties: dict[str, str] = Field(default_factory=dict, max_length=PROPERTY_LINES_MAX)
+    delay_level: int = Field(0, ge=0, le=DELAY_LEVEL_MAX)
+    deliver: str = Field("", max_length=40)
 
 
 class SentOut(Schema):
@@ -148,7 +159,7 @@ class DeliveryOut(Schema):
     """One group: consumed (its offset is past the message), not yet, or unknown; clients: who is online."""
 
     group: str
-    state: str
+    state: DeliveryState
     clients: list[str]
 
 
@@ -163,7 +174,7 @@ class FateOut(Schema):
             groups=[
                 DeliveryOut(
                     group=item.group,
-                    state=item.state,
+                    state=cast(DeliveryState, item.state),
                     clients=[client for group, client in fate.clients if group == item.group],
                 )
                 for item in fate.deliveries

@@ -119,13 +119,12 @@ async def deliver_message(request: HttpRequest, name: str, place: str, body: Del
 @router.post("/{name}/messages", response={201: SentOut} | REFUSALS, auth=SEND, summary="Send a message",
              operation_id="send_message")  # fmt: skip
 async def send_message(request: HttpRequest, name: str, body: MessageIn) -> Status[SentOut]:
-    given = body.dict(exclude={"properties", "body_base64"})
-    lines = "\n".join(f"{key}={value}" for key, value in body.properties.items())
-    form = TestMessageForm(given | {"properties": lines})
+    given = body.dict(include={"tag", "delay_level", "deliver"})
+    form = TestMessageForm(given | {"key": _key_text(body.keys), "properties": _property_lines(body.properties)})
     if not form.is_valid():
-        raise FormProblem(form.problems())
+        raise FormProblem({"keys" if name == "key" else name: texts for name, texts in form.problems().items()})
     wanted = form.cleaned_data
-    content = wanted["body"] if body.body_base64 is None else _decoded(body.body_base64)
+    content = _content(body)
     try:
         message = Message(
             name, content, tags=wanted["tag"] or None, keys=wanted["key"], properties=wanted["properties"],
@@ -150,11 +149,34 @@ def _log(request: HttpRequest, text: str, event: str, topic: str, **facts: str) 
     note(request, text, topic, facts)
 
 
-def _decoded(text: str) -> bytes:
+def _content(given: MessageIn) -> bytes:
+    """The body's bytes, none of them changed: a form's line ends are a browser's, those of a program are meant."""
+    field = "body" if given.body_base64 is None else "body_base64"
+    if field == "body_base64" and given.body is not None:
+        raise FormProblem({"body": ["Give body or body_base64, not both."]})
     try:
-        content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as exc:
-        raise FormProblem({"body_base64": ["That is not base64."]}) from exc
+        content = (given.body or "").encode() if field == "body" else base64.b64decode(
+            given.body_base64 or "", validate=True
+        )  # fmt: skip
+    except (binascii.Error, ValueError) as exc:  # a text may hold halves of characters
+        raise FormProblem({field: ["That is no text." if field == "body" else "That is not base64."]}) from exc
     if len(content) > BODY_BYTES_MAX:
-        raise FormProblem({"body_base64": ["A message may have 4 MiB."]})
+        raise FormProblem({field: ["A message may have 4 MiB."]})
     return content
+
+
+def _key_text(keys: list[str]) -> str:
+    """The keys as a message has them: separated by spaces."""
+    if any(not key or len(key.split()) != 1 or key != key.strip() for key in keys):
+        raise FormProblem({"keys": ["A key has no spaces, and at least one character."]})
+    return " ".join(keys)
+
+
+def _property_lines(properties: dict[str, str]) -> str:
+    """As the form takes them, a line each; what would not come out of that as it went in is refused."""
+    for name, value in properties.items():
+        is_line = len(f"{name}={value}".splitlines()) == 1 and "=" not in name
+        if not is_line or name != name.strip() or value != value.strip():
+            sentence = "Line ends, spaces at the ends, and = in a name can't be part of a property."
+            raise FormProblem({"properties": [sentence]})
+    return "\n".join(f"{name}={value}" for name, value in properties.items())

@@ -9,7 +9,8 @@ from django.http import HttpRequest
 from dashboard.api.schemas import Problem
 from gantrymq.errors import GantryError
 
-REFUSALS = {401: Problem, 403: Problem, 404: Problem, 409: Problem, 422: Problem, 502: Problem, 503: Problem}
+# 400: the request could not be read; 405: the address has other methods; 422: what was read can't be taken.
+REFUSALS = dict.fromkeys((400, 401, 403, 404, 405, 409, 422, 502, 503), Problem)
 
 
 class FormProblem(GantryError):

@@ -2,52 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any, Literal, cast
 
 from ninja import Field, Schema
 
-from dashboard.cluster.values import QueueExtent, TopicDetail, TopicSummary
+from dashboard.cluster.values import QueueExtent, TopicDetail, TopicSettings, TopicSummary
+from dashboard.forms.topics import QUEUES_MAX
 from dashboard.status.board import BrokerState, Snapshot
 from dashboard.status.checks import Verdict
 from dashboard.status.services import Services
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
 
 
 class Problem(Schema):
-    """Any refusal. fields: what is wrong with each, when the body was refused."""
+    """Any refusal, as RFC 9457 has it. fields: what is wrong with each, when the body was refused."""
 
+    type: Literal["about:blank"]
+    title: str
+    status: int = Field(ge=400, le=599)
     detail: str
     fields: dict[str, list[str]] | None = None
+
+
+Perm = Literal["read-write", "read", "write"]
+ShownPerm = Literal["read-write", "read", "write", "none", "differs"]
+Kind = Literal["normal", "retry", "dead letter", "system"]
+NUMBER_MAX = 1 << 53
+NAME_SCHEMA: dict[str, Any] = {"pattern": "^[%|a-zA-Z0-9_-]{1,127}$"}  # the form says it in words
 
 
 class TopicIn(Schema):
     """A new topic, on every broker."""
 
-    name: str = Field(examples=["orders"])
-    queues: int = Field(8, description="queues on each broker, 1 to 256")
-    perm: str = Field("read-write", description="read-write, read or write")
+    name: str = Field(examples=["orders"], json_schema_extra=NAME_SCHEMA)
+    queues: int = Field(8, ge=1, le=QUEUES_MAX, description="on each broker")
+    perm: Perm = "read-write"
     order: bool = False
-    retention_ms: int | None = Field(None, description="how long a message can be read; absent: as long as it is kept")
-    retention_messages: int | None = Field(None, description="how many of the newest of each queue can be read")
+    retention_ms: int | None = Field(
+        None, ge=1, le=NUMBER_MAX, description="how long a message can be read; absent: as long as it is kept"
+    )
+    retention_messages: int | None = Field(
+        None, ge=1, le=NUMBER_MAX, description="how many of the newest of each queue can be read"
+    )
 
 
 class TopicChange(Schema):
     """What to change of a topic; what is absent stays."""
 
-    queues: int | None = None
-    perm: str | None = None
-    retention_ms: int | None = Field(None, ge=0, description="0 takes the topic's own away")
-    retention_messages: int | None = Field(None, ge=0, description="0 takes the topic's own away")
+    queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="on each broker")
+    perm: Perm | None = None
+    order: bool | None = None
+    retention_ms: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 takes the topic's own away")
+    retention_messages: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 takes the topic's own away")
 
 
 class TopicOut(Schema):
-    """A topic in a list."""
+    """A topic in a list. queues: on each broker, null where that differs; read_queues, write_queues: of all brokers."""
 
     name: str
-    kind: str
+    kind: Kind
     brokers: list[str]
+    queues: int | None
     read_queues: int
     write_queues: int
-    perm: str
+    perm: ShownPerm
     stored_messages: int | None = None
     in_rate: float | None = None
     last_write_at: datetime | None = None
@@ -57,11 +77,12 @@ class TopicOut(Schema):
         value = row.metrics.value if row.metrics else None
         return cls(
             name=row.name,
-            kind=row.kind,
+            kind=cast(Kind, row.kind),
             brokers=list(row.brokers),
+            queues=queues_each(row.settings),
             read_queues=row.read_queues,
             write_queues=row.write_queues,
-            perm=row.perm_text,
+            perm=shown_perm(row.settings),
             stored_messages=value.stored if value else None,
             in_rate=value.in_rate if value else None,
             last_write_at=moment(value.last_write_ms) if value else None,
@@ -97,39 +118,56 @@ class QueueOut(Schema):
 
 
 class TopicDetailOut(Schema):
-    """One topic whole."""
+    """One topic whole: what creating and changing take, and what it holds. queues: as in the list."""
 
     name: str
-    kind: str
+    kind: Kind
     brokers: list[str]
+    queues: int | None
     read_queues: int
     write_queues: int
-    perm: str
+    perm: ShownPerm
     order: bool
     retention_ms: int | None
     retention_messages: int | None
     without_effect: list[str]
     stored_messages: int | None
-    queues: list[QueueOut]
+    queue_extents: list[QueueOut]
     troubles: list[str]
 
     @classmethod
     def of(cls, detail: TopicDetail) -> TopicDetailOut:
         return cls(
             name=detail.name,
-            kind=detail.kind,
+            kind=cast(Kind, detail.kind),
             brokers=[item.broker_name for item in detail.settings],
+            queues=queues_each(detail.settings),
             read_queues=sum(item.read_queues for item in detail.settings),
             write_queues=sum(item.write_queues for item in detail.settings),
-            perm=detail.first_settings.perm_text,
+            perm=shown_perm(detail.settings),
             order=detail.first_settings.order,
             retention_ms=detail.first_settings.retention_ms,
             retention_messages=detail.first_settings.retention_messages,
             without_effect=list(detail.first_settings.without_effect),
             stored_messages=None if detail.failures else detail.stored,
-            queues=[QueueOut.of(row) for row in detail.queues],
+            queue_extents=[QueueOut.of(row) for row in detail.queues],
             troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
         )
+
+
+def queues_each(settings: Sequence[TopicSettings]) -> int | None:
+    """How many queues each broker has for reading and for writing; None when that is not one number."""
+    numbers = {number for item in settings for number in (item.read_queues, item.write_queues)}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def shown_perm(settings: Sequence[TopicSettings]) -> ShownPerm:
+    """In the words that creating and changing take."""
+    found = {item.perm & (PERM_READ | PERM_WRITE) for item in settings}
+    if len(found) != 1:
+        return "differs"
+    words: dict[int, ShownPerm] = {PERM_READ | PERM_WRITE: "read-write", PERM_READ: "read", PERM_WRITE: "write"}
+    return words.get(found.pop(), "none")
 
 
 class LaneOut(Schema):

@@ -83,6 +83,7 @@ async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> To
         read_queues=queues,
         write_queues=queues,
         perm=perm,
+        order=body.order,
         retention_ms=form.cleaned_data["keep_for"] or body.retention_ms,
         retention_messages=form.cleaned_data["keep_messages"] or body.retention_messages,
     )

@@ -6,12 +6,13 @@ import sys
 
 from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, ProgrammingError
-from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.shortcuts import render
 from django.urls import is_valid_path
 
 from dashboard.cluster.errors import GatewayError, GroupNotFound, TopicNotFound
 from dashboard.database.state import state
+from dashboard.http.problems import problem
 
 BUGS = (DataError, IntegrityError, ProgrammingError)  # errors of a view, which don't mean that the database is bad
 TITLES = {404: "Not found", 409: "Not possible", 502: "The broker said no", 503: "The cluster does not answer"}
@@ -37,7 +38,7 @@ def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
 
 def _plain(request: HttpRequest, status: int, title: str, reason: str) -> HttpResponse:
     if request.path.startswith("/api/"):
-        return JsonResponse({"detail": reason}, status=status)
+        return problem(status, reason)
     return error_card(request, status, title, reason)
 
 

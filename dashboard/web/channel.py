@@ -19,6 +19,7 @@ from OpenSSL import SSL
 from twisted.protocols.basic import LineReceiver
 from twisted.web.http import HTTPChannel
 
+from dashboard.http.problems import MEDIA_TYPE, problem_document
 from dashboard.web import limits
 from dashboard.web.hosts import place_over_tls
 from dashboard.web.request import WebRequest
@@ -260,8 +261,9 @@ class WebChannel(HTTPChannel):
 
 def refusal(status: int, sentence: str, *, is_api: bool, more: Sequence[tuple[str, str]]) -> bytes:
     """A whole answer that ends the connection."""
-    body = json.dumps({"detail": sentence}) if is_api else f"{sentence}\n"
-    kind = "application/json" if is_api else "text/plain; charset=utf-8"
+    is_problem = is_api and status >= 400
+    body = json.dumps(problem_document(status, sentence)) if is_problem else f"{sentence}\n"
+    kind = MEDIA_TYPE if is_problem else "text/plain; charset=utf-8"
     headers = [
         ("Content-Type", kind),
         ("Content-Length", str(len(body.encode()))),

@@ -136,10 +136,10 @@ class Api:
     """Calls with one token."""
 
     def __init__(self, secret: str) -> None:
-        self._client, self._headers = AsyncClient(), {"authorization": f"Bearer {secret}"}
+        self._client, self.headers = AsyncClient(), {"authorization": f"Bearer {secret}"}
 
     async def call(self, method: str, address: str, body: Any = None) -> tuple[int, Any]:
-        options: dict[str, Any] = {"headers": self._headers}
+        options: dict[str, Any] = {"headers": self.headers}
         if body is not None:
             options |= {"data": json.dumps(body), "content_type": "application/json"}
         response = await getattr(self._client, method)("/api/v1" + address, **options)

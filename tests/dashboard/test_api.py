@@ -27,14 +27,14 @@ Topic = Callable[..., Awaitable[str]]
 async def test_a_topic_lives_and_dies_over_rest(users: dict[str, User], gateway: Gateway) -> None:
     api = await api_for(users["operator"])
     status, made = await api.call("post", "/topics", {"name": "rest-topic", "queues": 2})
-    assert (status, made["name"], made["write_queues"], made["perm"]) == (201, "rest-topic", 2, "read, write")
+    assert (status, made["name"], made["write_queues"], made["perm"]) == (201, "rest-topic", 2, "read-write")
     await gateway.messages.send(Message("rest-topic", b"x"))
     status, seen = await api.call("get", "/topics/rest-topic")
-    assert (status, seen["stored_messages"], len(seen["queues"])) == (200, 1, 2)
+    assert (status, seen["stored_messages"], len(seen["queue_extents"])) == (200, 1, 2)
     status, listed = await api.call("get", "/topics?q=rest-topic")
     assert (status, listed["total"], listed["topics"][0]["stored_messages"]) == (200, 1, 1)
     status, changed = await api.call("put", "/topics/rest-topic", {"queues": 5})
-    assert (status, changed["write_queues"], changed["read_queues"], changed["perm"]) == (200, 5, 5, "read, write")
+    assert (status, changed["write_queues"], changed["read_queues"], changed["perm"]) == (200, 5, 5, "read-write")
     assert await api.call("delete", "/topics/rest-topic") == (204, None)
     assert (await api.call("get", "/topics/rest-topic"))[0] == 404
     assert (await api.call("delete", "/topics/rest-topic"))[0] == 404

@@ -135,7 +135,7 @@ async def test_rest_finds_gets_and_sends(gateway: Gateway, make_topic: Topic, us
     [indexed] = (await find("q=k1"))["messages"]
     status, whole = await api.call("get", f"/topics/rest-messages/messages/{indexed['place']}")
     assert (status, whole["body"], whole["properties"]["region"]) == (200, "Order 1 of Zoë", "us")
-    wanted = {"body_base64": "AP8=", "key": "bytes", "properties": {"a": "b"}}
+    wanted = {"body_base64": "AP8=", "keys": ["bytes"], "properties": {"a": "b"}}
     status, sent = await api.call("post", "/topics/rest-messages/messages", wanted)
     assert status == 201
     place = f"{sent['broker']}.{sent['queue']}.{sent['offset']}"

@@ -82,9 +82,10 @@ def test_a_made_up_session_or_token_opens_no_larger_body(
     assert answer.status == 413
 
 
-def test_a_refusal_for_programs_is_json(gantry: RunningAppliance) -> None:
+def test_a_refusal_for_programs_is_a_problem_document(gantry: RunningAppliance) -> None:
     answer = talk(gantry.http, head("/api/v1/topics", "Content-Length: 100000"))
-    assert answer.text.endswith('{"detail": "A body of more than 65536 bytes needs a session or an API token."}')
+    assert answer.text.endswith('"detail": "A body of more than 65536 bytes needs a session or an API token."}')
+    assert "Content-Type: application/problem+json" in answer.text
 
 
 def test_a_small_body_of_a_stranger_is_read(gantry: RunningAppliance) -> None:

@@ -1,0 +1,83 @@
+"""Refusals for programs are problem documents (RFC 9457), whoever refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import AsyncClient
+
+from dashboard.api import api
+from dashboard.cluster.gateway import Gateway
+from dashboard.models.management import User
+from dashboard.web.channel import refusal
+from tests.dashboard.conftest import api_for
+
+
+def is_problem(answer: Any, status: int) -> bool:
+    """Whether an answer is a whole problem document of that status."""
+    told = json.loads(answer.content)
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert {"type", "title", "status", "detail"} <= set(told) and told["detail"].endswith("."), told
+    return (answer.status_code, told["status"]) == (status, status)
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "body", "status"),
+    [
+        ("post", "/topics", "{", 400),
+        ("post", "/topics", '{"name": "\\ud800"}', 422),
+        ("get", "/topics/none-of-this-name", None, 404),
+        ("get", "/no-such-address", None, 404),
+        ("get", "/topics?limit=0", None, 422),
+        ("post", "/topics", '{"name": "TBW102"}', 422),
+        ("delete", "/topics/TBW102", None, 409),
+        ("patch", "/topics", "{}", 405),
+    ],
+)
+async def test_a_refusal_says_what_and_why(
+    method: str, address: str, body: str | None, status: int, users: dict[str, User], gateway: Gateway
+) -> None:
+    caller = await api_for(users["operator"])
+    options: dict[str, Any] = {} if body is None else {"data": body, "content_type": "application/json"}
+    answer = await getattr(AsyncClient(), method)("/api/v1" + address, headers=caller.headers, **options)
+    assert is_problem(answer, status)
+    assert ("Allow" in answer.headers) is (status == 405)
+
+
+async def test_who_may_not_is_told_in_the_same_way(users: dict[str, User], gateway: Gateway) -> None:
+    nobody = await AsyncClient().get("/api/v1/topics")
+    assert is_problem(nobody, 401) and nobody.headers["WWW-Authenticate"] == "Bearer"
+    assert is_problem(await AsyncClient().get("/api/v1/openapi.json"), 401)
+    assert is_problem(await AsyncClient().get("/api/v1/topics", headers={"host": "evil.example"}), 400)
+    reader = await api_for(users["reader"])
+    assert is_problem(await AsyncClient().delete("/api/v1/topics/x", headers=reader.headers), 403)
+
+
+async def test_our_own_fault_is_told_without_its_cause(
+    users: dict[str, User], gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr(gateway.topics, "list", fails)
+    caller = await api_for(users["reader"])
+    answer = await AsyncClient(raise_request_exception=False).get("/api/v1/topics", headers=caller.headers)
+    assert is_problem(answer, 500) and b"canary" not in answer.content
+
+
+def test_a_refusal_before_any_page_is_one_too() -> None:
+    head, _, body = refusal(413, "Too large.", is_api=True, more=[]).partition(b"\r\n\r\n")
+    assert b"Content-Type: application/problem+json" in head
+    assert json.loads(body) == {
+        "type": "about:blank", "title": "Request Entity Too Large", "status": 413, "detail": "Too large.",
+    }  # fmt: skip
+
+
+def test_the_document_names_the_refusals_of_each_operation() -> None:
+    for path, operations in api.get_openapi_schema(path_prefix="/api/v1/")["paths"].items():
+        for method, operation in operations.items():
+            refusals = {int(status): answer for status, answer in operation["responses"].items() if int(status) >= 400}
+            assert {400, 401, 403, 405, 422} <= set(refusals), (method, path)
+            assert all(set(answer["content"]) == {"application/problem+json"} for answer in refusals.values())
