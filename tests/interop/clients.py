@@ -111,6 +111,12 @@ class ClientProgram:
     def wait_done(self, within_s: float = WITHIN_S) -> None:
         self.wait_for(lambda: self.count("DONE") > 0, "end", within_s)
 
+    def tell(self, line: str) -> None:
+        """Write a line to the program's standard input."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.write(f"{line}\n")
+        self._popen.stdin.flush()
+
     def kill(self) -> None:
         """SIGKILL: the program says good-bye to nobody."""
         self._popen.kill()
