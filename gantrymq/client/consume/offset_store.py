@@ -57,7 +57,11 @@ def offset_store(session: ClientSession, options: ConsumerOptions) -> OffsetStor
 
 
 class BrokerOffsets:
-    """Offsets at the broker of each queue."""
+    """Offsets at the broker of each queue.
+
+    Apache's broker makes a group's table of a topic with its first offset, and loses one of two that arrive at once
+    then: the first offset of a topic is written alone.
+    """
 
     def __init__(self, calls: BrokerCalls, routes: Routes, group: str) -> None:
         self._calls = calls
@@ -65,6 +69,7 @@ class BrokerOffsets:
         self._group = group
         self._offsets: dict[MessageQueue, int] = {}
         self._durable: dict[MessageQueue, int] = {}
+        self._begun: set[tuple[str, str]] = set()  # topics, and brokers that have a table of them
 
     async def read(self, queue: MessageQueue) -> int | None:
         address = self._address(queue)
@@ -82,7 +87,13 @@ class BrokerOffsets:
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         known = self._offsets
         changed = [queue for queue in queues if queue in known and known[queue] != self._durable.get(queue)]
-        for outcome in await asyncio.gather(*map(self._write, changed), return_exceptions=True):
+        firsts = {(queue.topic, queue.broker_name): queue for queue in changed}
+        alone = [queue for place, queue in firsts.items() if place not in self._begun]
+        await self._write_each(alone)
+        await self._write_each([queue for queue in changed if queue not in alone])
+
+    async def _write_each(self, queues: Iterable[MessageQueue]) -> None:
+        for outcome in await asyncio.gather(*map(self._write, queues), return_exceptions=True):
             if isinstance(outcome, GantryError):
                 logger.warning(
                     "offset not written: %s", outcome, extra={"event": "offset_not_written", "error": str(outcome)}
@@ -94,6 +105,7 @@ class BrokerOffsets:
         offset = self._offsets[queue]
         await self._calls.update_consumer_offset(self._address(queue), self._group, queue.topic, queue.queue_id, offset)
         self._durable[queue] = offset
+        self._begun.add((queue.topic, queue.broker_name))
 
     def forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)

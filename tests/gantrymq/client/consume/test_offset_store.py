@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,8 @@ from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.command import RemotingCommand
-from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
+from tests.gantrymq.client.seen import until
+from tests.gantrymq.remoting.scripted import Script, ScriptedServer, scripted_server
 
 QUEUE, OTHER = MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)
 
@@ -79,18 +82,25 @@ class OffsetBroker:
         writer.write(reply.encode())
 
 
-async def test_broker_offsets_are_written_when_they_changed_and_again_when_that_failed() -> None:
-    broker = OffsetBroker()
+@contextlib.asynccontextmanager
+async def offsets_at(broker: Script) -> AsyncIterator[BrokerOffsets]:
+    """The offsets of a group at a scripted broker, which has the topic T."""
 
     def name_server(names: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
-        route = TopicRouteData([BrokerData("c", "b", {0: server.address})], [QueueData("b", 2, 2, 6)])
+        route = TopicRouteData([BrokerData("c", "b", {0: server.address})], [QueueData("b", 3, 3, 6)])
         writer.write(request.reply(body=route.to_json()).encode())
 
     async with scripted_server(broker) as server, scripted_server(name_server) as names:
         remoting = RemotingClient()
         routes = Routes(NameServers(remoting, names.address))
         await routes.to_read("T")
-        store = BrokerOffsets(BrokerCalls(remoting), routes, "g")
+        yield BrokerOffsets(BrokerCalls(remoting), routes, "g")
+        await remoting.close()
+
+
+async def test_broker_offsets_are_written_when_they_changed_and_again_when_that_failed() -> None:
+    broker = OffsetBroker()
+    async with offsets_at(broker) as store:
         assert await store.read(QUEUE) is None
         broker.failing = 1
         store.update(QUEUE, 5)
@@ -105,4 +115,29 @@ async def test_broker_offsets_are_written_when_they_changed_and_again_when_that_
         assert (await store.read(QUEUE), store.known(QUEUE)) == (5, 5)
         store.forget(QUEUE)
         assert store.known(QUEUE) is None
-        await remoting.close()
+
+
+async def test_the_first_offset_of_a_topic_is_written_alone_and_the_others_side_by_side() -> None:
+    """Apache's broker loses one of two first offsets that it handles at once."""
+    waiting: list[tuple[asyncio.StreamWriter, RemotingCommand]] = []
+    queues = [MessageQueue("T", "b", queue_id) for queue_id in range(3)]
+    async with offsets_at(lambda server, writer, request: waiting.append((writer, request))) as store:
+        for queue in queues:
+            store.update(queue, 5)
+        writing = asyncio.create_task(store.persist(queues))
+        for together in (1, 2):
+            await until(lambda together=together: len(waiting) >= together)  # type: ignore[misc]
+            for _ in range(20):  # what is sent side by side would be here by then
+                await asyncio.sleep(0)
+            assert len(waiting) == together
+            while waiting:
+                writer, request = waiting.pop()
+                writer.write(request.reply().encode())
+        await writing
+        for queue in queues:
+            store.update(queue, 6)
+        writing = asyncio.create_task(store.persist(queues))
+        await until(lambda: len(waiting) == 3)
+        for writer, request in waiting:
+            writer.write(request.reply().encode())
+        await writing
