@@ -15,6 +15,7 @@ from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import Seen, numbers, until
+from tests.peers.dispatch import until_dispatched
 from tests.waiting import WITHIN_S
 
 
@@ -71,9 +72,7 @@ async def test_a_reset_to_a_time_and_a_clone_move_what_they_said(peer: Peer, nam
         middle_ms = int(time.time() * 1000)
         await asyncio.sleep(0.05)  # and before the second
         await producer.send(Message(name, b"new"))
-        async with asyncio.timeout(WITHIN_S):
-            while await admin.offsets.max_at(peer.broker_address, name, 0) < 2:
-                await asyncio.sleep(0.02)
+        await until_dispatched(peer)
         await admin.offsets.set_at(peer.broker_address, name, name, 0, 2)
         for timestamp_ms, target in ((0, 0), (-1, 2), (middle_ms, await _search(admin, peer, name, middle_ms))):
             (move,) = await admin.offsets.plan_reset(name, name, timestamp_ms)

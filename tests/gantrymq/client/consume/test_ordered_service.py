@@ -6,6 +6,7 @@ The tests of lost locks reach into the consumer: they move its clock instead of 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import defaultdict
@@ -13,13 +14,14 @@ from collections import defaultdict
 import pytest
 
 from appliance.bench.peer import Peer
-from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer, PushConsumer
+from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer, PushConsumer
 from gantrymq.client.consume import push_consumer
 from gantrymq.errors import ConfigError, GantryError
 from tests.conftest import time_limit
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.seen import Seen, numbers, until
 from tests.waiting import WITHIN_S
+from tests.waiting import until as until_it
 
 
 @pytest.fixture
@@ -188,19 +190,32 @@ async def test_a_reset_waits_for_the_call_in_progress(peer: Peer, name: str, cap
     assert most == 1
 
 
+async def until_written(admin: AdminClient, peer: Peer, consumer: PushConsumer, name: str, offset: int) -> None:
+    """Until the broker knows how far the group is in queue 0: a write that it does not answer in time is left for
+    later, and who takes the queue anew would begin before it."""
+
+    async def is_known() -> bool:
+        await consumer._assignment.persist()
+        with contextlib.suppress(GantryError):
+            return await admin.offsets.get_at(peer.broker_address, name, name, 0) == offset
+        return False
+
+    await until_it(is_known)
+
+
 async def test_a_lost_lock_stops_the_queue_until_it_is_taken_anew(
     peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(push_consumer, "RENEW_S", 3600.0)  # a round at the wrong moment would renew the lock
     seen = Seen()
-    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
         consumer = ordered(peer, name, seen)
         async with consumer:
             await producer.send(Message(name, b"one"))
             await until(lambda: seen.bodies == [b"one"])
             assert consumer._locks is not None
             queue = MessageQueue(name, peer.broker_name, 0)
-            await consumer._assignment.persist()
+            await until_written(admin, peer, consumer, name, 1)
             held = consumer._assignment.held[queue]
             consumer._locks._locked_at[queue] = time.monotonic() - 61  # as after a minute without the broker
             await producer.send(Message(name, b"two"))
@@ -237,13 +252,13 @@ async def test_without_its_connection_a_queue_is_not_consumed_and_soon_renewed_i
 async def test_a_queue_whose_connection_was_gone_for_long_is_taken_anew(peer: Peer, name: str) -> None:
     seen = Seen()
     async with (
-        topic_at(peer, name, queues=1),
+        topic_at(peer, name, queues=1) as admin,
         Producer(peer.namesrv_address) as producer,
         ordered(peer, name, seen) as consumer,
     ):
         await producer.send(Message(name, b"one"))
         await until(lambda: seen.bodies == [b"one"])
-        await consumer._assignment.persist()
+        await until_written(admin, peer, consumer, name, 1)
         locks, queue = consumer._locks, MessageQueue(name, peer.broker_name, 0)
         assert locks is not None
         held = consumer._assignment.held[queue]

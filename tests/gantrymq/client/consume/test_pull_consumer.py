@@ -10,7 +10,6 @@ import pytest
 from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from gantrymq import (
-    AdminClient,
     ConsumeFrom,
     Message,
     MessageExt,
@@ -23,8 +22,8 @@ from gantrymq.client.consume.pull_consumer import PullConsumer
 from gantrymq.errors import ClientClosed, ConfigError
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.seen import numbers, until
+from tests.peers.dispatch import until_dispatched, wait_dispatched
 from tests.waiting import WITHIN_S
-from tests.waiting import until as until_it
 
 
 @pytest.fixture
@@ -41,15 +40,11 @@ async def poll_until(consumer: PullConsumer, count: int) -> list[MessageExt]:
     return found
 
 
-async def send_in_order(producer: Producer, admin: AdminClient, peer: Peer, name: str, count: int) -> None:
-    """To a topic of one queue, until all can be read: Apache's broker answers before its queue has a message."""
+async def send_in_order(producer: Producer, peer: Peer, name: str, count: int) -> None:
+    """To a topic of one queue, until all can be read."""
     for number in range(count):
         await producer.send(Message(name, b"%d" % number))
-
-    async def are_there() -> bool:
-        return await admin.offsets.max_at(peer.broker_address, name, 0) == count
-
-    await until_it(are_there)
+    await until_dispatched(peer)
 
 
 def consumer_of(peer: Peer, name: str, **options: object) -> PullConsumer:
@@ -64,6 +59,7 @@ def consumer_of(peer: Peer, name: str, **options: object) -> PullConsumer:
 async def test_members_of_a_group_share_a_topic_and_go_on_where_it_was(peer: Peer, name: str) -> None:
     async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
         await producer.send_many(Message(name, b"%d" % n, tags="AB"[n % 2]) for n in range(100))
+        await until_dispatched(peer)
         async with consumer_of(peer, name) as one, consumer_of(peer, name) as two:
             await one.subscribe(name, "A")
             await two.subscribe(name, "A")
@@ -105,9 +101,9 @@ async def test_queues_of_ones_own_choice_are_read_without_a_group_sharing_them(p
 
 
 async def test_seeking_goes_anywhere_inside_the_queue(peer: Peer, name: str) -> None:
-    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
+    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
         queue = MessageQueue(name, peer.broker_name, 0)
-        await send_in_order(producer, admin, peer, name, 10)
+        await send_in_order(producer, peer, name, 10)
         async with consumer_of(peer, name, batch_size=3) as consumer:
             await consumer.assign([queue])
             assert [message.body for message in await poll_until(consumer, 3)] == [b"0", b"1", b"2"]
@@ -124,9 +120,9 @@ async def test_seeking_goes_anywhere_inside_the_queue(peer: Peer, name: str) -> 
 
 
 async def test_nothing_is_written_before_commit_when_that_is_up_to_the_application(peer: Peer, name: str) -> None:
-    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
+    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
         queue = MessageQueue(name, peer.broker_name, 0)
-        await send_in_order(producer, admin, peer, name, 6)
+        await send_in_order(producer, peer, name, 6)
         async with consumer_of(peer, name, batch_size=2, auto_commit=False) as consumer:
             await consumer.assign([queue])
             await poll_until(consumer, 2)
@@ -153,8 +149,8 @@ async def test_a_paused_queue_is_silent_until_it_is_resumed(peer: Peer, name: st
 
 
 async def test_the_consumer_is_an_endless_iterator_too(peer: Peer, name: str) -> None:
-    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
-        await send_in_order(producer, admin, peer, name, 30)
+    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+        await send_in_order(producer, peer, name, 30)
         got: list[bytes] = []
         async with consumer_of(peer, name) as consumer:
             await consumer.subscribe(name)
@@ -172,6 +168,7 @@ class Unhandled(Exception):
 async def test_after_an_exception_in_the_loop_the_message_and_those_behind_it_come_again(peer: Peer, name: str) -> None:
     async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
         await producer.send_batch([Message(name, b"%d" % n) for n in range(10)])
+        await until_dispatched(peer)
         queue = MessageQueue(name, peer.broker_name, 0)
         with pytest.raises(Unhandled):
             async with consumer_of(peer, name) as consumer:
@@ -197,6 +194,7 @@ async def test_after_an_exception_in_the_loop_the_message_and_those_behind_it_co
 async def test_what_an_iterator_was_not_asked_for_is_polled_next(peer: Peer, name: str) -> None:
     async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
         await producer.send_batch([Message(name, b"%d" % n) for n in range(6)])
+        await until_dispatched(peer)
         queue = MessageQueue(name, peer.broker_name, 0)
         async with consumer_of(peer, name, auto_commit=False) as consumer:
             await consumer.assign([queue])
@@ -237,6 +235,7 @@ def test_threads_keep_a_position_for_each_message_too(peer: Peer, name: str) -> 
 
     with SyncProducer(peer.namesrv_address) as producer:
         producer.send_batch([Message(name, b"%d" % n) for n in range(10)])
+    wait_dispatched(peer.broker_address)
     with pytest.raises(Unhandled), consumer() as first:
         first.assign([queue])
         for message in first:
@@ -252,6 +251,7 @@ def test_threads_poll_as_well(peer: Peer, name: str) -> None:
     with SyncProducer(peer.namesrv_address) as producer:
         for number in range(5):
             producer.send(Message(name, b"%d" % number), queue=MessageQueue(name, peer.broker_name, 0))
+        wait_dispatched(peer.broker_address)
         with SyncPullConsumer(
             peer.namesrv_address, group=name, consume_from=ConsumeFrom.FIRST_OFFSET, auto_commit=False
         ) as consumer:
@@ -285,6 +285,7 @@ async def test_the_application_is_told_of_queues_before_their_first_message_and_
     async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:
         for queue in await producer.queues(name):
             await producer.send_many([Message(name, b"%d" % number) for number in range(10)], queue=queue)
+        await until_dispatched(peer)
         one = consumer_of(peer, name, auto_commit=False, on_assigned=assigned, on_revoked=revoked)
         async with one:
             await one.subscribe(name)
@@ -316,6 +317,7 @@ def test_blocking_consumers_may_be_used_in_what_they_tell(peer: Peer, name: str)
     rpc.create_topic(peer.broker_address, name, 1)
     with SyncProducer(peer.namesrv_address) as producer:
         producer.send_many([Message(name, b"%d" % number) for number in range(10)])
+    wait_dispatched(peer.broker_address)
     consumer = SyncPullConsumer(
         peer.namesrv_address, group=name, auto_commit=False, on_assigned=assigned, on_revoked=revoked
     )

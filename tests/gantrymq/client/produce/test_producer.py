@@ -12,6 +12,7 @@ from gantrymq.errors import MessageRejected, RouteNotFound, SendIncomplete
 from gantrymq.remoting.bodies import TopicRouteData
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.seen import numbers
+from tests.peers.dispatch import until_dispatched
 from tests.waiting import until
 
 
@@ -32,15 +33,9 @@ async def test_what_is_larger_than_the_producer_allows_is_refused_before_it_is_s
         assert list(caught.value.failures) == [1]
         assert (await producer.send(fitting)).status is SendStatus.SEND_OK
 
-        async def stored() -> int:
-            offsets = await admin.topics.offsets(name)
-            return sum(at.max_offset - at.min_offset for at in offsets.values())
-
-        async def are_both_there() -> bool:  # Apache's broker answers before its queue has a message
-            return await stored() >= 2
-
-        await until(are_both_there)
-        assert await stored() == 2
+        await until_dispatched(peer)
+        offsets = await admin.topics.offsets(name)
+        assert sum(at.max_offset - at.min_offset for at in offsets.values()) == 2
 
 
 async def test_a_topic_made_by_its_first_message_has_as_many_queues_as_the_producer_says(peer: Peer) -> None:

@@ -37,6 +37,7 @@ from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import numbers, until
 from tests.harness import serving
+from tests.peers.dispatch import until_dispatched
 from tests.waiting import WITHIN_S, wait_until
 
 # captured from a Java 4.9.4 producer
@@ -200,6 +201,7 @@ async def test_a_pull_consumer_tells_of_each_poll_whether_it_was_finished(peer: 
     async with topic_at(peer, name, queues=1) as admin:
         async with Producer(peer.namesrv_address) as producer:
             sent = await producer.send_batch([Message(name, b"1", keys="k"), Message(name, b"2")])
+        await until_dispatched(peer)  # else one poll may end before the second message, which finishes the first
         first, second = sent.msg_id.split(",")
         async with pull() as consumer:
             await consumer.subscribe(name)
