@@ -1,6 +1,6 @@
 """The reports there are: names, what each says, its columns, its chart. Plain data, which pages and Spark's side share.
 
-How each is computed stands in transforms.py, under the same name.
+How each is computed stands in transforms/, under the same name.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ _KIND = Column("kind", "Kind", Kind.TEXT)
 _HOST = Column("host", "Host", Kind.TEXT)
 _DAY = Column("day", "Day", Kind.TEXT)
 TRAFFIC = "traffic"
+FORECAST = "forecast"
 
 _ALL = (
     Report(
@@ -154,6 +155,51 @@ _ALL = (
             Column("attempts_max", "Most attempts"),
         ),
         chart=Chart("day", "retried", "group"),
+    ),
+    Report(
+        name="delays",
+        title="Delayed messages",
+        about="Messages that had to wait, by the day of storing and by delay level (with default settings level 1 is "
+        "1 s and level 18 is 2 h): those that producers delayed, and those that groups sent back to have again.",
+        columns=(
+            _DAY,
+            Column("delay", "Delay", Kind.TEXT),
+            Column("delayed", "By producers"),
+            Column("retried", "By groups"),
+            _STORED,
+        ),
+        chart=Chart("day", "delayed", "delay"),
+    ),
+    Report(
+        name="transactions",
+        title="Transactions",
+        about="Half messages stored on each day, and transactions that ended on it. A half message that a producer is "
+        "asked about is stored again, so there may be more of them than ends. Given up: no producer answered in time.",
+        columns=(
+            _DAY,
+            Column("halves", "Half messages"),
+            Column("committed", "Committed"),
+            Column("rolled_back", "Rolled back"),
+            Column("given_up", "Given up"),
+        ),
+        chart=Chart("day", "committed"),
+    ),
+    Report(
+        name=FORECAST,
+        title="Growth and forecast",
+        about="Bytes that each broker stored on each whole day, and those to expect of the next 14: a line through the "
+        "days of the range and the 28 before it. Four of five days will be between the lowest and the highest if "
+        "nothing changes. It needs three whole days.",
+        columns=(
+            Column("broker", "Broker", Kind.TEXT),
+            _DAY,
+            Column("kind", "Kind", Kind.TEXT),
+            Column("bytes", "Bytes", Kind.BYTES),
+            Column("low", "Lowest", Kind.BYTES),
+            Column("high", "Highest", Kind.BYTES),
+        ),
+        chart=Chart("day", "bytes", "kind"),
+        days_before=28,
     ),
 )
 REPORTS = {report.name: report for report in _ALL}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,8 +27,13 @@ FORMULA = r"^[=+\-@\t\r]"
 _HOUR_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def write_results(folder: RunFolder, table: pa.Table, spec: RunSpec, *, notes: list[str]) -> None:
-    """Write every form of the table, whose columns are those of the catalogue."""
+def write_results(
+    folder: RunFolder, table: pa.Table, spec: RunSpec, *, notes: list[str], facts: Sequence[str] = ()
+) -> None:
+    """Write every form of the table, whose columns are those of the catalogue.
+
+    notes: what is missing in it. facts: what else its readers should know.
+    """
     parquet = io.BytesIO()
     pq.write_table(table, parquet, compression="zstd")
     write_whole(folder.result("parquet", spec.report), parquet.getvalue())
@@ -42,7 +48,13 @@ def write_results(folder: RunFolder, table: pa.Table, spec: RunSpec, *, notes: l
     if spec.report == TRAFFIC:
         page = page_of(rows, begin_ms=spec.begin_ms, end_ms=spec.end_ms, notes=notes)
     else:
-        page = {**head, "zone": spec.zone, **table_page_of(REPORTS[spec.report], rows), "notes": notes}
+        page = {
+            **head,
+            "zone": spec.zone,
+            **table_page_of(REPORTS[spec.report], rows),
+            "notes": notes,
+            "facts": [*facts],
+        }
     write_json(folder.path / "page.json", page)
 
 

@@ -21,6 +21,7 @@ PROPERTIES_FILE = "broker.properties"
 class BrokerFolder:
     """One broker's name, store folder and commit-log folders (several with RocketMQ's multi-path options).
 
+    reserved_hours, full_percent: the age at which a file of the log may go, and how full a disk is when old ones must.
     copies: the other folders of the same broker: its slaves, and its masters of before.
     """
 
@@ -28,6 +29,8 @@ class BrokerFolder:
     store_folder: Path
     commit_log_folders: tuple[Path, ...]
     standing: Standing = Standing()
+    reserved_hours: int = MessageStoreConfig.file_reserved_hours
+    full_percent: int = MessageStoreConfig.disk_max_used_percent
     copies: tuple[BrokerFolder, ...] = ()
 
     @property
@@ -66,4 +69,12 @@ def _broker_of(path: Path, properties: Mapping[str, str]) -> BrokerFolder:
         folder / store.root,
         tuple(folder / part for part in store.commit_log_folders),
         read_standing(folder / store.root, properties),
+        _number(properties, "fileReservedTime", store.file_reserved_hours),
+        _number(properties, "diskMaxUsedSpaceRatio", store.disk_max_used_percent),
     )
+
+
+def _number(properties: Mapping[str, str], name: str, default: int) -> int:
+    """A setting; its default where the file has no number: the broker refuses to start with it, not the report."""
+    text = properties.get(name, "").strip()
+    return int(text) if text.isascii() and text.isdecimal() else default

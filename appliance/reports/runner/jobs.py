@@ -24,12 +24,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from appliance.process.parent_death import ask_for_signal
-from appliance.reports.catalogue import REPORTS
+from appliance.reports.catalogue import FORECAST, REPORTS
 from appliance.reports.errors import ReportError
 from appliance.reports.manifest import Lake, lakes_in
 from appliance.reports.record_columns import SCHEMA_DDL
 from appliance.reports.results import write_results
 from appliance.reports.runner.broker_folders import brokers_in
+from appliance.reports.runner.capacity import capacity
 from appliance.reports.runner.ingest import IngestLimits, IngestProgress, IngestResult, ingest
 from appliance.reports.runner.sample_table import copy_slave_samples
 from appliance.reports.runner.sources import sources
@@ -74,7 +75,8 @@ class Runs:
             folder.write_progress("report", f"Computing: {title}", sum(item.rows for item in ingested))
             table, gaps = compute(self._spark, spec)
             missing += gaps
-            write_results(folder, table, spec, notes=missing)
+            facts = capacity(brokers_in(Path(spec.data)), table.to_pylist()) if spec.report == FORECAST else []
+            write_results(folder, table, spec, notes=missing, facts=facts)
             rows = table.num_rows
             seconds["report"] = _lap(began)
         outcome = {"rows": rows, "ingest": [asdict(item) for item in ingested], "seconds": seconds, "missing": missing}

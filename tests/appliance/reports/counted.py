@@ -6,8 +6,11 @@ from typing import Any
 
 PERCENTILES = ", ".join(f"quantile_cont({{value}}, {share})" for share in (0.5, 0.9, 0.99))
 LATENCY = "(store_timestamp - born_timestamp)"
-ORDINARY = "topic NOT LIKE '\\%%' ESCAPE '\\' AND topic <> 'SCHEDULE_TOPIC_XXXX'"
+ORDINARY = (
+    "topic NOT LIKE '\\%%' ESCAPE '\\' AND topic <> 'SCHEDULE_TOPIC_XXXX' AND topic NOT LIKE '%TRANS\\_%' ESCAPE '\\'"
+)
 LOCAL = "timezone('{zone}', to_timestamp(store_timestamp / 1000))"
+COMMITTED = f"({ORDINARY} AND sys_flag & 12 = 8)"
 QUERIES = {
     "days": "SELECT strftime(d, '%Y-%m-%d'), m, b, coalesce(lag1, 0), m / lag1 - 1, coalesce(lag7, 0), m / lag7 - 1 "
     "FROM (SELECT d, m, b, (SELECT m FROM days AS o WHERE o.d = days.d - 1) AS lag1, "
@@ -27,6 +30,23 @@ QUERIES = {
     "retries": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), regexp_replace(topic, '^%(RETRY|DLQ)%', '') AS consumers, "
     "count(*) FILTER (topic LIKE '\\%RETRY%' ESCAPE '\\'), count(*) FILTER (topic LIKE '\\%DLQ%' ESCAPE '\\'), "
     "max(reconsume_times) FROM wanted WHERE topic LIKE '\\%%' ESCAPE '\\' GROUP BY 1, 2 ORDER BY 1, 2",
+    "delays": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), printf('level %02d', queue_id + 1), "
+    "count(*) FILTER (reconsume_times = 0), count(*) FILTER (reconsume_times > 0), sum(size_bytes)::BIGINT FROM wanted "
+    "WHERE topic = 'SCHEDULE_TOPIC_XXXX' GROUP BY 1, 2 ORDER BY 1, 2",
+    "transactions": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), count(*) FILTER (topic = 'RMQ_SYS_TRANS_HALF_TOPIC'), "
+    f"count(*) FILTER ({COMMITTED}), greatest(count(*) FILTER (topic = 'RMQ_SYS_TRANS_OP_HALF_TOPIC') - "
+    f"count(*) FILTER ({COMMITTED}), 0), count(*) FILTER (topic = 'TRANS_CHECK_MAX_TIME_TOPIC') FROM wanted "
+    f"WHERE topic LIKE '%TRANS\\_%' ESCAPE '\\' OR {COMMITTED} GROUP BY 1 ORDER BY 1",
+    "forecast": "WITH whole AS (SELECT d, coalesce((SELECT b FROM every_day AS e WHERE e.d = calendar.d), 0) AS b, "
+    "row_number() OVER (ORDER BY d) - 1 AS x FROM calendar), line AS (SELECT regr_slope(b, x) AS slope, "
+    "regr_intercept(b, x) AS at0, avg(x) AS mean, regr_sxx(b, x) AS sxx, count(*) AS n, max(d) AS last, "
+    "sqrt((regr_syy(b, x) - regr_slope(b, x) ** 2 * regr_sxx(b, x)) / (count(*) - 2)) AS s FROM whole), "
+    "ahead AS (SELECT last + step AS d, at0 + slope * (n - 1 + step) AS b, "
+    "1.2816 * s * sqrt(1 + 1 / n + (n - 1 + step - mean) ** 2 / sxx) AS reach "
+    "FROM line, (SELECT unnest(range(1, 15))::INT AS step)) "
+    "SELECT 'broker-a', strftime(d, '%Y-%m-%d'), 'stored', b, NULL, NULL FROM whole UNION ALL "
+    "SELECT 'broker-a', strftime(d, '%Y-%m-%d'), 'forecast', greatest(round(b), 0)::BIGINT, "
+    "greatest(round(b - reach), 0)::BIGINT, greatest(round(b + reach), 0)::BIGINT FROM ahead ORDER BY 2",
 }
 
 
@@ -41,5 +61,12 @@ def counted(report: str, paths: list[str], begin_ms: int, end_ms: int, zone: str
         connection.sql(
             f"CREATE VIEW days AS SELECT {local}::DATE AS d, count(*) AS m, sum(size_bytes)::BIGINT AS b FROM stored "
             f"WHERE {ORDINARY} GROUP BY 1"
+        )
+        connection.sql(
+            f"CREATE VIEW every_day AS SELECT {local}::DATE AS d, sum(size_bytes)::BIGINT AS b FROM stored GROUP BY 1"
+        )
+        connection.sql(
+            "CREATE VIEW calendar AS SELECT unnest(generate_series((SELECT min(d) + 1 FROM every_day), "
+            f"timezone('{zone}', to_timestamp({end_ms} / 1000))::DATE - 1, INTERVAL 1 DAY))::DATE AS d"
         )
         return connection.sql(QUERIES[report].replace("{zone}", zone)).fetchall()

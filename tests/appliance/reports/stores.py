@@ -28,10 +28,11 @@ class Record:
     queue_id: int = 0
     queue_offset: int = 0
     is_v2: bool = False
+    sys_flag: int = 0
 
     def encode(self, physical_offset: int) -> bytes:
         born, store = _host(self.born_ip), _host(self.store_ip)
-        sys_flag = (16 if len(born) == 20 else 0) | (32 if len(store) == 20 else 0)
+        sys_flag = self.sys_flag | (16 if len(born) == 20 else 0) | (32 if len(store) == 20 else 0)
         topic = self.topic.encode()
         properties = "\x02".join(f"{key}\x01{value}" for key, value in self.properties.items()).encode()
         parts = (

@@ -418,13 +418,16 @@ def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) ->
     from appliance.reports.runs import RunSpec
 
     begin = int(datetime(2026, 10, 17, 22, tzinfo=UTC).timestamp() * 1000)
-    topics = itertools.cycle(["orders", "mail", "%RETRY%billing", "%DLQ%billing", "SCHEDULE_TOPIC_XXXX", "orders"])
+    held = ["SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"]
+    topics = itertools.cycle(["orders", "mail", "%RETRY%billing", "%DLQ%billing", *held, "orders"])
     records = [
         Record(
             topic=next(topics),
             body=bytes(index * index % 1009),
             stored_at=begin + index * 9 * 24 * HOUR_MS // 400,
             born_ip=f"10.0.{index % 3}.{index % 5}",
+            queue_id=index % 3,
+            sys_flag=8 if index % 5 == 1 else 0,
         )
         for index in range(400)
     ]
@@ -501,3 +504,62 @@ def test_each_report_of_ten_rows_is_what_a_person_counts(spark: SparkSession) ->
         assert [tuple(row) for row in found] == [pytest.approx(row) for row in rows], name
     only = TRANSFORMS["sizes"](messages, Scope(noon, noon + 3 * hour, topics=["mail"])).collect()
     assert [row.topic for row in only] == ["mail"]
+
+
+def test_delays_and_transactions_of_ten_rows_are_what_a_person_counts(spark: SparkSession) -> None:
+    from appliance.reports.transforms import Scope, delays, transactions
+
+    half, op, day = "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", 24 * HOUR_MS
+    rows = [
+        ("SCHEDULE_TOPIC_XXXX", 2, 0, 0, NOON),
+        ("SCHEDULE_TOPIC_XXXX", 2, 0, 1, NOON),  # a group sent it back
+        ("SCHEDULE_TOPIC_XXXX", 17, 0, 0, NOON),
+        ("rmq_sys_wheel_timer", 0, 0, 0, NOON),
+        (half, 0, 0, 0, NOON),
+        (half, 0, 0, 0, NOON + day),
+        (op, 0, 0, 0, NOON + day),
+        (op, 0, 0, 0, NOON + day),
+        ("orders", 0, 8, 0, NOON + day),  # committed
+        ("%RETRY%g", 0, 8, 1, NOON + day),  # and sent back
+        ("TRANS_CHECK_MAX_TIME_TOPIC", 0, 0, 0, NOON + day),
+    ]
+    messages = spark.createDataFrame(
+        [(*row, 100) for row in rows],
+        "topic STRING, queue_id INT, sys_flag INT, reconsume_times INT, store_timestamp BIGINT, size_bytes INT",
+    )
+    scope = Scope(NOON, NOON + 2 * day)
+    assert [tuple(row) for row in delays(messages, scope).collect()] == [
+        ("2026-11-21", "level 03", 1, 1, 200),
+        ("2026-11-21", "level 18", 1, 0, 100),
+        ("2026-11-21", "a time of its own", 1, 0, 100),
+    ]
+    assert [tuple(row) for row in transactions(messages, scope).collect()] == [
+        ("2026-11-21", 1, 0, 0, 0),
+        ("2026-11-22", 1, 1, 1, 1),
+    ]
+
+
+def test_a_forecast_follows_the_line_of_whole_days(spark: SparkSession) -> None:
+    """The day a broker began and the one that is not over don't count; a day without messages does; two say nothing."""
+    from appliance.reports.transforms import Scope, forecast
+
+    day = 24 * HOUR_MS
+    first = NOON - NOON % day
+    grows = [("a", first + number * day + HOUR_MS, 1000 * number) for number in (0, 1, 2, 3, 4)]
+    rests = [("b", first + day, 500), ("b", first + 2 * day, 300), ("b", first + 4 * day, 300)]
+    young = [("c", first + 2 * day, 7)]
+    messages = spark.createDataFrame(
+        [(broker, "orders", at, size) for broker, at, size in (*grows, ("a", first + 5 * day, 9), *rests, *young)],
+        "broker_name STRING, topic STRING, store_timestamp BIGINT, size_bytes INT",
+    )
+    rows = forecast(messages, Scope(first, first + 5 * day + HOUR_MS)).collect()
+    found = {name: [tuple(row)[1:] for row in rows if row.broker == name] for name in "abc"}
+    stored = [(f"2026-11-2{1 + number}", "stored", 1000 * number, None, None) for number in (1, 2, 3, 4)]
+    ahead = [(f"2026-11-{25 + step}", "forecast", 4000 + 1000 * step) for step in range(1, 6)]
+    assert found["a"][:4] == stored
+    assert found["a"][4:9] == [(*row, row[2], row[2]) for row in ahead]  # a straight line has no spread
+    assert len(found["a"]) == 18
+    assert [row[2] for row in found["b"][:3]] == [300, 0, 300]
+    day_after = found["b"][3]
+    assert day_after[2] == 200 and day_after[3] == 0 and day_after[4] > 700
+    assert [row[1] for row in found["c"]] == ["stored", "stored"]

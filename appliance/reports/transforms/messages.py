@@ -1,46 +1,19 @@
-"""Reports as pure functions, DataFrame to DataFrame, with a `select` as schema at each end.
-
-Built-in functions only: executors need no Python for a report, and topic names are bound values, never SQL text.
-Input is the lake (see record_columns.SCHEMA) with the column `broker_name`.
-"""
+"""What was stored: traffic, hosts, sizes, latency, retries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
+from appliance.reports.transforms.scope import Scope, topic_kind
+from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 TALKERS = 100
 PERCENTILES = (0.5, 0.9, 0.99)
 TOPIC_CHARS_MAX = 32767  # more than a record can hold
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which messages a report is about: stored in [begin_ms, end_ms); no topics: all; days are those of `zone`."""
-
-    begin_ms: int
-    end_ms: int
-    topics: Sequence[str] = ()
-    zone: str = "UTC"
-
-    def cut(self, messages: DataFrame) -> DataFrame:
-        stored = F.col("store_timestamp")
-        found = messages.where((stored >= self.begin_ms) & (stored < self.end_ms))
-        return found.where(F.col("topic").isin(list(self.topics))) if self.topics else found
-
-    def ordinary(self, messages: DataFrame) -> DataFrame:
-        """Without topics that hold a message again or for the broker: retries, dead letters, schedules."""
-        return self.cut(messages).where(topic_kind(F.col("topic")) == "normal")
-
-    def local(self) -> Column:
-        """The time of storing on the clocks of the zone."""
-        return F.from_utc_timestamp(F.timestamp_millis("store_timestamp"), self.zone)
 
 
 def traffic_per_topic_and_hour(
@@ -66,16 +39,6 @@ def traffic_per_topic_and_hour(
         )
         .select("hour", "topic", topic_kind(F.col("topic")).alias("kind"), "messages", "stored_bytes", "body_bytes")
         .orderBy("hour", "topic")
-    )
-
-
-def topic_kind(topic: Column) -> Column:
-    """normal, system (RocketMQ's own), retry, or dead letter."""
-    return (
-        F.when(topic.startswith(RETRY_PREFIX), "retry")
-        .when(topic.startswith(DLQ_PREFIX), "dead letter")
-        .when(topic.isin(sorted(SYSTEM_TOPICS)) | topic.startswith(SYSTEM_TOPIC_PREFIX), "system")
-        .otherwise("normal")
     )
 
 
@@ -212,19 +175,3 @@ def retries_and_dead_letters(messages: DataFrame, scope: Scope) -> DataFrame:
 def _percentiles(value: Column) -> list[Column]:
     """p50, p90, p99; between two values the mean by distance, as SQL's percentile_cont."""
     return [F.percentile(value, share).alias(f"p{round(share * 100)}") for share in PERCENTILES]
-
-
-def _traffic(messages: DataFrame, scope: Scope) -> DataFrame:
-    return traffic_per_topic_and_hour(messages, scope.begin_ms, scope.end_ms, scope.topics)
-
-
-TRANSFORMS: dict[str, Callable[[DataFrame, Scope], DataFrame]] = {  # by the names of the catalogue
-    "traffic": _traffic,
-    "days": traffic_per_day,
-    "months": bytes_by_topic_and_month,
-    "producers": producers_by_host,
-    "talkers": top_talkers,
-    "sizes": sizes_of_bodies,
-    "latency": produce_latency,
-    "retries": retries_and_dead_letters,
-}
