@@ -88,12 +88,14 @@ ROLE_PERMISSIONS: dict[str, frozenset[Permission]] = {
     Role.OPERATOR: _OPERATOR,
     Role.ADMIN: _OPERATOR | _CONFIG | {Permission.USERS_WRITE},
 }
-# The most that a token may do; it never has more permissions than its account. Tokens can't manage tokens or users.
+# The most that a token may do; it never has more permissions than its account. Tokens and accounts are managed by
+# tokens of the scope that says so, and by no other.
 SCOPE_PERMISSIONS: dict[str, frozenset[Permission]] = {
     ApiToken.Scope.METRICS: frozenset({Permission.METRICS_READ}),
     ApiToken.Scope.READ: _READER - {Permission.ACCOUNT},
     ApiToken.Scope.WRITE: _OPERATOR - {Permission.ACCOUNT},
     ApiToken.Scope.CONFIG: (_OPERATOR | _CONFIG) - {Permission.ACCOUNT},
+    ApiToken.Scope.ADMIN: _OPERATOR | _CONFIG | {Permission.USERS_WRITE},
 }
 
 

@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from dashboard.models.management import ApiToken, User
+from gantrymq.errors import GantryError
 
 TOKEN_START = "gmq_"
+TOKENS_MAX = 50  # living ones of one account
 SHOWN_ONCE_S, SHOWN_ONCE_MAX = 60.0, 100
 TOKEN_LIFE_DAYS = (7, 30, 90, 365)  # what the page offers; every token ends
 LAST_USED_STEP = timedelta(minutes=1)  # not a write to the database at every call
@@ -26,8 +29,19 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+class TooManyTokens(GantryError):
+    """The account has as many living tokens as it may."""
+
+
+def living_tokens(user: User) -> QuerySet[ApiToken]:
+    """The account's tokens that are neither revoked nor over, the newest first."""
+    return ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
+
+
 async def create_token(user: User, name: str, scope: str, life_days: int) -> tuple[ApiToken, str]:
-    """Make a token; returns its row and the secret, which exists nowhere else."""
+    """Make a token; returns its row and the secret, which exists nowhere else. Raises TooManyTokens."""
+    if await living_tokens(user).acount() >= TOKENS_MAX:
+        raise TooManyTokens(f"{TOKENS_MAX} tokens are enough. Revoke one first.")
     secret = TOKEN_START + secrets.token_urlsafe(32)
     token = await ApiToken.objects.acreate(
         user=user,

@@ -11,9 +11,9 @@ from ninja.errors import AuthenticationError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.api import audit, brokers, cluster, dead_letters, groups, incidents, messages, topics
+from dashboard.api import audit, brokers, cluster, dead_letters, groups, incidents, messages, tokens, topics, users
 from dashboard.api.auth import Forbidden
-from dashboard.api.problems import FormProblem
+from dashboard.api.problems import FormProblem, NotPossible
 from dashboard.cluster.errors import GatewayError
 from dashboard.http.problems import MEDIA_TYPE, problem
 
@@ -49,11 +49,19 @@ api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
 api.add_router("/incidents", incidents.router, tags=["cluster"])
 api.add_router("/audit", audit.router, tags=["audit"])
+api.add_router("/tokens", tokens.router, tags=["accounts"])
+api.add_router("/users", users.users, tags=["accounts"])
+api.add_router("/invitations", users.invited, tags=["accounts"])
 api.add_router("/cluster", cluster.router, tags=["cluster"])
 
 
 @api.exception_handler(GatewayError)
 def _gateway_error(request: HttpRequest, exc: Any) -> HttpResponse:
+    return problem(exc.status, str(exc))
+
+
+@api.exception_handler(NotPossible)
+def _not_possible(request: HttpRequest, exc: Any) -> HttpResponse:
     return problem(exc.status, str(exc))
 
 

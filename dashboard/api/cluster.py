@@ -8,7 +8,7 @@ from ninja import Router
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS
-from dashboard.api.schemas import ClusterOut
+from dashboard.api.schemas.cluster import ClusterOut
 from dashboard.cluster.errors import ClusterUnreachable
 from dashboard.status.board import board
 from dashboard.status.checks import judge

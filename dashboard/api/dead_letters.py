@@ -7,7 +7,8 @@ from ninja import Query, Router
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
-from dashboard.api.dead_letter_schemas import (
+from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.api.schemas.dead_letters import (
     CauseOut,
     CausesOut,
     DeadGroupList,
@@ -17,7 +18,6 @@ from dashboard.api.dead_letter_schemas import (
     PutBackRecord,
     PutBackRecords,
 )
-from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.audit.notes import note_nothing
 from dashboard.cluster.gateway import gateway
 from dashboard.dead_letters import letters

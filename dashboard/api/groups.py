@@ -9,8 +9,8 @@ from ninja import Query, Router
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
-from dashboard.api.group_schemas import GroupDetailOut, GroupList, GroupOut, ResetIn, ResetOut, SeenGroupOut
 from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.api.schemas.groups import GroupDetailOut, GroupList, GroupOut, ResetIn, ResetOut, SeenGroupOut
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import gateway

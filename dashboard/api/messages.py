@@ -12,7 +12,8 @@ from ninja import Query, Router, Status
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
-from dashboard.api.message_schemas import (
+from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.api.schemas.messages import (
     DeliverIn,
     FateOut,
     HandledOut,
@@ -22,7 +23,6 @@ from dashboard.api.message_schemas import (
     SentOut,
     TraceOut,
 )
-from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.audit.notes import note
 from dashboard.cluster.browse import read_cursor
 from dashboard.cluster.errors import TopicNotFound

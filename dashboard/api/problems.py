@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard.api.schemas import Problem
+from dashboard.api.schemas.cluster import Problem
 from gantrymq.errors import GantryError
 
 # 400: the request could not be read; 405: the address has other methods; 422: what was read can't be taken.
@@ -19,6 +19,14 @@ class FormProblem(GantryError):
     def __init__(self, problems: dict[str, list[str]]) -> None:
         super().__init__("some fields can't be taken")
         self.problems = problems
+
+
+class NotPossible(GantryError):
+    """It can't be done now, or there is no such thing; the text is a sentence."""
+
+    def __init__(self, sentence: str, *, status: int = 409) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 def caller(request: HttpRequest) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ninja import Query, Router, Status
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
-from dashboard.api.schemas import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
+from dashboard.api.schemas.cluster import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
 from dashboard.audit.notes import note
 from dashboard.cluster.gateway import gateway
 from dashboard.forms.topics import TopicForm, TopicSettingsForm

@@ -114,6 +114,7 @@ class ApiToken(models.Model):
         READ = "read", "Read only"
         WRITE = "write", "Read and write"
         CONFIG = "config", "Read, write and change brokers' settings"
+        ADMIN = "admin", "All that the account may, accounts and tokens too"
 
     name = models.CharField(max_length=64)
     prefix = models.CharField(max_length=12)  # the readable start of the token, to recognise it in a list

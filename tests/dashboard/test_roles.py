@@ -18,6 +18,9 @@ from tests.dashboard.conftest import Client, api_for
 
 READERS, OPERATORS, ADMINS = {"reader", "operator", "admin"}, {"operator", "admin"}, {"admin"}
 SECRET = re.compile(r"secret|password|token|access_?key|credential", re.IGNORECASE)
+PARTS = {"name": "no-such", "place": "broker-a.0.0", "form": "csv"} | dict.fromkeys(
+    ("token_id", "invitation_id"), "1000000"
+)
 METHODS = ("get", "post", "put", "patch", "delete")
 
 # Written out on purpose: this is the table that the code must agree with. By the address's name; any method.
@@ -67,7 +70,8 @@ PAGES = {
 }
 
 # What a token needs: its scope, and the role of its account.
-READ, WRITE, CONFIG = {"read", "write", "config"}, {"write", "config"}, {"config"}
+READ, WRITE, CONFIG = {"read", "write", "config", "admin"}, {"write", "config", "admin"}, {"config", "admin"}
+PEOPLE = {"admin"}
 REST = {
     ("get", "/topics"): (READ, READERS),
     ("post", "/topics"): (WRITE, OPERATORS),
@@ -95,6 +99,16 @@ REST = {
     ("get", "/audit"): (WRITE, OPERATORS),
     ("get", "/audit/chain"): (WRITE, OPERATORS),
     ("get", "/cluster"): (READ, READERS),
+    ("get", "/tokens"): (PEOPLE, READERS),
+    ("post", "/tokens"): (PEOPLE, READERS),
+    ("delete", "/tokens/1000000"): (PEOPLE, READERS),
+    ("get", "/users"): (PEOPLE, ADMINS),
+    ("get", "/users/no-such"): (PEOPLE, ADMINS),
+    ("put", "/users/no-such"): (PEOPLE, ADMINS),
+    ("delete", "/users/no-such/sessions"): (PEOPLE, ADMINS),
+    ("get", "/invitations"): (PEOPLE, ADMINS),
+    ("post", "/invitations"): (PEOPLE, ADMINS),
+    ("delete", "/invitations/1000000"): (PEOPLE, ADMINS),
 }
 
 
@@ -118,7 +132,7 @@ def test_s12_the_tables_have_every_address_and_every_operation() -> None:
     operations = {
         (
             method.lower(),
-            (prefix + path).replace("{name}", "no-such").replace("{place}", "broker-a.0.0").replace("{form}", "csv"),
+            re.sub(r"{(?:int:)?(\w+)}", lambda found: PARTS[found[1]], prefix + path),
         )
         for prefix, router in api._routers
         for path, view in router.path_operations.items()
@@ -142,7 +156,7 @@ async def test_s12_pages_open_to_whom_the_table_names(role: str, log_in: Client,
             assert is_closed(response) is not may, (role, method, address, response.status_code)
 
 
-@pytest.mark.parametrize("scope", ["read", "write", "config"])
+@pytest.mark.parametrize("scope", ["read", "write", "config", "admin"])
 async def test_s12_tokens_open_what_their_scope_and_their_account_both_allow(
     scope: str, users: dict[str, User], gateway: Gateway
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas import NUMBER_MAX, moment
+from dashboard.api.schemas.cluster import NUMBER_MAX, moment
 from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace, ResetPlan
 from dashboard.groups.listing import GroupRow
 from dashboard.groups.member_load import HeldMessage, MemberLoad

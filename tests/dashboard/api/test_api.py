@@ -149,6 +149,13 @@ async def test_the_document_describes_every_operation(log_in: Client, users_toke
             "/api/v1/dead-letters/{name}/results",
             "/api/v1/incidents",
             "/api/v1/cluster",
+            "/api/v1/tokens",
+            "/api/v1/tokens/{token_id}",
+            "/api/v1/users",
+            "/api/v1/users/{name}",
+            "/api/v1/users/{name}/sessions",
+            "/api/v1/invitations",
+            "/api/v1/invitations/{invitation_id}",
         }
         assert set(document["paths"]["/api/v1/topics/{name}"]) == {"get", "put", "delete"}
         secret_words = [

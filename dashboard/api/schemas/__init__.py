@@ -1,0 +1,1 @@
+"""What REST takes and gives: pydantic models by resource."""

@@ -1,0 +1,157 @@
+"""What REST takes and gives about accounts, invitations and tokens."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, cast
+
+from ninja import Field, Schema
+
+from dashboard.accounts.user_accounts import OpenSession
+from dashboard.models.management import ApiToken, Invitation, User
+
+RoleName = Literal["reader", "operator", "admin"]
+ScopeName = Literal["metrics", "read", "write", "config", "admin"]
+
+
+class TokenIn(Schema):
+    """A new token of the caller's account."""
+
+    name: str = Field(min_length=1, max_length=64, examples=["CI"])
+    scope: ScopeName = "read"
+    life_days: Literal[7, 30, 90, 365] = 90
+
+
+class TokenOut(Schema):
+    """A token as lists show it. start: its first characters."""
+
+    id: int
+    name: str
+    scope: ScopeName
+    start: str
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None
+
+    @classmethod
+    def of(cls, row: ApiToken) -> TokenOut:
+        return cls(
+            id=row.pk, name=row.name, scope=cast(ScopeName, row.scope), start=row.prefix, created_at=row.created_at,
+            expires_at=row.expires_at, last_used_at=row.last_used_at,
+        )  # fmt: skip
+
+
+class TokenMade(TokenOut):
+    """shown_once: what a caller sends as `Authorization: Bearer …`. Only its hash is kept."""
+
+    shown_once: str
+
+
+class TokenList(Schema):
+    """The newest first."""
+
+    items: list[TokenOut]
+
+
+class SessionOut(Schema):
+    """A log-in that still holds. seen_at: to within a few minutes."""
+
+    id: str
+    address: str
+    started_at: datetime
+    seen_at: datetime
+    ends_at: datetime
+
+    @classmethod
+    def of(cls, one: OpenSession) -> SessionOut:
+        return cls(id=one.id, address=one.address, started_at=one.started_at, seen_at=one.seen_at, ends_at=one.ends_at)
+
+
+class UserOut(Schema):
+    """An account in the list."""
+
+    name: str
+    role: RoleName
+    is_open: bool
+    created_at: datetime
+    last_login_at: datetime | None
+
+    @classmethod
+    def of(cls, user: User) -> UserOut:
+        return cls(
+            name=user.username, role=cast(RoleName, user.role), is_open=user.is_active, created_at=user.created_at,
+            last_login_at=user.last_login,
+        )  # fmt: skip
+
+
+class UserDetailOut(UserOut):
+    """One account whole."""
+
+    sessions: list[SessionOut]
+    api_access: list[TokenOut]
+
+    @classmethod
+    def whole(cls, user: User, sessions: list[OpenSession], tokens: list[ApiToken]) -> UserDetailOut:
+        return cls(
+            **UserOut.of(user).dict(),
+            sessions=[SessionOut.of(one) for one in sessions],
+            api_access=[TokenOut.of(row) for row in tokens],
+        )
+
+
+class UserList(Schema):
+    """Accounts by name."""
+
+    users: list[UserOut]
+    total: int
+
+
+class UserChange(Schema):
+    """What is absent stays. is_open false: no log-in and no token, sessions end."""
+
+    role: RoleName | None = None
+    is_open: bool | None = None
+
+
+class SessionsEnded(Schema):
+    """How many."""
+
+    ended: int
+
+
+class InvitationIn(Schema):
+    """label: who is meant."""
+
+    label: str = Field(min_length=1, max_length=64, examples=["Ada, orders team"])
+    role: RoleName = "reader"
+
+
+class InvitationOut(Schema):
+    """An open invitation."""
+
+    id: int
+    label: str
+    role: RoleName
+    made_by: str
+    expires_at: datetime
+
+    @classmethod
+    def of(cls, row: Invitation) -> InvitationOut:
+        return cls(
+            id=row.pk, label=row.label, role=cast(RoleName, row.role), made_by=row.made_by.username,
+            expires_at=row.expires_at,
+        )  # fmt: skip
+
+
+class InvitationMade(Schema):
+    """link: shown this once; it works once."""
+
+    label: str
+    role: RoleName
+    link: str
+
+
+class InvitationList(Schema):
+    """Those that end next first."""
+
+    invitations: list[InvitationOut]

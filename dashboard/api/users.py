@@ -1,0 +1,146 @@
+"""/api/v1/users and /api/v1/invitations: what the page People does. Needs a token of the scope admin."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest
+from django.urls import reverse
+from ninja import Query, Router, Status
+
+from dashboard.accounts import invitations, user_accounts
+from dashboard.accounts.access import Permission
+from dashboard.accounts.tokens import living_tokens
+from dashboard.accounts.user_accounts import UserProblem
+from dashboard.api.auth import Token
+from dashboard.api.problems import REFUSALS, NotPossible
+from dashboard.api.schemas.accounts import (
+    InvitationIn,
+    InvitationList,
+    InvitationMade,
+    InvitationOut,
+    SessionsEnded,
+    UserChange,
+    UserDetailOut,
+    UserList,
+    UserOut,
+)
+from dashboard.audit.notes import note, note_nothing
+from dashboard.models.management import Role, User
+
+users = Router()
+invited = Router()
+LIST_MAX = 500
+PEOPLE = Token(Permission.USERS_WRITE)
+
+
+@users.get("", response={200: UserList} | REFUSALS, auth=PEOPLE, summary="List accounts",
+           operation_id="list_users")  # fmt: skip
+async def list_users(
+    request: HttpRequest,
+    q: str = Query("", max_length=64, description="part of the name"),
+    offset: int = Query(0, ge=0, le=1_000_000),
+    limit: int = Query(100, ge=1, le=LIST_MAX),
+) -> UserList:
+    rows = User.objects.filter(username__icontains=q).order_by("username")
+    shown = [UserOut.of(user) async for user in rows[offset : offset + limit]]
+    return UserList(users=shown, total=await rows.acount())
+
+
+@users.get("/{name}", response={200: UserDetailOut} | REFUSALS, auth=PEOPLE,
+           summary="One account with its sessions and tokens", operation_id="get_user")  # fmt: skip
+async def get_user(request: HttpRequest, name: str) -> UserDetailOut:
+    return await _whole(await _named(name))
+
+
+@users.put("/{name}", response={200: UserDetailOut} | REFUSALS, auth=PEOPLE,
+           summary="Change an account's role, close it or open it", operation_id="update_user")  # fmt: skip
+async def update_user(request: HttpRequest, name: str, body: UserChange) -> UserDetailOut:
+    user = await _named(name)
+    if user.pk == request.auth.user.pk:  # type: ignore[attr-defined]
+        note_nothing(request)
+        raise NotPossible("Another administrator has to do that: this is your own account.")
+    note_nothing(request)
+    try:
+        if body.role is not None and body.role != user.role:
+            await sync_to_async(user_accounts.set_role)(user, Role(body.role))
+            note(request, "role changed", user.username, {"before": user.role, "after": body.role})
+            user.role = body.role
+        if body.is_open is False and user.is_active:
+            ended = await sync_to_async(user_accounts.close_account)(user)
+            note(request, "account closed", user.username, {"sessions_ended": ended})
+        elif body.is_open is True and not user.is_active:
+            await sync_to_async(user_accounts.open_account)(user)
+            note(request, "account opened", user.username)
+    except UserProblem as exc:
+        raise NotPossible(_sentence(exc)) from exc
+    return await _whole(await _named(name))
+
+
+@users.delete("/{name}/sessions", response={200: SessionsEnded} | REFUSALS, auth=PEOPLE,
+              summary="End an account's sessions", operation_id="end_sessions")  # fmt: skip
+async def end_sessions(
+    request: HttpRequest, name: str, session: str = Query("", max_length=64, description="only the one of this id")
+) -> SessionsEnded:
+    user = await _named(name)
+
+    def end() -> int:
+        chosen = [one for one in user_accounts.open_sessions(user) if session in ("", one.id)]
+        return user_accounts.end_sessions(chosen)
+
+    ended = await sync_to_async(end)()
+    note(request, "sessions ended", user.username, {"sessions": ended})
+    return SessionsEnded(ended=ended)
+
+
+@invited.get("", response={200: InvitationList} | REFUSALS, auth=PEOPLE, summary="List open invitations",
+             operation_id="list_invitations")  # fmt: skip
+async def list_invitations(request: HttpRequest) -> InvitationList:
+    rows = invitations.open_invitations().order_by("expires_at")
+    return InvitationList(invitations=[InvitationOut.of(row) async for row in rows])
+
+
+@invited.post("", response={201: InvitationMade} | REFUSALS, auth=PEOPLE,
+              summary="Invite a person; the link is shown once", operation_id="create_invitation")  # fmt: skip
+async def create_invitation(request: HttpRequest, body: InvitationIn) -> Status[InvitationMade]:
+    maker: User = request.auth.user  # type: ignore[attr-defined]
+    try:
+        secret = await sync_to_async(invitations.invite)(maker, Role(body.role), body.label)
+    except UserProblem as exc:
+        note_nothing(request)
+        raise NotPossible(_sentence(exc)) from exc
+    note(request, "person invited", body.label, {"role": body.role})
+    link = request.build_absolute_uri(f"{reverse('invitation')}?{urlencode({'token': secret})}")
+    return Status(201, InvitationMade(label=body.label, role=body.role, link=link))
+
+
+@invited.delete("/{int:invitation_id}", response={204: None} | REFUSALS, auth=PEOPLE,
+                summary="Withdraw an invitation", operation_id="withdraw_invitation")  # fmt: skip
+async def withdraw_invitation(request: HttpRequest, invitation_id: int) -> Status[None]:
+    ended = await sync_to_async(invitations.withdraw)(invitation_id)
+    if ended is None:
+        note_nothing(request)
+        raise NotPossible("There is no such open invitation.", status=404)
+    note(request, "invitation withdrawn", ended.label)
+    return Status(204, None)
+
+
+async def _named(name: str) -> User:
+    user = await User.objects.filter(username__iexact=name).afirst()
+    if user is None:
+        raise NotPossible("There is no such account.", status=404)
+    return user
+
+
+async def _whole(user: User) -> UserDetailOut:
+    def read() -> Any:
+        return user_accounts.open_sessions(user), list(living_tokens(user))
+
+    return UserDetailOut.whole(user, *await sync_to_async(read)())
+
+
+def _sentence(exc: UserProblem) -> str:
+    text = str(exc)
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
