@@ -6,7 +6,7 @@
   gantry report serve --data DIR                      one run for each line of standard input, in one Spark session:
                                                       {"run_id": "", "report": "traffic", "begin_ms": 0, "end_ms": 1}
 
-Other reports: months, producers, talkers, sizes, latency, retries.
+Other reports: months, producers, talkers, sizes, latency, retries, delays, transactions, forecast.
 The result is in DATA/reports/runs/RUN as REPORT.json, REPORT.csv and REPORT.parquet. The command ends with the run.
 Exit codes: 0 succeeded, 3 done but incomplete, 1 failed, 124 took too long, 130 stopped.
 

@@ -31,6 +31,8 @@ class ReportRun(models.Model):
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
     begin_ms = models.BigIntegerField()  # range of store times; the end is exclusive
     end_ms = models.BigIntegerField()
+    topics = models.JSONField(default=list)  # names; none: all topics
+    zone = models.CharField(max_length=64, default="UTC")  # whose days and months are meant
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )  # null: the schedule, or a command line

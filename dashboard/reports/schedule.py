@@ -32,6 +32,7 @@ from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports import alarm, latest
 from dashboard.reports.plans import ensure_plans
 from dashboard.reports.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
+from dashboard.reports.stopping import STOPPED, stoppable
 from dashboard.reports.warm_session import WarmSession
 
 logger = logging.getLogger(__name__)
@@ -119,13 +120,16 @@ class ReportSchedule:
     async def _execute(self, run: ReportRun) -> None:
         logger.info("report run started", extra={"event": "report_started", "run": run.run_id, "report": run.report})
         try:
-            words = await self._session.run(run)
+            words = await self._words_of(run)
         except OSError as failure:
             await _fail(run, ReportRun.State.FAILED, f"gantry report could not be started: {failure}")
             return
         except asyncio.CancelledError:
             await _fail(run, ReportRun.State.CANCELLED, "the appliance was stopped during this run")
             raise
+        if words is None:
+            await _fail(run, ReportRun.State.CANCELLED, STOPPED)
+            return
         try:
             status = RunFolder.in_data(self._data, run.run_id).status()
         except (ReportError, ValueError) as failure:
@@ -136,17 +140,42 @@ class ReportSchedule:
             return
         await _close(run, status)
 
+    async def _words_of(self, run: ReportRun) -> str | None:
+        """What the process said if it died over the run; None when a person stopped it."""
+        with stoppable(run.run_id) as asked:
+            work = asyncio.create_task(self._session.run(run), name="report run")
+            stop = asyncio.create_task(asked.wait(), name="stop of a report run")
+            try:
+                await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+                return await work if work.done() else None
+            finally:
+                for task in (work, stop):
+                    task.cancel()
+                await asyncio.wait({work, stop})
 
-async def enqueue(report: str, days: int, *, requested_by: User | None, now: datetime | None = None) -> ReportRun:
-    """Put a run at the end of the queue. Its range ends with the current hour."""
+
+async def enqueue(
+    report: str,
+    days: int,
+    *,
+    requested_by: User | None,
+    now: datetime | None = None,
+    range_ms: tuple[int, int] | None = None,
+    topics: Sequence[str] = (),
+    zone: str = "UTC",
+) -> ReportRun:
+    """Put a run at the end of the queue. Its range: `range_ms`, or the last days, which end with the current hour."""
     now = now or datetime.now(UTC)
     now_ms = int(now.timestamp() * 1000)
     end_ms = now_ms - now_ms % HOUR_MS + HOUR_MS
+    begin_ms, end_ms = range_ms if range_ms is not None else (end_ms - days * 24 * HOUR_MS, end_ms)
     return await ReportRun.objects.acreate(
         run_id=new_run_id(),
         report=report,
-        begin_ms=end_ms - days * 24 * HOUR_MS,
+        begin_ms=begin_ms,
         end_ms=end_ms,
+        topics=list(topics),
+        zone=zone,
         requested_by=requested_by,
         created_at=now,
     )

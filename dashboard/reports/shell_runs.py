@@ -74,6 +74,8 @@ def _row(spec: RunSpec, started_at: datetime) -> dict[str, object]:
         "state": ReportRun.State.RUNNING,
         "begin_ms": spec.begin_ms,
         "end_ms": spec.end_ms,
+        "topics": list(spec.topics),
+        "zone": spec.zone,
         "from_shell": True,
         "created_at": started_at,
         "started_at": started_at,

@@ -14,5 +14,7 @@ urlpatterns = [
     path("schedule", reports.schedule, name="schedule"),
     path("runs", reports.runs, name="runs"),
     path("runs/<str:run_id>", reports.detail, name="detail"),
+    path("runs/<str:run_id>/stop", reports.stop_run, name="stop"),
+    path("runs/<str:run_id>/again", reports.run_again, name="again"),
     path("runs/<str:run_id>/<slug:report>.<str:suffix>", reports.download, name="download"),
 ]

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from django import forms
 from django.conf import settings
 from django.contrib import messages as notes
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -30,9 +29,11 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster import units
 from dashboard.forms.base import BaseForm
+from dashboard.forms.reports import INTERVALS, RANGES, PlanForm, RunForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans
 from dashboard.reports.schedule import enqueue
+from dashboard.reports.stopping import stop
 from dashboard.reports.tables import table_context
 from dashboard.reports.warm_session import note_look
 
@@ -54,34 +55,6 @@ CONTENT_TYPES = {
     "json": "application/json",
     "parquet": "application/vnd.apache.parquet",
 }
-RANGES = ((1, "last 24 hours"), (7, "last 7 days"), (30, "last 30 days"), (90, "last 90 days"))
-INTERVALS = (
-    (15, "every 15 minutes"),
-    (60, "every hour"),
-    (360, "every 6 hours"),
-    (1440, "every day"),
-    (0, "never"),
-)
-
-
-class RunForm(BaseForm):
-    """What "Run now" may ask for."""
-
-    report = forms.ChoiceField(choices=[(one.name, one.title) for one in REPORTS.values()], label="Report")
-    days = forms.TypedChoiceField(choices=RANGES, coerce=int, initial=7, label="Range")
-
-
-class PlanForm(BaseForm):
-    """How often reports run by themselves, how far back they count, and which."""
-
-    interval_minutes = forms.TypedChoiceField(choices=INTERVALS, coerce=int, label="Run")
-    days = forms.TypedChoiceField(choices=RANGES, coerce=int, label="Range")
-    reports = forms.MultipleChoiceField(
-        choices=[(one.name, one.title) for one in REPORTS.values()],
-        widget=forms.CheckboxSelectMultiple,
-        label="Reports",
-        error_messages={"required": "Choose a report, or let them run never."},
-    )
 
 
 @requires(Permission.REPORTS_READ)
@@ -104,7 +77,8 @@ async def index(request: HttpRequest) -> HttpResponse:
         "plan_form": PlanForm(
             initial={"interval_minutes": plan.interval_minutes, "days": plan.days, "reports": plan.reports}
         ),
-        "run_form": RunForm(),
+        "run_form": (run_form := RunForm()),
+        "run_more": [run_form[name] for name in ("begin", "end", "topics", "zone")],
         "interval_text": dict(INTERVALS).get(plan.interval_minutes, f"every {plan.interval_minutes} minutes"),
         "range_text": dict(RANGES).get(plan.days, f"last {plan.days} days"),
     }
@@ -138,6 +112,8 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
         "end": _minute(run.end_ms),
         "install": install_state(settings.APPLIANCE.data),
         "log": read_tail(folder.log_path, LOG_BYTES_SHOWN) if run.error else "",
+        "may_run": request.principal.may(Permission.REPORTS_RUN),  # type: ignore[attr-defined]
+        "is_report": run.report in REPORTS,
         "seconds": list(status.seconds.items()) if status is not None else [],
         "download_suffixes": list(CONTENT_TYPES),
     }
@@ -171,12 +147,49 @@ async def download(request: HttpRequest, run_id: str, report: str, suffix: str) 
 async def run_now(request: HttpRequest) -> HttpResponseBase:
     form = RunForm(request.POST)
     if not form.is_valid():
-        return HttpResponse("There is no such report or range.", status=400)
+        return _refused("Nothing was started.", form)
+    values = form.cleaned_data
+    return await _ask_for(
+        request, values["report"], values["days"], range_ms=form.range_ms, topics=values["topics"], zone=values["zone"]
+    )
+
+
+@requires(Permission.REPORTS_RUN)
+@require_POST
+async def run_again(request: HttpRequest, run_id: str) -> HttpResponseBase:
+    """The same question once more: the same range, topics and zone."""
+    run = await _find(run_id)
+    if run.report not in REPORTS:
+        note_nothing(request)
+        return HttpResponse("This run has no report to compute again.", status=400)
+    range_ms = (run.begin_ms, run.end_ms)
+    return await _ask_for(request, run.report, 0, range_ms=range_ms, topics=run.topics, zone=run.zone)
+
+
+@requires(Permission.REPORTS_RUN)
+@require_POST
+async def stop_run(request: HttpRequest, run_id: str) -> HttpResponseBase:
+    run = await _find(run_id)
+    if await stop(run):
+        note(request, "report run stopped", run.report, {"run": run_id})
+        logger.info("report run stopped", extra={"event": "report_stopped", "run": run_id})
+        notes.success(request, "The run is being stopped.")
+    else:
+        note_nothing(request)
+        is_shells = run.from_shell and run.is_live
+        notes.warning(
+            request, "Stop it where it was started: in a shell." if is_shells else "The run has ended already."
+        )
+    return redirect("reports:detail", run_id=run_id)
+
+
+async def _ask_for(request: HttpRequest, report: str, days: int, **scope: Any) -> HttpResponseBase:
     waiting = await ReportRun.objects.filter(state=ReportRun.State.QUEUED).acount()
     if waiting < WAITING_MAX:
         user = request.principal.user  # type: ignore[attr-defined]
-        run = await enqueue(form.cleaned_data["report"], form.cleaned_data["days"], requested_by=user)
-        note(request, "report asked for", form.cleaned_data["report"], {"days": form.cleaned_data["days"]})
+        run = await enqueue(report, days, requested_by=user, **scope)
+        range_text = f"{_minute(run.begin_ms)} to {_minute(run.end_ms)}"
+        note(request, "report asked for", report, {"range": range_text, "topics": run.topics, "zone": run.zone})
         logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
     else:
         note_nothing(request)
@@ -184,13 +197,17 @@ async def run_now(request: HttpRequest) -> HttpResponseBase:
     return redirect("reports:index")
 
 
+def _refused(what: str, form: BaseForm) -> HttpResponse:
+    sentences = [what, *(text for texts in form.problems().values() for text in texts)]
+    return HttpResponse(" ".join(sentences), status=400, content_type="text/plain; charset=utf-8")
+
+
 @requires(Permission.REPORTS_RUN)
 @require_POST
 async def schedule(request: HttpRequest) -> HttpResponseBase:
     form = PlanForm(request.POST)
     if not form.is_valid():
-        sentences = ["The schedule stays as it is.", *(text for texts in form.problems().values() for text in texts)]
-        return HttpResponse(" ".join(sentences), status=400, content_type="text/plain; charset=utf-8")
+        return _refused("The schedule stays as it is.", form)
     await plans.set_schedule(**form.cleaned_data)
     note(request, "report schedule changed", "", form.cleaned_data)
     logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})

@@ -114,7 +114,8 @@ class WarmSession:
             await self._start()
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
-        asked = {"run_id": run.run_id, "report": run.report, "begin_ms": run.begin_ms, "end_ms": run.end_ms}
+        fields = ("run_id", "report", "begin_ms", "end_ms", "topics", "zone")
+        asked = {name: getattr(run, name) for name in fields}
         process.stdin.write(json.dumps(asked).encode() + b"\n")
         with contextlib.suppress(ConnectionError):
             await process.stdin.drain()

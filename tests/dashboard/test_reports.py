@@ -24,13 +24,14 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
 from dashboard.models.reports import ReportRun
 from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue
+from dashboard.reports.stopping import STOPPED
 from dashboard.reports.tables import SHOWN
 from dashboard.reports.views import WAITING_MAX, chart_figure
 from tests.appliance.reports.stores import Record, write_log
 from tests.conftest import missing
 from tests.dashboard.conftest import Client
 from tests.dashboard.finished_run import NASTY, NOW, finished_run
-from tests.waiting import WITHIN_S
+from tests.waiting import WITHIN_S, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -163,7 +164,7 @@ async def test_any_report_is_shown_by_its_columns_with_a_chart_and_downloaded(da
     assert (await client.get(f"/reports/runs/{run.run_id}/traffic.csv")).status_code == 404
     assert "Retries and dead letters" in await text_of(client, "/reports/")
     write_json(folder.path / "page.json", table_page_of(REPORTS["retries"], []) | {"notes": []})
-    assert "Nothing of this was stored" in await text_of(client, f"/reports/runs/{run.run_id}")
+    assert "Nothing to show of this range" in await text_of(client, f"/reports/runs/{run.run_id}")
 
 
 @pytest.mark.parametrize(
@@ -252,6 +253,93 @@ async def test_a_stopped_schedule_stops_its_run(data: Path) -> None:
     assert beat.read_text() == last
     run = await ReportRun.objects.aget()
     assert (run.state, "stopped during this run" in run.error) == ("cancelled", True)
+
+
+async def test_a_run_may_have_a_range_topics_and_a_zone_of_its_own(data: Path, log_in: Client) -> None:
+    client = await log_in("operator")
+    asked = {
+        "begin": "2026-11-01T08:30",
+        "end": "2026-11-02T00:00",
+        "topics": "orders, mail orders",
+        "zone": "Asia/Tokyo",
+    }
+    await client.post("/reports/run", {"report": "days", "days": "7", **asked})
+    run = await ReportRun.objects.aget()
+    assert (run.begin_ms, run.end_ms) == (1_793_521_800_000, 1_793_577_600_000)
+    assert (run.topics, run.zone) == (["orders", "mail"], "Asia/Tokyo")
+    page = await text_of(client, f"/reports/runs/{run.run_id}")
+    assert "2026-11-01 08:30 to 2026-11-02 00:00 UTC" in page and "days of Asia/Tokyo" in page and "orders" in page
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"begin": "2026-11-01T08:30"}, "needs both times"),
+        ({"begin": "2026-11-02T00:00", "end": "2026-11-01T00:00"}, "must end after it begins"),
+        ({"begin": "yesterday", "end": "2026-11-01T00:00"}, "Enter a valid date/time"),
+        ({"topics": "or;ders"}, "or;ders"),
+        ({"topics": " ".join(f"t{number}" for number in range(51))}, "51 topics are too many"),
+        ({"zone": "Mars/Base"}, "is no time zone"),
+    ],
+)
+async def test_a_range_topic_or_zone_that_is_none_is_refused_in_words(
+    data: Path, log_in: Client, wrong: dict[str, str], words: str
+) -> None:
+    """S50."""
+    client = await log_in("operator")
+    response = await client.post("/reports/run", {"report": "days", "days": "7", **wrong})
+    assert response.status_code == 400 and words in response.content.decode()
+    assert await ReportRun.objects.acount() == 0
+
+
+async def test_a_run_is_asked_for_again_as_it_was(data: Path, log_in: Client) -> None:
+    client = await log_in("operator")
+    first = await enqueue("sizes", 0, requested_by=None, range_ms=(5, 9), topics=["orders"], zone="Asia/Tokyo", now=NOW)
+    await ReportRun.objects.aupdate(state=ReportRun.State.FAILED, error="it broke")
+    assert "Run again" in await text_of(client, f"/reports/runs/{first.run_id}")
+    assert (await client.post(f"/reports/runs/{first.run_id}/again")).status_code == 302
+    run = await ReportRun.objects.exclude(pk=first.pk).aget()
+    assert (run.state, run.report, run.begin_ms, run.end_ms) == ("queued", "sizes", 5, 9)
+    assert (run.topics, run.zone) == (["orders"], "Asia/Tokyo")
+    ingest = await enqueue("ingest", 1, requested_by=None)
+    assert (await client.post(f"/reports/runs/{ingest.run_id}/again")).status_code == 400
+
+
+async def test_a_waiting_run_is_stopped_at_once_and_an_ended_one_is_left(data: Path, log_in: Client) -> None:
+    client = await log_in("operator")
+    run = await enqueue("sizes", 1, requested_by=None)
+    assert ">Stop<" in await text_of(client, f"/reports/runs/{run.run_id}")
+    for _ in range(2):
+        assert (await client.post(f"/reports/runs/{run.run_id}/stop")).status_code == 302
+        await run.arefresh_from_db()
+        assert (run.state, run.error) == ("cancelled", STOPPED)
+    assert not await ReportSchedule(data=data).step()
+    shells = await enqueue("sizes", 1, requested_by=None)
+    await ReportRun.objects.filter(pk=shells.pk).aupdate(state=ReportRun.State.RUNNING, from_shell=True)
+    response = await client.post(f"/reports/runs/{shells.run_id}/stop", follow=True)
+    assert "in a shell" in response.content.decode()
+    assert (await ReportRun.objects.aget(pk=shells.pk)).state == "running"
+
+
+async def test_a_running_run_is_stopped_with_its_process_and_the_next_one_runs(data: Path, log_in: Client) -> None:
+    _need_stack(data)
+    client, run = await log_in("operator"), await enqueue("traffic", 1, requested_by=None, now=NOW)
+    beat = data / "beat"
+    say_who = f"import os, pathlib, time\npathlib.Path({str(beat)!r}).write_text(str(os.getpid()))"
+    code = f"{say_who}\nwhile True: time.sleep(60)"
+    schedule = ReportSchedule(data=data, command=[sys.executable, "-c", code])
+    task = asyncio.create_task(schedule.step())
+    await until(lambda: beat.exists() and beat.read_text() != "")
+    child = psutil.Process(int(beat.read_text()))
+    await client.post(f"/reports/runs/{run.run_id}/stop")
+    assert await task
+    await run.arefresh_from_db()
+    assert (run.state, run.error) == ("cancelled", STOPPED)
+    assert not child.is_running()
+    following = ReportSchedule(data=data, command=[sys.executable, "-c", "raise SystemExit('the next one')"])
+    await enqueue("traffic", 1, requested_by=None)
+    assert await following.step()
+    assert (await ReportRun.objects.alatest("created_at")).error == "the next one"
 
 
 async def test_after_a_restart_runs_left_open_get_their_status(data: Path) -> None:

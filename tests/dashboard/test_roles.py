@@ -54,6 +54,8 @@ PAGES = {
     "schedule": OPERATORS,
     "runs": READERS,
     "detail": READERS,
+    "stop": OPERATORS,
+    "again": OPERATORS,
     "download": READERS,
     "broker-config": ADMINS,
     "broker-succession": ADMINS,
