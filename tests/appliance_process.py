@@ -20,18 +20,20 @@ from appliance.bench.disk_watermarks import DISK_MARKS
 from appliance.bench.processes import free_ports
 from appliance.cli.preflight import broker_ports
 from appliance.settings.broker_processes import broker_processes
+from tests.any_disk import SLOW_DISK
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = re.compile(r"GANTRY READY (https?)=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")
 START_TIMEOUT_S = 540.0  # a first start of a fresh clone installs everything before it serves
 STOP_TIMEOUT_S = 120.0  # it may take a worker the 30 s that its supervisor gives it
-PROPERTIES = {**DISK_MARKS, "mappedFileSizeCommitLog": str(64 << 20)}
+PROPERTIES = {**DISK_MARKS, **SLOW_DISK, "mappedFileSizeCommitLog": str(64 << 20)}
 
 
 class RunningAppliance:
     """`with RunningAppliance(tmp_path / "data") as gantry:` runs it until the block ends.
 
-    Its brokers' files have marks that no disk reaches, and commit-log files that need little room.
+    Its brokers' files have marks that no disk reaches, no limit on how slow it is, and commit-log files that need
+    little room.
     """
 
     def __init__(

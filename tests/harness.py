@@ -17,7 +17,7 @@ from appliance.broker.controller import BrokerController
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from store.base.config import MessageStoreConfig
-from tests.any_disk import ANY_DISK
+from tests.any_disk import ANY_DISK, SLOW_DISK
 
 SMALL_STORE: dict[str, Any] = {
     "commit_log_file_bytes": 16 * 1024 * 1024,
@@ -30,6 +30,9 @@ SMALL_STORE: dict[str, Any] = {
 
 class LocalCluster(GantryPeer):
     """A name server and a broker as child processes; `kill_broker`, `stop_broker`, `start_broker` do just that."""
+
+    def broker_properties(self) -> dict[str, str]:
+        return SLOW_DISK | super().broker_properties()
 
 
 @dataclass

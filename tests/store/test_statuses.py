@@ -64,7 +64,7 @@ def test_put_create_maped_file_failed(tmp_path: Path, open_store: OpenStore, mon
 def test_put_os_page_cache_busy_after_a_slow_append_for_as_long_as_it_was_too_slow(
     tmp_path: Path, open_store: OpenStore, clock: FakeClock
 ) -> None:
-    store = open_store(small_config(tmp_path))
+    store = open_store(small_config(tmp_path, page_cache_busy_ms=1000))
     made = StoreBatch("T", 0, encode_batch([Message("T", b"x")]), b"", 0, 0, 1, HOST, HOST)
 
     def stall(*facts: object) -> None:
