@@ -9,6 +9,8 @@ from dashboard.api import document
 from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
 from dashboard.views import (
+    alarm_channels,
+    alarms,
     audit,
     brokers,
     dead_letters,
@@ -59,6 +61,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(DEAD_LETTERS + r"$", dead_letters.group, name="dead-letters-group"),
     re_path(DEAD_LETTERS + r"/put-back$", dead_letters.put_back, name="dead-letters-put-back"),
     path("incidents", incidents.incidents, name="incidents"),
+    path("alarms", alarms.alarms, name="alarms"),
+    path("alarms/deliveries", alarms.deliveries, name="alarm-deliveries"),
+    path("alarms/rules/new", alarms.rule, name="alarm-rule-new"),
+    path("alarms/rules/<int:rule_id>", alarms.rule, name="alarm-rule"),
+    path("alarms/rules/<int:rule_id>/do", alarms.rule_do, name="alarm-rule-do"),
+    path("alarms/rules/<int:rule_id>/would-have", alarms.would_have, name="alarm-would-have"),
+    path("alarms/silences/new", alarms.silence, name="alarm-silence"),
+    path("alarms/silences/<int:silence_id>/end", alarms.silence_end, name="alarm-silence-end"),
+    path("alarms/channels/new/<str:kind>", alarm_channels.create, name="alarm-channel-new"),
+    path("alarms/channels/<int:channel_id>", alarm_channels.channel, name="alarm-channel"),
+    path("alarms/channels/<int:channel_id>/test", alarm_channels.test, name="alarm-channel-test"),
+    path("alarms/channels/<int:channel_id>/delete", alarm_channels.delete, name="alarm-channel-delete"),
     path("audit", audit.audit, name="audit"),
     path("audit/export.<str:form>", audit.export, name="audit-export"),
     path("reports/", include("dashboard.reports.urls")),

@@ -85,6 +85,9 @@ class ApplianceConfig:
     proxy_headers: str = option(
         "x-forwarded", "headers that those proxies set: x-forwarded (-for, -proto, -host) or forwarded"
     )
+    alarm_networks: str = option(
+        "", "addresses and networks that alarms may be sent to although they are private, separated by commas"
+    )
     http_hsts_s: int = option(0, "seconds for which browsers use https only, on every port of the host (HSTS); 0: off")
     http_body_bytes_max: int = option(
         6 << 20, "largest body of a request to the dashboard, in bytes (64 KiB before log-in)"
@@ -135,6 +138,7 @@ class ApplianceConfig:
             raise ConfigError("bind is empty: use 127.0.0.1, an address of this machine, or 0.0.0.0 for all of them")
         self._check_tls()
         self._check_proxies()
+        self._check_networks()
         object.__setattr__(self, "data", Path(self.data).expanduser().absolute())
         object.__setattr__(self, "log_level", self.log_level.upper())
         if not self.advertise:
@@ -152,6 +156,15 @@ class ApplianceConfig:
             if path := getattr(self, name):
                 object.__setattr__(self, name, str(Path(path).expanduser().absolute()))
 
+    def _check_networks(self) -> None:
+        try:
+            _ = self.alarm_networks_allowed
+        except ValueError as exc:
+            raise ConfigError(
+                f"alarm_networks={self.alarm_networks}: {exc}; use an address or a network, such as 10.0.0.7 or "
+                "10.0.0.0/24"
+            ) from exc
+
     def _check_proxies(self) -> None:
         if self.proxy_headers not in (X_FORWARDED, FORWARDED):
             raise ConfigError(f"proxy_headers={self.proxy_headers}: use {X_FORWARDED} or {FORWARDED}")
@@ -166,7 +179,12 @@ class ApplianceConfig:
     @property
     def trusted_networks(self) -> tuple[Network, ...]:
         """The networks of `trusted_proxies`."""
-        return tuple(ipaddress.ip_network(name.strip()) for name in self.trusted_proxies.split(",") if name.strip())
+        return _networks(self.trusted_proxies)
+
+    @property
+    def alarm_networks_allowed(self) -> tuple[Network, ...]:
+        """The networks of `alarm_networks`."""
+        return _networks(self.alarm_networks)
 
     @property
     def client_tls(self) -> TlsConfig | None:
@@ -315,6 +333,10 @@ def _address_to_advertise(bind: str) -> str:
     from appliance.settings.roles import outward_address  # here, because it imports the workers' settings
 
     return outward_address()
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(name.strip()) for name in text.split(",") if name.strip())
 
 
 def _check_range(name: str, value: float, lowest: float, highest: float) -> None:

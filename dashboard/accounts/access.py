@@ -62,6 +62,7 @@ class Permission(StrEnum):
     REPORTS_RUN = "reports.run"
     USERS_WRITE = "users.write"
     AUDIT_READ = "audit.read"
+    ALARMS_WRITE = "alarms.write"
 
 
 _READER = frozenset(
@@ -81,6 +82,7 @@ _OPERATOR = _READER | {
     Permission.MESSAGES_SEND,
     Permission.REPORTS_RUN,
     Permission.AUDIT_READ,
+    Permission.ALARMS_WRITE,
 }
 _CONFIG = frozenset({Permission.CONFIG_READ, Permission.CONFIG_WRITE})
 ROLE_PERMISSIONS: dict[str, frozenset[Permission]] = {

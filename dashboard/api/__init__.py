@@ -11,7 +11,19 @@ from ninja.errors import AuthenticationError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.api import audit, brokers, cluster, dead_letters, groups, incidents, messages, tokens, topics, users
+from dashboard.api import (
+    alarms,
+    audit,
+    brokers,
+    cluster,
+    dead_letters,
+    groups,
+    incidents,
+    messages,
+    tokens,
+    topics,
+    users,
+)
 from dashboard.api.auth import Forbidden
 from dashboard.api.problems import FormProblem, NotPossible
 from dashboard.cluster.errors import GatewayError
@@ -48,6 +60,7 @@ api.add_router("/groups", groups.router, tags=["groups"])
 api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
 api.add_router("/incidents", incidents.router, tags=["cluster"])
+api.add_router("/alarms", alarms.router, tags=["alarms"])
 api.add_router("/audit", audit.router, tags=["audit"])
 api.add_router("/tokens", tokens.router, tags=["accounts"])
 api.add_router("/users", users.users, tags=["accounts"])

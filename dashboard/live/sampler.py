@@ -23,6 +23,7 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.database import state as database
+from dashboard.history.keeper import HistoryKeeper
 from dashboard.incidents.keeper import IncidentKeeper
 from dashboard.live import frames
 from dashboard.live.group_watch import GroupWatch
@@ -74,6 +75,7 @@ class Sampler:
         self._slave_minutes = SlaveMinutes()
         self._problem_log = ProblemLog()
         self._incidents = IncidentKeeper()
+        self._history = HistoryKeeper()
 
     async def run(self) -> None:
         """Sample until cancelled. A failed round is logged and the next one tried: watching must not end."""
@@ -83,6 +85,7 @@ class Sampler:
                 group.create_task(self._count.run(), name="sampler-topics")
                 group.create_task(self._groups.run(), name="sampler-groups")
                 group.create_task(self._incidents.run(), name="incidents")
+                group.create_task(self._history.run(), name="history")
                 group.create_task(TrailReader().run(), name="audit trails")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
                 group.create_task(StallWatch().run(), name="standstill")
@@ -122,6 +125,7 @@ class Sampler:
         problems = judge(snapshot).problems
         self._problem_log.note(problems, snapshot.at)
         self._incidents.note(problems, snapshot.at)
+        self._history.note(snapshot)
         await publish(snapshot, point)
         finished = self._minute.add(snapshot, point)
         if finished is not None:

@@ -1,8 +1,18 @@
 """Tables of the dashboard's database. Django looks for models here."""
 
+from dashboard.models.alarms import (
+    AlarmChannel,
+    AlarmDelivery,
+    AlarmRow,
+    AlarmRule,
+    AlarmSilence,
+    ChannelKind,
+    DeliveryState,
+)
 from dashboard.models.audit import AuditEntry, Result, TrailPosition, Way
 from dashboard.models.dead_letters import PutBackRow, PutBackState
 from dashboard.models.groups import GroupMove
+from dashboard.models.history import HistoryBlock, HistoryMark
 from dashboard.models.incidents import IncidentRow
 from dashboard.models.management import (
     ApiToken,
@@ -17,10 +27,19 @@ from dashboard.models.management import (
 from dashboard.models.reports import ReportPlan, ReportRun
 
 __all__ = [
+    "AlarmChannel",
+    "AlarmDelivery",
+    "AlarmRow",
+    "AlarmRule",
+    "AlarmSilence",
     "ApiToken",
     "AuditEntry",
     "BookingTurn",
+    "ChannelKind",
+    "DeliveryState",
     "GroupMove",
+    "HistoryBlock",
+    "HistoryMark",
     "IncidentRow",
     "Invitation",
     "LoginFailure",

@@ -29,6 +29,7 @@ _ENTRIES = (
     ("topics", "Topics", "topics", "topics", Permission.TOPICS_READ),
     ("groups", "Groups", "groups", "groups", Permission.GROUPS_READ),
     ("dead-letters", "Dead letters", "dead-letters", "dead", Permission.MESSAGES_READ),
+    ("alarms", "Alarms", "alarms", "bell", Permission.CLUSTER_READ),
     ("incidents", "Incidents", "incidents", "warn", Permission.CLUSTER_READ),
     ("reports", "Reports", "reports:index", "reports", Permission.REPORTS_READ),
     ("audit", "Audit", "audit", "audit", Permission.AUDIT_READ),

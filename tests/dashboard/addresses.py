@@ -13,6 +13,7 @@ EXAMPLES = {
     "place": "broker-a.0.0",
     "form": "csv",
     "token_id": "1",
+    "kind": "webhook",
     "path": "dashboard/app.css",
 }
 

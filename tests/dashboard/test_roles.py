@@ -19,7 +19,7 @@ from tests.dashboard.conftest import Client, api_for
 READERS, OPERATORS, ADMINS = {"reader", "operator", "admin"}, {"operator", "admin"}, {"admin"}
 SECRET = re.compile(r"secret|password|token|access_?key|credential", re.IGNORECASE)
 PARTS = {"name": "no-such", "place": "broker-a.0.0", "form": "csv"} | dict.fromkeys(
-    ("token_id", "invitation_id"), "1000000"
+    ("token_id", "invitation_id", "rule_id", "channel_id", "silence_id"), "1000000"
 )
 METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -47,6 +47,18 @@ PAGES = {
     "dead-letters-group": READERS,
     "dead-letters-put-back": OPERATORS,
     "incidents": READERS,
+    "alarms": READERS,
+    "alarm-deliveries": READERS,
+    "alarm-rule-new": OPERATORS,
+    "alarm-rule": OPERATORS,
+    "alarm-rule-do": OPERATORS,
+    "alarm-would-have": READERS,
+    "alarm-silence": OPERATORS,
+    "alarm-silence-end": OPERATORS,
+    "alarm-channel-new": ADMINS,
+    "alarm-channel": ADMINS,
+    "alarm-channel-test": ADMINS,
+    "alarm-channel-delete": ADMINS,
     "audit": OPERATORS,
     "audit-export": OPERATORS,
     "index": READERS,  # of the reports
@@ -98,6 +110,21 @@ REST = {
     ("post", "/dead-letters/no-such/put-back"): (WRITE, OPERATORS),
     ("get", "/dead-letters/no-such/results"): (READ, READERS),
     ("get", "/incidents"): (READ, READERS),
+    ("get", "/alarms"): (READ, READERS),
+    ("get", "/alarms/rules"): (READ, READERS),
+    ("post", "/alarms/rules"): (WRITE, OPERATORS),
+    ("put", "/alarms/rules/1000000"): (WRITE, OPERATORS),
+    ("delete", "/alarms/rules/1000000"): (WRITE, OPERATORS),
+    ("get", "/alarms/rules/1000000/would-have-rung"): (READ, READERS),
+    ("get", "/alarms/channels"): (CONFIG, ADMINS),
+    ("post", "/alarms/channels"): (CONFIG, ADMINS),
+    ("put", "/alarms/channels/1000000"): (CONFIG, ADMINS),
+    ("delete", "/alarms/channels/1000000"): (CONFIG, ADMINS),
+    ("post", "/alarms/channels/1000000/test"): (CONFIG, ADMINS),
+    ("get", "/alarms/silences"): (READ, READERS),
+    ("post", "/alarms/silences"): (WRITE, OPERATORS),
+    ("delete", "/alarms/silences/1000000"): (WRITE, OPERATORS),
+    ("get", "/alarms/deliveries"): (READ, READERS),
     ("get", "/audit"): (WRITE, OPERATORS),
     ("get", "/audit/chain"): (WRITE, OPERATORS),
     ("get", "/cluster"): (READ, READERS),

@@ -271,11 +271,12 @@ def _setup_token() -> str | None:
 
 def _services(on_usable: Callable[[bool], None]) -> list[Service]:
     """What runs beside the pages on this loop."""
+    from dashboard.alarms.watch import AlarmWatch
     from dashboard.database.state import DatabaseCare
     from dashboard.live.sampler import Sampler
     from dashboard.reports.schedule import ReportSchedule
 
-    return [Sampler(), ReportSchedule(), DatabaseCare(on_usable)]
+    return [Sampler(), AlarmWatch(), ReportSchedule(), DatabaseCare(on_usable)]
 
 
 async def _kept_running(service: Service) -> None:

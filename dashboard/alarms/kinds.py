@@ -1,0 +1,155 @@
+"""What a rule can watch: a number for each subject, its unit, and where its history is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dashboard.cluster import units
+from dashboard.history import series
+from dashboard.status.board import Snapshot
+from dashboard.status.problems import Level
+
+Readings = Mapping[str, float | None]  # subject → value; None: there, but not known now
+CLUSTER = "cluster"
+NAME_SERVER = "name server"
+GONE_S = 60.0  # a subject that is not there for so long is over
+A_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of rule. is_below: it rings when the value is below the threshold. series: its history's kind.
+
+    scale: of a reading to the unit that people write. gone_s: how long a subject that is not there any more still
+    counts as it was: a dead broker leaves the list, and is no less dead for that.
+    """
+
+    key: str
+    label: str
+    about: str  # what a subject is
+    unit: str  # a person's: s, msg, %, h, msg/s
+    read: Callable[[Snapshot], Readings]
+    series: str
+    page: str = ""  # the page of a subject: a name of dashboard/urls.py
+    scale: float = 1.0
+    is_below: bool = False
+    gone_s: float = GONE_S
+
+    def is_beyond(self, value: float, limit: float) -> bool:
+        return value <= limit if self.is_below else value >= limit
+
+    def shown(self, value: float) -> str:
+        """A value for people."""
+        if self.unit == "s":
+            return units.duration(round(value))
+        if self.unit == "h":
+            return units.duration(round(value * 3600))
+        if self.unit == "%":
+            return f"{value:.1f} %"
+        if self.unit == "msg/s":
+            return f"{units.rate(value)} msg/s"
+        return f"{units.count(round(value))} {'message' if round(value) == 1 else 'messages'}"
+
+
+def _behind(snapshot: Snapshot) -> Readings:
+    return {group.name: None if group.lag_ms is None else group.lag_ms / 1000 for group in snapshot.groups}
+
+
+def _lag(snapshot: Snapshot) -> Readings:
+    return {group.name: group.lag for group in snapshot.groups}
+
+
+def _alone(snapshot: Snapshot) -> Readings:
+    return {group.name: series.seconds_alone(group, snapshot.at) for group in snapshot.groups}
+
+
+def _dead_letters(snapshot: Snapshot) -> Readings:
+    if snapshot.stored is None or snapshot.stored.missing:
+        return dict.fromkeys((group.name for group in snapshot.groups), None)
+    return dict.fromkeys((group.name for group in snapshot.groups), 0) | dict(snapshot.stored.dead_letters)
+
+
+def _disk_used(snapshot: Snapshot) -> Readings:
+    ratios = {broker.name: broker.facts.disk_ratio if broker.facts else None for broker in snapshot.brokers}
+    return {name: None if ratio is None else ratio * 100 for name, ratio in ratios.items()}
+
+
+def _disk_full_in(snapshot: Snapshot) -> Readings:
+    """Hours. A disk that does not fill up never is full; a broker that does not tell is not known."""
+    found: dict[str, float | None] = {}
+    for broker in snapshot.brokers:
+        facts = broker.facts
+        if facts is None or not broker.is_answering or facts.disk_growth is None:
+            found[broker.name] = None
+        else:
+            found[broker.name] = float("inf") if facts.disk_full_in_s is None else facts.disk_full_in_s / 3600
+    return found
+
+
+def _silent(snapshot: Snapshot) -> Readings:
+    return {broker.name: series.seconds_silent(broker, snapshot.at) for broker in snapshot.brokers}
+
+
+def _slave_behind(snapshot: Snapshot) -> Readings:
+    """Seconds; a slave that is gone falls behind by each second that it is gone."""
+    begin = len(series.SLAVE_BEHIND) + len(series.SEPARATOR)
+    found: dict[str, float | None] = {name[begin:]: value for name, value in series.slaves_behind(snapshot).items()}
+    for master in snapshot.masters:
+        if master.is_answering and master.facts is not None:
+            found |= {f"slave at {host}": float(seconds) for host, seconds in master.facts.services.slaves_gone}
+    return found
+
+
+def _cluster_in(snapshot: Snapshot) -> Readings:
+    return {CLUSTER: series.each_second(snapshot).get(series.IN)}
+
+
+def _topic_in(snapshot: Snapshot) -> Readings:
+    return {name: topic.in_rate for name, topic in snapshot.topics.items()}
+
+
+KINDS = {
+    kind.key: kind
+    for kind in (
+        Kind("group-behind", "Group is behind by time", "group", "s", _behind, series.GROUP_BEHIND, "group"),
+        Kind("group-lag", "Group is behind by messages", "group", "messages", _lag, series.GROUP_LAG, "group"),
+        Kind("group-alone", "Messages wait and the group has no members", "group", "s", _alone, series.GROUP_ALONE,
+             "group"),
+        Kind("dead-letters", "Dead letters lie there", "group", "messages", _dead_letters, series.DEAD_LETTERS,
+             "dead-letters-group"),
+        Kind("disk-full-in", "Disk is full within", "broker", "h", _disk_full_in, series.BROKER_FULL_IN,
+             scale=1 / 3600, is_below=True),
+        Kind("disk-used", "Disk is used up to", "broker", "%", _disk_used, series.BROKER_DISK, scale=100),
+        Kind("broker-silent", "Broker does not answer", "broker", "s", _silent, series.BROKER_SILENT, gone_s=A_DAY_S),
+        Kind("slave-behind", "Slave is behind its master", "slave", "s", _slave_behind, series.SLAVE_BEHIND),
+        Kind("in-above", "Messages come in faster than", "cluster", "msg/s", _cluster_in, series.IN),
+        Kind("in-below", "Messages come in slower than", "cluster", "msg/s", _cluster_in, series.IN, is_below=True),
+        Kind("topic-above", "A topic gets more than", "topic", "msg/s", _topic_in, series.TOPIC_IN, "topic"),
+        Kind("topic-below", "A topic gets less than", "topic", "msg/s", _topic_in, series.TOPIC_IN, "topic",
+             is_below=True),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A rule that is on from the start."""
+
+    name: str
+    kind: str
+    threshold: float
+    clear: float
+    for_s: float
+    clear_s: float
+    level: Level
+
+
+PRESETS = (
+    Preset("A group is behind", "group-behind", 300, 240, 10, 60, Level.WARN),
+    Preset("A group has no members", "group-alone", 20, 0, 0, 10, Level.WARN),
+    Preset("Dead letters", "dead-letters", 1, 0, 0, 60, Level.WARN),
+    Preset("A disk will be full", "disk-full-in", 6, 8, 300, 600, Level.BAD),
+    Preset("A broker is silent", "broker-silent", 15, 0, 0, 5, Level.BAD),
+    Preset("A slave is behind", "slave-behind", 30, 5, 30, 60, Level.WARN),
+)

@@ -1,0 +1,154 @@
+"""What a snapshot says as numbers with names. Pure.
+
+A series is named KIND or KIND:SUBJECT. What is not known this time has no number: it becomes a gap, never a zero.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dashboard.status.board import FRESH_S, BrokerState, Snapshot, WatchedGroup
+from dashboard.status.slave_metrics import name_of
+
+SEEN_FRESH_S = 60.0  # groups are looked at in turn: with 5 000 of them, each once in some minutes
+SUBJECTS_MAX = 100  # of one kind at one look; the busiest come first
+SEPARATOR = ":"
+MEAN, MOST, LEAST, LAST = "mean", "most", "least", "last"  # what a minute, and an hour, keeps of its values
+
+IN, OUT, STORED, DISK = "in", "out", "stored", "disk"
+BROKER_IN, BROKER_OUT, BROKER_DISK = "broker-in", "broker-out", "broker-disk"
+BROKER_FULL_IN, BROKER_SILENT = "broker-full-in-s", "broker-silent-s"
+SLAVE_BEHIND = "slave-behind-s"
+TOPIC_IN = "topic-in"
+GROUP_LAG, GROUP_BEHIND, GROUP_IN, GROUP_OUT = "group-lag", "group-behind-s", "group-in", "group-out"
+GROUP_ALONE = "group-alone-s"
+DEAD_LETTERS = "dead-letters"
+
+KEEPS = {  # kind → what is kept of the values of a longer step
+    IN: MEAN, OUT: MEAN, STORED: LAST, DISK: MOST,
+    BROKER_IN: MEAN, BROKER_OUT: MEAN, BROKER_DISK: MOST,
+    BROKER_FULL_IN: LEAST, BROKER_SILENT: MOST, SLAVE_BEHIND: MOST,
+    TOPIC_IN: MEAN,
+    GROUP_LAG: MOST, GROUP_BEHIND: MOST, GROUP_IN: MEAN, GROUP_OUT: MEAN, GROUP_ALONE: MOST, DEAD_LETTERS: MOST,
+}  # fmt: skip
+EACH_SECOND = (IN, OUT, BROKER_IN, BROKER_OUT)  # kinds that are kept by the second, too
+Readings = dict[str, float]
+
+
+def name_for(kind: str, subject: str = "") -> str:
+    return f"{kind}{SEPARATOR}{subject}" if subject else kind
+
+
+def kind_of(series: str) -> str:
+    return series.partition(SEPARATOR)[0]
+
+
+def subject_of(series: str) -> str:
+    return series.partition(SEPARATOR)[2]
+
+
+def each_second(snapshot: Snapshot) -> Readings:
+    """What is known of this very second: the cluster's and each broker's rates, disks, slaves."""
+    found: Readings = {}
+    for name, fact in ((IN, "in_rate"), (OUT, "out_rate")):
+        value, at, _ = snapshot.known_sum(fact)
+        if value is not None and at is not None and snapshot.at - at < FRESH_S:
+            found[name] = value
+    disks = []
+    for broker in snapshot.brokers:
+        found[name_for(BROKER_SILENT, broker.name)] = seconds_silent(broker, snapshot.at)
+        if broker.is_answering and broker.facts is not None:
+            found |= _of_broker(broker)
+            disks.append(broker.facts.disk_ratio)
+    known = [ratio for ratio in disks if ratio is not None]
+    if known:
+        found[DISK] = max(known)
+    if snapshot.stored is not None and not snapshot.stored.missing:
+        found[STORED] = snapshot.stored.messages
+    return found | slaves_behind(snapshot)
+
+
+def now_and_then(snapshot: Snapshot) -> Readings:
+    """What is looked at in turn: topics, groups, dead letters. The busiest of each kind."""
+    found: Readings = {}
+    found |= _busiest(TOPIC_IN, ((name, one.in_rate) for name, one in snapshot.topics.items()))
+    groups = [group for group in snapshot.groups if snapshot.at - group.at < SEEN_FRESH_S and not group.is_partial]
+    for kind, value in _OF_GROUPS.items():
+        found |= _busiest(kind, ((group.name, value(group)) for group in groups))
+    found |= _busiest(GROUP_ALONE, ((group.name, seconds_alone(group, snapshot.at)) for group in groups))
+    if snapshot.stored is not None:
+        found |= _busiest(DEAD_LETTERS, snapshot.stored.dead_letters)
+    return found
+
+
+def seconds_alone(group: WatchedGroup, now: float) -> float | None:
+    """How long messages have waited with no member there; 0: that is not so."""
+    if group.members is None or group.lag is None:
+        return None
+    return now - group.alone_since if group.alone_since is not None else 0.0
+
+
+def seconds_silent(broker: BrokerState, now: float) -> float:
+    """How long a broker has not answered; 0: it answers."""
+    return 0.0 if broker.is_answering else max(0.0, now - (broker.failing_since or now))
+
+
+def slaves_behind(snapshot: Snapshot) -> Readings:
+    """Seconds that each slave is behind its master."""
+    return {
+        name_for(SLAVE_BEHIND, name_of(slave.address, master, snapshot)): slave.behind_seconds
+        for master in snapshot.masters
+        if master.is_answering and master.facts is not None
+        for slave in master.facts.services.slaves
+    }
+
+
+_OF_GROUPS: dict[str, Callable[[WatchedGroup], float | None]] = {
+    GROUP_LAG: lambda group: group.lag,
+    GROUP_BEHIND: lambda group: None if group.lag_ms is None else group.lag_ms / 1000,
+    GROUP_IN: lambda group: group.in_rate,
+    GROUP_OUT: lambda group: group.out_rate,
+}
+
+
+def _of_broker(broker: BrokerState) -> Readings:
+    assert broker.facts is not None
+    values = {
+        BROKER_IN: broker.facts.in_rate,
+        BROKER_OUT: broker.facts.out_rate,
+        BROKER_DISK: broker.facts.disk_ratio,
+        BROKER_FULL_IN: broker.facts.disk_full_in_s,
+    }
+    return {name_for(kind, broker.name): value for kind, value in values.items() if value is not None}
+
+
+def _busiest(kind: str, values: Iterable[tuple[str, float | None]]) -> Readings:
+    known = ((subject, value) for subject, value in values if value is not None)
+    return {
+        name_for(kind, subject): value for subject, value in heapq.nlargest(SUBJECTS_MAX, known, key=lambda one: one[1])
+    }
+
+
+@dataclass(slots=True)
+class Several:
+    """The values of one step so far."""
+
+    count: int = 0
+    total: float = 0.0
+    most: float = float("-inf")
+    least: float = float("inf")
+    last: float = 0.0
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self.total += value
+        self.most = max(self.most, value)
+        self.least = min(self.least, value)
+        self.last = value
+
+    def kept(self, kind: str) -> float:
+        """What the step keeps of them."""
+        how = KEEPS.get(kind, MEAN)
+        return {MEAN: self.total / self.count, MOST: self.most, LEAST: self.least, LAST: self.last}[how]

@@ -1,0 +1,133 @@
+"""Alarms: rules, whom they tell, silences, what rang, and each attempt to tell it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from django.db import models
+from django.utils import timezone
+
+from dashboard.status.problems import Level
+
+
+class ChannelKind(models.TextChoices):
+    """Where a channel leads."""
+
+    MAIL = "mail", "Mail"
+    WEBHOOK = "webhook", "Webhook"
+    SLACK = "slack", "Slack"
+    DINGTALK = "dingtalk", "DingTalk"
+    FEISHU = "feishu", "Feishu"
+    WECOM = "wecom", "WeCom"
+
+
+class AlarmChannel(models.Model):
+    """One way to tell people. settings: JSON by kind, with its secrets; it leaves the database for a delivery only."""
+
+    NAME_MAX: ClassVar[int] = 64
+
+    name = models.CharField(max_length=NAME_MAX, unique=True)
+    kind = models.CharField(max_length=16, choices=ChannelKind.choices)
+    settings = models.TextField()
+    is_on = models.BooleanField(default=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def known_settings(self) -> dict[str, Any]:
+        return dict(json.loads(self.settings))
+
+
+class AlarmRule(models.Model):
+    """When to ring. threshold, clear: in the kind's unit. preset: which of the first six it is, "" for others."""
+
+    NAME_MAX: ClassVar[int] = 100
+    PATTERN_MAX: ClassVar[int] = 255
+
+    name = models.CharField(max_length=NAME_MAX)
+    kind = models.CharField(max_length=32)
+    pattern = models.CharField(max_length=PATTERN_MAX, blank=True)  # of subjects, as a shell writes it; "" is all
+    threshold = models.FloatField()
+    clear = models.FloatField()  # it is over when the value has been past it for clear_s
+    for_s = models.FloatField()  # how long the value has to be beyond the threshold
+    clear_s = models.FloatField()
+    level = models.PositiveSmallIntegerField()
+    is_on = models.BooleanField(default=True)
+    preset = models.CharField(max_length=32, blank=True)
+    channels = models.ManyToManyField(AlarmChannel, blank=True)  # none: all
+    deleted_at = models.DateTimeField(null=True)  # it can be had back for a while
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["pk"]
+
+    @property
+    def word(self) -> str:
+        return Level(self.level).word
+
+
+class AlarmSilence(models.Model):
+    """Who wants to hear nothing of what, until when. It always ends."""
+
+    rule = models.ForeignKey(AlarmRule, null=True, on_delete=models.CASCADE)  # null: of every rule
+    pattern = models.CharField(max_length=AlarmRule.PATTERN_MAX, blank=True)
+    reason = models.CharField(max_length=200)
+    who = models.CharField(max_length=160)
+    begun_at = models.DateTimeField()
+    until = models.DateTimeField(db_index=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["until"]
+
+
+class AlarmRow(models.Model):
+    """One alarm of a rule about one subject. value: the last that is known; is_told: channels were told of it."""
+
+    TEXT_MAX: ClassVar[int] = 300
+
+    rule = models.ForeignKey(AlarmRule, on_delete=models.CASCADE)
+    subject = models.CharField(max_length=TEXT_MAX)
+    level = models.PositiveSmallIntegerField()
+    title = models.CharField(max_length=TEXT_MAX)
+    text = models.CharField(max_length=TEXT_MAX)
+    begun_at = models.DateTimeField(db_index=True)
+    ended_at = models.DateTimeField(null=True, db_index=True)
+    is_told = models.BooleanField(default=False)
+
+    @property
+    def word(self) -> str:
+        return Level(self.level).word
+
+    @property
+    def duration_s(self) -> float:
+        """How long it lasted, or lasts by now."""
+        return ((self.ended_at or timezone.now()) - self.begun_at).total_seconds()
+
+
+class DeliveryState(models.TextChoices):
+    """Where a delivery is."""
+
+    WAITING = "waiting", "Waiting"
+    SENT = "sent", "Sent"
+    FAILED = "failed", "Failed"
+
+
+class AlarmDelivery(models.Model):
+    """One notice to one channel. notice: JSON, what is told; answer: the last one's begin, without secrets."""
+
+    ANSWER_MAX: ClassVar[int] = 300
+
+    channel = models.ForeignKey(AlarmChannel, on_delete=models.CASCADE, related_name="deliveries")
+    what = models.CharField(max_length=16)  # fired, resolved, test
+    title = models.CharField(max_length=AlarmRow.TEXT_MAX)
+    notice = models.TextField()
+    state = models.CharField(max_length=8, choices=DeliveryState.choices, default=DeliveryState.WAITING)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    made_at = models.DateTimeField(db_index=True)
+    due_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    answer = models.CharField(max_length=ANSWER_MAX, blank=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-pk"]
+        indexes = [models.Index(fields=["state", "due_at"])]
