@@ -14,6 +14,7 @@ from dashboard.views import (
     audit,
     brokers,
     dead_letters,
+    group_changes,
     group_list,
     groups,
     health,
@@ -56,6 +57,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("groups", group_list.groups, name="groups"),
     re_path(GROUP + r"$", groups.group, name="group"),
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
+    re_path(GROUP + r"/consuming$", group_changes.consuming, name="group-consuming"),
+    re_path(GROUP + r"/delete$", group_changes.delete, name="group-delete"),
     # dead letters
     path("dead-letters", dead_letters.dead_letters, name="dead-letters"),
     re_path(DEAD_LETTERS + r"$", dead_letters.group, name="dead-letters-group"),

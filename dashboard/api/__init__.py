@@ -19,7 +19,9 @@ from dashboard.api import (
     dead_letters,
     groups,
     incidents,
+    live,
     messages,
+    reports,
     tokens,
     topics,
     users,
@@ -59,9 +61,11 @@ api.add_router("/topics", messages.router, tags=["messages"])
 api.add_router("/groups", groups.router, tags=["groups"])
 api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
+api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/incidents", incidents.router, tags=["cluster"])
 api.add_router("/alarms", alarms.router, tags=["alarms"])
 api.add_router("/audit", audit.router, tags=["audit"])
+api.add_router("/live", live.router, tags=["cluster"])
 api.add_router("/tokens", tokens.router, tags=["accounts"])
 api.add_router("/users", users.users, tags=["accounts"])
 api.add_router("/invitations", users.invited, tags=["accounts"])

@@ -1,4 +1,4 @@
-"""/api/v1/brokers: a broker's settings."""
+"""/api/v1/brokers: their figures, and a broker's settings."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from ninja import Field, Router, Schema
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.api.schemas.cluster import BrokerOut
 from dashboard.audit.notes import note, note_nothing
+from dashboard.cluster.errors import BrokerNotFound, ClusterUnreachable
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, SettingChange, read_changes
+from dashboard.status.board import Snapshot, board
 
 logger = logging.getLogger(__name__)
 
 router = Router()
+LOOK = Token(Permission.CLUSTER_READ)
 READ = Token(Permission.CONFIG_READ)
 WRITE = Token(Permission.CONFIG_WRITE)
+
+
+class BrokerList(Schema):
+    """Masters and slaves, by name."""
+
+    brokers: list[BrokerOut]
 
 
 class SettingOut(Schema):
@@ -71,6 +81,27 @@ class SettingsChanged(Schema):
     is_done: bool
     changes: list[ChangeOut]
     remark: str | None = None
+
+
+@router.get("", response={200: BrokerList} | REFUSALS, auth=LOOK, summary="List brokers with their figures",
+            operation_id="list_brokers")  # fmt: skip
+async def list_brokers(request: HttpRequest) -> BrokerList:
+    return BrokerList(brokers=[BrokerOut.of(state) for state in _seen().brokers])
+
+
+@router.get("/{name}", response={200: BrokerOut} | REFUSALS, auth=LOOK, summary="One broker's figures",
+            operation_id="get_broker")  # fmt: skip
+async def get_broker(request: HttpRequest, name: str) -> BrokerOut:
+    for state in _seen().brokers:
+        if state.name == name:
+            return BrokerOut.of(state)
+    raise BrokerNotFound(f"There is no broker {name}.")
+
+
+def _seen() -> Snapshot:
+    if board.snapshot is None:
+        raise ClusterUnreachable("The sampler has not looked at the cluster yet.")
+    return board.snapshot
 
 
 @router.get("/{name}/config", response={200: SettingsOut} | REFUSALS, auth=READ, summary="A broker's settings",

@@ -1,21 +1,31 @@
-"""/api/v1/groups: list, get, move."""
+"""/api/v1/groups: list, get, move, pause, delete."""
 
 from __future__ import annotations
 
 import logging
 
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Query, Router, Status
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
-from dashboard.api.schemas.groups import GroupDetailOut, GroupList, GroupOut, ResetIn, ResetOut, SeenGroupOut
+from dashboard.api.schemas.groups import (
+    ConsumingIn,
+    ConsumingOut,
+    GroupDetailOut,
+    GroupList,
+    GroupOut,
+    ResetIn,
+    ResetOut,
+    SeenGroupOut,
+)
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import gateway
 from dashboard.forms.groups import ResetForm
 from dashboard.groups.book import group_book
+from dashboard.groups.changes import delete_group, set_consuming
 from dashboard.groups.listing import SORTS, rows_of, sorted_rows
 from dashboard.groups.moving import move, plan_move
 from dashboard.groups.selection import GroupSelection, select
@@ -90,3 +100,26 @@ async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOu
     )  # fmt: skip
     note(request, "group moved", name, {**given, "skipped": plan.skipped, "repeated": plan.repeated})
     return ResetOut.of(plan, is_done=True, told=told, is_verified=None if elsewhere is None else not elsewhere)
+
+
+@router.put("/{name}/consuming", response={200: ConsumingOut} | REFUSALS, auth=WRITE,
+            summary="Pause a group, or let it go on", operation_id="set_group_consuming")  # fmt: skip
+async def set_group_consuming(request: HttpRequest, name: str, body: ConsumingIn) -> ConsumingOut:
+    changed = await set_consuming(gateway(), name, is_on=body.is_on)
+    if not changed:
+        note_nothing(request)
+    else:
+        note(request, "group goes on" if body.is_on else "group paused", name, {"brokers": ", ".join(changed)})
+        facts = {"event": "group_consuming", "group": name, "is_on": body.is_on}
+        logger.info("group goes on" if body.is_on else "group paused", extra=facts | caller(request))
+    return ConsumingOut(is_on=body.is_on, brokers=changed)
+
+
+@router.delete("/{name}", response={204: None} | REFUSALS, auth=WRITE,
+               summary="Delete a group with its offsets, retries and dead letters",
+               operation_id="delete_group")  # fmt: skip
+async def remove_group(request: HttpRequest, name: str) -> Status[None]:
+    brokers = await delete_group(gateway(), name)
+    note(request, "group deleted", name, {"brokers": ", ".join(brokers)})
+    logger.info("group deleted", extra={"event": "group_deleted", "group": name} | caller(request))
+    return Status(204, None)

@@ -13,9 +13,9 @@ def admin_line(namesrv: str, *words: str) -> str:
     return shlex.join(["gantry", "admin", *words, "-n", namesrv])
 
 
-def curl_line(url: str, body: Mapping[str, Any] | None = None) -> str:
-    """The POST to REST; the token is a variable of the shell, so that it stands in no page and no history."""
-    line = f'curl -X POST -H "Authorization: Bearer $GANTRY_TOKEN" {shlex.quote(url)}'
+def curl_line(url: str, body: Mapping[str, Any] | None = None, *, method: str = "POST") -> str:
+    """The call of REST; the token is a variable of the shell, so that it stands in no page and no history."""
+    line = f'curl -X {method} -H "Authorization: Bearer $GANTRY_TOKEN" {shlex.quote(url)}'
     if body is None:
         return line
     return f"{line} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"

@@ -69,10 +69,10 @@ class TopicExists(GatewayError):
 
 
 class NotAllowed(GatewayError):
-    """The cluster's own topics can't be changed."""
+    """It can't be done with this topic or group, or not now; the text says why."""
 
     status = 409
-    advice = "System topics belong to the brokers."
+    advice = "The cluster's own topics and groups belong to the brokers."
 
 
 class NotWritable(GatewayError):

@@ -7,10 +7,11 @@ shown, the rest is counted and the page says so.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from channels.layers import get_channel_layer
@@ -31,12 +32,40 @@ logger = logging.getLogger(__name__)
 PERIOD_S = 0.5
 CALL_LIMIT_S = 5.0
 LOOK_LIMIT_S = 60.0  # of all its calls, and its work: on a starved machine that takes long with every call answered
+LOOKS_KEPT = 8  # for a listener that takes its time
 TOPICS_MAX = 32  # watched at once, over all sockets
 RATE_WINDOW_S = 3.0
 
 
 class TooManyWatched(Exception):
     """The tail watches TOPICS_MAX topics already."""
+
+
+class Arrivals:
+    """What one listener has not taken yet; of more than LOOKS_KEPT looks the oldest go, counted."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[list[MessageExt], int]] = deque()
+        self._lost = 0
+
+    def put(self, messages: list[MessageExt], more: int) -> None:
+        if not messages and not more:
+            return
+        if len(self._looks) >= LOOKS_KEPT:
+            gone, uncounted = self._looks.popleft()
+            self._lost += len(gone) + uncounted
+        self._looks.append((messages, more))
+
+    def get_nowait(self) -> tuple[list[MessageExt], int]:
+        """One look's: the messages, newest first, and how many there were besides. asyncio.QueueEmpty: nothing."""
+        if not self._looks:
+            raise asyncio.QueueEmpty
+        return self._looks.popleft()
+
+    def take_lost(self) -> int:
+        """How many were thrown away since this was asked last."""
+        lost, self._lost = self._lost, 0
+        return lost
 
 
 @dataclass(slots=True)
@@ -60,6 +89,7 @@ class TopicTail:
     def __init__(self) -> None:
         self._watchers: Counter[str] = Counter()
         self._state: dict[str, _Watched] = {}
+        self._listeners: dict[str, list[Arrivals]] = {}
 
     @property
     def watched(self) -> frozenset[str]:
@@ -68,9 +98,27 @@ class TopicTail:
 
     def watch(self, topic: str) -> None:
         """Count one more watcher of the topic. Raises TooManyWatched."""
-        if topic not in self._watchers and len(self._watchers) >= TOPICS_MAX:
+        if self.is_full_for(topic):
             raise TooManyWatched(topic)
         self._watchers[topic] += 1
+
+    def is_full_for(self, topic: str) -> bool:
+        """Whether a watcher of this topic would be refused."""
+        return topic not in self._watchers and len(self._watchers) >= TOPICS_MAX
+
+    @contextlib.contextmanager
+    def listen(self, topic: str) -> Iterator[Arrivals]:
+        """Watch the topic and get its messages as they are, not as rows. Raises TooManyWatched."""
+        self.watch(topic)
+        arrivals = Arrivals()
+        self._listeners.setdefault(topic, []).append(arrivals)
+        try:
+            yield arrivals
+        finally:
+            self._listeners[topic].remove(arrivals)
+            if not self._listeners[topic]:
+                del self._listeners[topic]
+            self.unwatch(topic)
 
     def begin_at(self, topic: str, queues: Iterable[QueueExtent]) -> None:
         """The page shows everything up to here: what comes after it is new, however soon it comes."""
@@ -117,6 +165,8 @@ class TopicTail:
         if layer is not None and topic in self._watchers:
             frame = frames.topic_frame(topic, metrics, render_rows(topic, fresh), more)
             await layer.group_send(frames.topic_group(topic), {"type": "live.frame", "frame": frame})
+        for arrivals in self._listeners.get(topic, ()):
+            arrivals.put(fresh, more)
         known.ends.update(ends)  # not before: a look that is cut off has shown nothing
 
     async def _fresh_messages(

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -34,12 +35,14 @@ from dashboard.reports.plans import ensure_plans
 from dashboard.reports.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
 from dashboard.reports.stopping import STOPPED, stoppable
 from dashboard.reports.warm_session import WarmSession
+from gantrymq.errors import GantryError
 
 logger = logging.getLogger(__name__)
 
 POLL_S = 2.0
 SOON_S = 0.5  # while a session is kept for the next run
 RUNS_KEPT = 200
+WAITING_MAX = 5  # a person who clicks on needs no more
 
 
 class ReportSchedule:
@@ -152,6 +155,18 @@ class ReportSchedule:
                 for task in (work, stop):
                     task.cancel()
                 await asyncio.wait({work, stop})
+
+
+class TooManyWaiting(GantryError):
+    """So many runs wait already."""
+
+
+async def ask_for(report: str, days: int, user: User, **scope: Any) -> ReportRun:
+    """Put a run that a person wants at the end of the queue; `scope`: as enqueue takes it. Raises TooManyWaiting."""
+    waiting = await ReportRun.objects.filter(state=ReportRun.State.QUEUED).acount()
+    if waiting >= WAITING_MAX:
+        raise TooManyWaiting(f"{waiting} runs are waiting already.")
+    return await enqueue(report, days, requested_by=user, **scope)
 
 
 async def enqueue(

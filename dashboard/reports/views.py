@@ -6,17 +6,15 @@ Spark, Arrow or numpy, and no size of report makes the web process grow.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.contrib import messages as notes
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -32,7 +30,8 @@ from dashboard.forms.base import BaseForm
 from dashboard.forms.reports import INTERVALS, RANGES, PlanForm, RunForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans
-from dashboard.reports.schedule import enqueue
+from dashboard.reports.results import CONTENT_TYPES, file_response
+from dashboard.reports.schedule import TooManyWaiting, ask_for
 from dashboard.reports.stopping import stop
 from dashboard.reports.tables import table_context
 from dashboard.reports.warm_session import note_look
@@ -46,15 +45,8 @@ PLOTLY_STYLES = (
 )
 RUNS_SHOWN = 25
 TOPICS_ON_INDEX = 10  # the whole report lists more (the slice in index.html says so too)
-WAITING_MAX = 5  # a person who clicks on needs no more
 CHART_HOURS_MIN = 12  # the least that the chart spans
-CHUNK_BYTES = 1 << 18
 LOG_BYTES_SHOWN = 8192
-CONTENT_TYPES = {
-    "csv": "text/csv; charset=utf-8",
-    "json": "application/json",
-    "parquet": "application/vnd.apache.parquet",
-}
 
 
 @requires(Permission.REPORTS_READ)
@@ -131,14 +123,9 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
 async def download(request: HttpRequest, run_id: str, report: str, suffix: str) -> HttpResponseBase:
     """The whole result as a file. Text cells of the CSV were made safe for spreadsheets when it was written."""
     run = await _find(run_id)
-    if suffix not in CONTENT_TYPES or report != run.report:
-        raise Http404
-    path = _folder(run.run_id).result(suffix, report)
-    if not path.is_file():
-        raise Http404("this run has no result")
-    response = StreamingHttpResponse(_chunks(path), content_type=CONTENT_TYPES[suffix])
-    response["Content-Disposition"] = f'attachment; filename="{report}-{run.run_id}.{suffix}"'
-    response["Content-Length"] = str(path.stat().st_size)
+    response = file_response(run, suffix) if report == run.report else None
+    if response is None:
+        raise Http404("this run has no such result")
     return response
 
 
@@ -184,16 +171,16 @@ async def stop_run(request: HttpRequest, run_id: str) -> HttpResponseBase:
 
 
 async def _ask_for(request: HttpRequest, report: str, days: int, **scope: Any) -> HttpResponseBase:
-    waiting = await ReportRun.objects.filter(state=ReportRun.State.QUEUED).acount()
-    if waiting < WAITING_MAX:
-        user = request.principal.user  # type: ignore[attr-defined]
-        run = await enqueue(report, days, requested_by=user, **scope)
+    user = request.principal.user  # type: ignore[attr-defined]
+    try:
+        run = await ask_for(report, days, user, **scope)
+    except TooManyWaiting as exc:
+        note_nothing(request)
+        notes.warning(request, str(exc))
+    else:
         range_text = f"{_minute(run.begin_ms)} to {_minute(run.end_ms)}"
         note(request, "report asked for", report, {"range": range_text, "topics": run.topics, "zone": run.zone})
         logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
-    else:
-        note_nothing(request)
-        notes.warning(request, f"{waiting} runs are waiting already.")
     return redirect("reports:index")
 
 
@@ -343,12 +330,3 @@ def _weekday(hour: str) -> str:
 
 def _minute(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-async def _chunks(path: Path) -> AsyncIterator[bytes]:
-    file = await asyncio.to_thread(path.open, "rb")
-    try:
-        while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
-            yield chunk
-    finally:
-        file.close()

@@ -59,10 +59,10 @@ def bar(metrics: Metrics | None, label: str, *key: object, marks: str | Sequence
 
 
 @register.inclusion_tag("_commands.html", takes_context=True)
-def commands(context: Context, api: str, body: Mapping[str, Any] | None, *words: str) -> dict[str, Any]:
+def commands(context: Context, method: str, api: str, body: Mapping[str, Any] | None, *words: str) -> dict[str, Any]:
     """What a form does as lines for a shell: `gantry admin WORDS`, if there are any, and curl to the address `api`."""
     lines = [admin_line(settings.APPLIANCE.namesrv_address, *map(str, words))] if words else []
-    return {"lines": [*lines, curl_line(context["request"].build_absolute_uri(api), body)]}
+    return {"lines": [*lines, curl_line(context["request"].build_absolute_uri(api), body, method=method)]}
 
 
 def bar_level(ratio: float | None, marks: Sequence[float]) -> str:

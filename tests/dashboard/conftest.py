@@ -143,6 +143,9 @@ class Api:
         if body is not None:
             options |= {"data": json.dumps(body), "content_type": "application/json"}
         response = await getattr(self._client, method)("/api/v1" + address, **options)
+        if response.streaming:  # it may have no end
+            response.close()
+            return response.status_code, None
         return response.status_code, json.loads(response.content) if response.content else None
 
 

@@ -23,10 +23,10 @@ from appliance.reports.catalogue import REPORTS, Kind
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
 from dashboard.models.reports import ReportRun
-from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue
+from dashboard.reports.schedule import WAITING_MAX, ReportSchedule, claim_next, enqueue
 from dashboard.reports.stopping import STOPPED
 from dashboard.reports.tables import SHOWN
-from dashboard.reports.views import WAITING_MAX, chart_figure
+from dashboard.reports.views import chart_figure
 from tests.appliance.reports.stores import Record, write_log
 from tests.conftest import missing
 from tests.dashboard.conftest import Client

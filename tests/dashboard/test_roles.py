@@ -18,7 +18,7 @@ from tests.dashboard.conftest import Client, api_for
 
 READERS, OPERATORS, ADMINS = {"reader", "operator", "admin"}, {"operator", "admin"}, {"admin"}
 SECRET = re.compile(r"secret|password|token|access_?key|credential", re.IGNORECASE)
-PARTS = {"name": "no-such", "place": "broker-a.0.0", "form": "csv"} | dict.fromkeys(
+PARTS = {"name": "no-such", "run_id": "no-such", "place": "broker-a.0.0", "form": "csv"} | dict.fromkeys(
     ("token_id", "invitation_id", "rule_id", "channel_id", "silence_id"), "1000000"
 )
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -43,6 +43,8 @@ PAGES = {
     "groups": READERS,
     "group": READERS,
     "group-reset": OPERATORS,
+    "group-consuming": OPERATORS,
+    "group-delete": OPERATORS,
     "dead-letters": READERS,
     "dead-letters-group": READERS,
     "dead-letters-put-back": OPERATORS,
@@ -128,6 +130,20 @@ REST = {
     ("get", "/audit"): (WRITE, OPERATORS),
     ("get", "/audit/chain"): (WRITE, OPERATORS),
     ("get", "/cluster"): (READ, READERS),
+    ("get", "/live"): (READ, READERS),
+    ("put", "/groups/no-such/consuming"): (WRITE, OPERATORS),
+    ("delete", "/groups/no-such"): (WRITE, OPERATORS),
+    ("get", "/brokers"): (READ, READERS),
+    ("get", "/brokers/no-such"): (READ, READERS),
+    ("get", "/reports"): (READ, READERS),
+    ("get", "/reports/runs"): (READ, READERS),
+    ("post", "/reports/runs"): (WRITE, OPERATORS),
+    ("get", "/reports/runs/no-such"): (READ, READERS),
+    ("get", "/reports/runs/no-such/result"): (READ, READERS),
+    ("get", "/reports/runs/no-such/result.csv"): (READ, READERS),
+    ("post", "/reports/runs/no-such/stop"): (WRITE, OPERATORS),
+    ("get", "/reports/schedule"): (READ, READERS),
+    ("put", "/reports/schedule"): (WRITE, OPERATORS),
     ("get", "/tokens"): (PEOPLE, READERS),
     ("post", "/tokens"): (PEOPLE, READERS),
     ("delete", "/tokens/1000000"): (PEOPLE, READERS),

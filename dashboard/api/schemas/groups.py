@@ -264,6 +264,19 @@ class GroupDetailOut(Schema):
         )
 
 
+class ConsumingIn(Schema):
+    """Whether the group's members get messages. What waits stays, and the group keeps its place."""
+
+    is_on: bool
+
+
+class ConsumingOut(Schema):
+    """brokers: those where it was otherwise before."""
+
+    is_on: bool
+    brokers: list[str]
+
+
 class ResetIn(Schema):
     """Where a group is to go on in a topic."""
 

@@ -1,0 +1,64 @@
+"""Changes of a consumer group as a whole: consuming off and on, deleting it. Page and REST do the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dashboard.cluster.calls import CALL_ERRORS
+from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, explain
+from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.group_values import is_system_group
+from dashboard.cluster.values import BrokerRef
+from dashboard.groups.book import group_book
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.errors import ResponseError
+
+DELETE_TIMEOUT_S = 15.0  # each broker in turn, then two topics
+
+
+async def set_consuming(gateway: Gateway, name: str, *, is_on: bool) -> list[str]:
+    """Let the group consume, or not, at every broker that knows it; returns those that changed.
+
+    What waits stays there, and the group keeps its place. Raises GroupNotFound, NotAllowed, Refused,
+    BrokerUnreachable.
+    """
+    detail = await gateway.groups.get(name)
+    _refuse_system(name)
+    wanted = {item.broker_name for item in detail.settings if item.consume_enable is not is_on}
+    cluster = await gateway.calls.cluster()
+
+    async def change(admin: AdminClient, broker: BrokerRef) -> None:
+        table = (await admin.groups.configs_at(broker.address)).subscription_group_table
+        if name in table:  # with all else that the broker keeps of it
+            await admin.groups.create_at(broker.address, replace(table[name], consume_enable=is_on))
+
+    await gateway.calls.tell_brokers([one for one in cluster.brokers if one.name in wanted], change)
+    group_book.forget(name)
+    return sorted(wanted)
+
+
+async def delete_group(gateway: Gateway, name: str) -> list[str]:
+    """Delete it with its offsets, its retries and its dead letters; returns the brokers that had it.
+
+    Not while a member is connected: it would come back with the next heartbeat, without its place. Raises
+    GroupNotFound, NotAllowed, Refused, BrokerUnreachable.
+    """
+    detail = await gateway.groups.get(name)
+    _refuse_system(name)
+    if detail.failures:
+        raise BrokerUnreachable(f"{detail.failures[0].what}: {detail.failures[0].reason}")
+    if detail.clients:
+        raise NotAllowed(f"{len(detail.clients)} members are connected. Stop them first, or the group comes back.")
+    try:
+        done = await gateway.calls.call(lambda admin: admin.groups.delete(name), DELETE_TIMEOUT_S)
+    except ResponseError as exc:
+        raise Refused(f"Perhaps deleted in part: {explain(exc)}") from exc
+    except CALL_ERRORS as exc:
+        raise BrokerUnreachable(f"Perhaps deleted in part: {explain(exc)}") from exc
+    group_book.clear()  # the list, too, which pages share for some seconds
+    return done
+
+
+def _refuse_system(name: str) -> None:
+    if is_system_group(name):
+        raise NotAllowed(f"{name} is a group of the cluster itself.")

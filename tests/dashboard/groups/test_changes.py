@@ -1,0 +1,75 @@
+"""Pausing and deleting a group, on its page and over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from dashboard.cluster.errors import GroupNotFound
+from dashboard.cluster.gateway import Gateway
+from dashboard.models.audit import AuditEntry
+from dashboard.models.management import User
+from gantrymq.message.model import Message
+from gantrymq.message.topics import dlq_topic
+from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, give_up
+from tests.dashboard.views.group_members import consuming, waited_for
+from tests.harness import ServingCluster
+
+Topic = Callable[..., Awaitable[str]]
+
+
+async def made(gateway: Gateway, name: str) -> str:
+    await (await gateway.calls.admin()).groups.create(SubscriptionGroupConfig(name, retry_max_times=3))
+    return name
+
+
+async def test_a_paused_group_gets_nothing_and_keeps_its_settings(log_in: Client, gateway: Gateway) -> None:
+    group, client = await made(gateway, "paused"), await log_in("operator")
+    assert (await client.post(f"/group/{group}/consuming", {"is_on": "false"})).status_code == 302
+    [settings] = (await gateway.groups.get(group)).settings
+    assert (settings.consume_enable, settings.retry_max_times) == (False, 3)
+    page = (await client.get(f"/group/{group}")).content.decode()
+    assert "Let it go on" in page and "gets nothing" in page
+    api = await api_for(await User.objects.aget(username="operator"))
+    on = {"is_on": True}
+    assert await api.call("put", f"/groups/{group}/consuming", on) == (200, on | {"brokers": ["broker-a"]})
+    assert await api.call("put", f"/groups/{group}/consuming", on) == (200, on | {"brokers": []})
+    [settings] = (await gateway.groups.get(group)).settings
+    assert (settings.consume_enable, settings.retry_max_times) == (True, 3)
+    actions = [entry.action async for entry in AuditEntry.objects.order_by("number")]
+    assert actions == ["group paused", "group goes on"]
+
+
+async def test_deleting_says_what_is_lost_and_needs_the_name(
+    log_in: Client, gateway: Gateway, make_topic: Topic
+) -> None:
+    topic = await make_topic("deleted-with", messages=[Message("deleted-with", b"x")])
+    await give_up(gateway, topic, "to-delete", [OUT_OF_STOCK])
+    client = await log_in("operator")
+    page = (await client.get("/group/to-delete/delete")).content.decode()
+    assert "1 dead letter" in page and "gantry admin groups delete to-delete" in page and "-X DELETE" in page
+    assert (await client.post("/group/to-delete/delete", {"typed_name": "another"})).status_code == 422
+    assert (await gateway.groups.get("to-delete")).name == "to-delete"
+    assert (await client.post("/group/to-delete/delete", {"typed_name": "to-delete"})).status_code == 302
+    with pytest.raises(GroupNotFound):
+        await gateway.groups.get("to-delete")
+    assert dlq_topic("to-delete") not in {row.name for row in (await gateway.topics.list()).rows}
+
+
+async def test_a_group_with_members_is_not_deleted(
+    users: dict[str, User], gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic, api = await make_topic("deleted-while"), await api_for(users["operator"])
+
+    async def is_there() -> bool:
+        return bool((await gateway.groups.get("still-here")).clients)
+
+    async with consuming(cluster, "still-here", topic):
+        await waited_for(is_there)
+        status, told = await api.call("delete", "/groups/still-here")
+        assert (status, "1 members are connected" in told["detail"]) == (409, True)
+    assert (await api.call("delete", "/groups/TOOLS_CONSUMER"))[0] == 409
+    assert (await api.call("delete", "/groups/none-of-this-name"))[0] == 404
