@@ -14,7 +14,6 @@ import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
-import org.apache.rocketmq.common.protocol.heartbeat.MessageModel;
 
 /** How Java reads what Python sends of each kind: as tests/interop/kinds/reading.py does. */
 final class KindsReading {
@@ -32,7 +31,8 @@ final class KindsReading {
         push("sql", "one", consumer("sql"), topic("sql"), MessageSelector.bySql("price > 10"));
         for (String member : List.of("one", "two")) {
             DefaultMQPushConsumer consumer = consumer("broadcast");
-            consumer.setMessageModel(MessageModel.BROADCASTING);
+            var model = consumer.getMessageModel(); // its package has another name since 5.0
+            consumer.setMessageModel(Enum.valueOf(model.getDeclaringClass(), "BROADCASTING"));
             consumer.setInstanceName(member);
             push("broadcast", member, consumer, topic("broadcast"), MessageSelector.byTag("*"));
         }
