@@ -28,7 +28,7 @@ public final class RequestReply {
             producer.shutdown();
             return;
         }
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[2]);
+        DefaultMQPushConsumer consumer = Patience.patient(new DefaultMQPushConsumer(args[2]));
         consumer.setNamesrvAddr(args[0]);
         consumer.setPullInterval(0);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

@@ -4,6 +4,7 @@ import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.trace.TraceContext;
 import org.apache.rocketmq.client.trace.TraceDataEncoder;
@@ -24,7 +25,7 @@ public final class Traced {
         }
         CountDownLatch consumed = new CountDownLatch(1);
         DefaultMQPushConsumer consumer =
-            new DefaultMQPushConsumer(args[2], null, new AllocateMessageQueueAveragely(), true, null);
+            Patience.patient(new DefaultMQPushConsumer(args[2], null, new AllocateMessageQueueAveragely(), true, null));
         consumer.setNamesrvAddr(args[0]);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[1], "*");
@@ -37,11 +38,27 @@ public final class Traced {
         producer.setNamesrvAddr(args[0]);
         producer.start();
         byte[] body = "traced".getBytes(StandardCharsets.UTF_8);
-        Lines.say("SENT", producer.send(new Message(args[1], "TagA", "key-t", body)).getMsgId());
+        String sent = producer.send(new Message(args[1], "TagA", "key-t", body)).getMsgId();
+        Lines.say("SENT", sent);
         consumed.await();
-        Thread.sleep(1500);
+        long deadline = System.nanoTime() + FlowSetup.WAIT_S * 1_000_000_000L;
+        while (told(producer, sent) < 3 && System.nanoTime() < deadline) { // what is not sent by the end is lost
+            Thread.sleep(100);
+        }
         producer.shutdown();
         consumer.shutdown();
         Lines.say("DONE");
+    }
+
+    /** How many records of a message's trace the broker has. */
+    private static int told(DefaultMQProducer producer, String messageId) throws InterruptedException {
+        try {
+            long end = System.currentTimeMillis() + 60_000;
+            return producer.queryMessage("RMQ_SYS_TRACE_TOPIC", messageId, 32, 0, end).getMessageList().stream()
+                .map(trace -> new String(trace.getBody(), StandardCharsets.UTF_8))
+                .mapToInt(text -> TraceDataEncoder.decoderFromTraceDataString(text).size()).sum();
+        } catch (MQClientException exception) {
+            return 0; // the first trace makes the topic
+        }
     }
 }
