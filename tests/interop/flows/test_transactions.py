@@ -19,8 +19,9 @@ from tests.peers.fixtures import make_apache_peer
 
 pytestmark = pytest.mark.interop
 
-# A client that stands still for longer than these is asked about what it has settled, or asked once more.
-SETTINGS = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000", "transactionCheckMax": "100"}
+# A client that stands still for longer than these is asked about what it has settled, or asked once more: so they are
+# longer than a busy machine lets one wait.
+SETTINGS = {"transactionCheckInterval": "3000", "transactionTimeOut": "3000", "transactionCheckMax": "100"}
 
 
 @pytest.fixture(scope="module")
