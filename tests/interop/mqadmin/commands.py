@@ -70,8 +70,13 @@ CLUSTER = (
     Case("cleanUnusedTopic -b {broker}", (OK,)),
     Case("cleanUnusedTopic -c {cluster}", (OK,)),
     Case("sendMsgStatus -b {broker_name} -c 3 -s 64", (r"rt=\d+ms, SendResult=SendResult \[sendStatus=SEND_OK",)),
-    Case("clusterRT -a 3 -s 64 -i 1", (r"#Cluster Name +#Broker Name", r"{broker_name} +\d+\.\d+ +3 +0"), limit_s=2.5),
-    Case("clusterRT -a 3 -i 1 -p true", (r"\|noname\|{cluster}\|{broker_name}\|\d+",), limit_s=2.5),
+    Case(
+        "clusterRT -a 3 -s 64 -i 1",
+        (r"#Cluster Name +#Broker Name", r"{broker_name} +\d+\.\d+ +3 +0"),
+        limit_s=2.5,
+        within_s=60,
+    ),
+    Case("clusterRT -a 3 -i 1 -p true", (r"\|noname\|{cluster}\|{broker_name}\|\d+",), limit_s=2.5, within_s=60),
 )
 
 NAME_SERVER = (
@@ -127,7 +132,7 @@ MESSAGES = (
         "queryMsgTraceById -i {traced_id}",
         (r"#Type +#ProducerGroup", r"^Pub +AdminTraced-producer .* success", r"^Sub +AdminTraced .* success"),
         "a traced message",
-        within_s=10,
+        within_s=60,
     ),
 )
 
@@ -153,7 +158,7 @@ GROUPS = (
             "^%RETRY%AdminGroup +{broker_name} ",
         ),
         "AdminGroup's offsets, which its client first tells after ten seconds",
-        within_s=20,
+        within_s=60,
     ),
     Case(
         "consumerProgress -g AdminGroup -s true", ("#Client IP", r"AdminTopic .* 127\.0\.0\.1|AdminTopic .* \d+\.\d+")
@@ -209,7 +214,7 @@ STATISTICS = (
     Case("brokerStatus -b {broker}", ("^bootTimestamp +:", "^putTps +:", "^sendThreadPoolQueueSize +: 0$")),
     Case("brokerStatus -c {cluster}", (r"{broker} +bootTimestamp +:",)),
     Case("statsAll", (r"#Topic +#Consumer Group +#Accumulation +#InTPS", r"AdminTopic +AdminGroup")),
-    Case("statsAll -a", (r"AdminTopic +AdminGroup",), "counters, taken each ten seconds", within_s=20),
+    Case("statsAll -a", (r"AdminTopic +AdminGroup",), "counters, taken each ten seconds", within_s=60),
     Case("statsAll -t AdminTopic", (r"AdminTopic +AdminGroup",)),
 )
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.conftest import time_limit
 from tests.interop.clients import JavaClient
 from tests.interop.conftest import PEER, make_cluster
 from tests.interop.mqadmin.commands import CLEANING, COMMANDS, RESETS, Case, by_arguments
@@ -22,11 +21,11 @@ from tests.interop.mqadmin.scene import Scene, scene, wait_for_monitoring
 from tests.interop.mqadmin.session import TOOLS_FIVE, UNLISTED, UNLISTED_NAMES, MqAdminSession
 from tests.interop.mqadmin.shapes import ARE_WRITTEN, SHAPES, shape
 from tests.interop.mqadmin.tool import MqAdmin
+from tests.waiting import WITHIN_S
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 FOUR = (*COMMANDS, *RESETS, *CLEANING)
-ANSWERS_NOTHING_NEW = 60.0  # seconds for the first round of startMonitoring, which comes after twenty
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, java: JavaClient, session
         session.run("startMonitoring", "-n", peer.namesrv_address)  # goes on in the background
         with scene(peer, java, session, tmp_path_factory.mktemp("exports")) as ready:
             ready.names[str(peer.home)] = "<home>"
-            wait_for_monitoring(peer, time_limit(ANSWERS_NOTHING_NEW))
+            wait_for_monitoring(peer)
             yield ready
 
 
@@ -103,4 +102,4 @@ def test_rocketmq_fives_tools_print_what_they_are_asked_for(case: Case, answers:
 
 
 def test_monitoring_goes_round(prepared: Scene, answers: Answers) -> None:
-    prepared.session.wait_for_log("Execute one round monitor work", time_limit(ANSWERS_NOTHING_NEW))
+    prepared.session.wait_for_log("Execute one round monitor work", WITHIN_S)  # it begins after twenty seconds
