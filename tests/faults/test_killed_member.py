@@ -82,6 +82,6 @@ def member(cluster: LocalCluster) -> Iterator[Any]:
 
 
 async def until_members(admin: AdminClient, cluster: LocalCluster, count: int) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WITHIN_S):
         while len((await admin.clients.consumers_at(cluster.broker_address, GROUP)).connection_set) != count:
             await asyncio.sleep(0.05)
