@@ -10,7 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.remote.webelement import WebElement
 
-WAIT_S = 60.0  # as long as a busy machine may need; nobody waits longer than it takes
+WAIT_S = 120.0  # as long as a busy machine may need; nobody waits longer than it takes
 POLL_S = 0.1
 TEXT_CHARS_MAX = 2000
 PROBLEMS = "[aria-label=Problems] article, .error-line, .field-error, #connection-bar"

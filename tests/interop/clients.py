@@ -21,6 +21,7 @@ from tests.waiting import WITHIN_S
 HERE = Path(__file__).parent
 JAVA_SOURCES = HERE / "java"
 JAVASCRIPT_SOURCES = HERE / "javascript"
+CLOSE_S = 60.0  # for a program to leave its groups: one that is killed keeps its locks
 LOOK_S = 0.02  # between two looks at what a program has said: a flood of lines is not looked at line by line
 
 # A consumer looks each second, not each twenty, for queues that are new: those of its retry topic, for one.
@@ -128,7 +129,7 @@ class ClientProgram:
         with contextlib.suppress(BrokenPipeError):
             self._popen.stdin.close()
         try:
-            self._popen.wait(20)
+            self._popen.wait(CLOSE_S)
         except subprocess.TimeoutExpired:
             self._popen.kill()
             self._popen.wait()

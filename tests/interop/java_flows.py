@@ -76,6 +76,6 @@ def _run(
             "rocketmq.client.rebalance.waitInterval": 500,
         },
     ) as program:
-        program.wait_done(210)
+        program.wait_done()
     assert program.lines("FAILED") == []
     return {facts["flow"]: facts for facts in (json.loads(line[0]) for line in program.lines("FLOW"))}

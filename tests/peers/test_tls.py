@@ -12,13 +12,14 @@ from gantrymq.errors import GantryError, ResponseError
 from gantrymq.remoting.tls import TlsConfig
 from tests.certificates import authority, trusting
 from tests.peers.fixtures import make_apache_peer
+from tests.waiting import WITHIN_S
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 async def until_registered(name_server: str, broker: str, tls: TlsConfig) -> None:
     """Wait until a broker that was only launched is up; rpc.py, which waits elsewhere, speaks plainly."""
-    async with asyncio.timeout(90), AdminClient(name_server, tls=tls) as admin:
+    async with asyncio.timeout(WITHIN_S), AdminClient(name_server, tls=tls) as admin:
         while True:
             try:
                 if broker in (await admin.cluster.info()).broker_addr_table:

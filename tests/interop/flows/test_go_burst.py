@@ -29,7 +29,7 @@ def test_none_of_a_burst_fails_and_every_one_way_message_arrives(cluster: Peer, 
         return sum(rpc.max_offsets(cluster.broker_address, topic, QUEUES))
 
     with go.run("burst", cluster.namesrv_address, topic, count, BODY_BYTES) as program:
-        program.wait_done(120)
+        program.wait_done()
         told: dict[str, Any] = json.loads(program.lines("BURST")[0][0])
         print(told)
         assert told["oneway"] == {"ok": count, "failed": 0, "errors": None}

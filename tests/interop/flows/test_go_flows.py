@@ -57,6 +57,6 @@ def run_flows(go: GoClient, cluster: BrokerCluster) -> dict[str, dict[str, Any]]
         keys = [cluster.account.access_key, cluster.account.secret_key, ADMIN.access_key, ADMIN.secret_key]
     addresses = ",".join(cluster.addresses.values())
     with go.run("flows", cluster.namesrv_address, suffix, addresses, *keys) as program:
-        program.wait_done(170)
+        program.wait_done()
     assert program.lines("FAILED") == []
     return {facts["flow"]: facts for facts in (json.loads(line[0]) for line in program.lines("FLOW"))}

@@ -29,7 +29,7 @@ def _produce(cluster: Peer, client: Client, topic: str) -> ClientProgram:
     """Send COUNT messages and check what the answers say."""
     start = time.monotonic()
     with client.produce(cluster.namesrv_address, topic, COUNT) as producer:
-        producer.wait_done(150)
+        producer.wait_done()
     sent = producer.sent()
     assert [message.number for message in sent] == list(range(COUNT))
     assert sorted((message.queue_id, message.queue_offset) for message in sent) == [

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.interop
 BOTH = {"a", "b"}
 RATE = 50  # messages a second of each producer while a broker is killed
 ENDLESS = 100_000
-UNDER_WAY = RATE // 2  # sends at most that were acknowledged when a broker died, and not yet read here
+UNDER_WAY = 2 * RATE  # sends at most that were acknowledged when a broker died, and not yet read here
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ async def test_a_killed_broker_is_avoided_and_used_again_when_it_is_back(
             killed = {name: len(sent()) for name, sent in senders.items()}
             await asyncio.to_thread(pair.wait_registered, ("a",))
             enough = {name: count + UNDER_WAY + 2 * RATE for name, count in killed.items()}
-            await until(lambda: all(len(sent()) > enough[name] for name, sent in senders.items()), within_s=90)
+            await until(lambda: all(len(sent()) > enough[name] for name, sent in senders.items()), within_s=WITHIN_S)
             while_away = {name: len(sent()) for name, sent in senders.items()}
             pair.peers["b"].relaunch_broker()
             await asyncio.to_thread(pair.wait_registered, ("a", "b"))
@@ -168,8 +168,10 @@ async def test_a_killed_broker_is_avoided_and_used_again_when_it_is_back(
                 program.kill()
             sent = {name: messages() for name, messages in senders.items()}
             wanted = {(topics[name], str(message.number)) for name in sent for message in sent[name]}
-            await until(lambda: {_key(message) for message in seen.messages} >= wanted, within_s=60)
-            await until(lambda: {got.number for got in theirs.got()} >= set(range(len(sent["ours"]))), within_s=60)
+            await until(lambda: {_key(message) for message in seen.messages} >= wanted, within_s=WITHIN_S)
+            await until(
+                lambda: {got.number for got in theirs.got()} >= set(range(len(sent["ours"]))), within_s=WITHIN_S
+            )
     for name, messages in sent.items():
         assert [message.number for message in messages] == list(range(len(messages)))
         # what was under way when b died may still have been acknowledged by it
@@ -184,7 +186,7 @@ async def _until_to_b(
 ) -> None:
     """Until each sender has stored messages at broker b after so many messages."""
     for name, sent in senders.items():
-        await until(functools.partial(_reach_b, cluster, sent, since[name]), within_s=60)
+        await until(functools.partial(_reach_b, cluster, sent, since[name]), within_s=WITHIN_S)
 
 
 def _reach_b(cluster: BrokerCluster, sent: Callable[[], list[Sent]], since: int) -> bool:

@@ -19,7 +19,7 @@ import (
 const setupArguments = 7
 
 // Twice the client's longest interval: after 30 s it looks for brokers and queues again.
-const waitMax = 60 * time.Second
+const waitMax = 120 * time.Second
 const sendMax = 20 * time.Second // a busy machine takes longer than the usual 3 s
 
 // setup is what the flows share: where the cluster is and who they are.

@@ -19,7 +19,7 @@ import org.apache.rocketmq.remoting.RPCHook;
 
 /** What the flows share: where the cluster is, who they are, clients with short intervals, and how they wait. */
 final class FlowSetup {
-    static final int WAIT_S = 60;
+    static final int WAIT_S = 120; // a bound for what hangs, not a promise
     /** Some habits of the client changed with 5.0: where this is asked, it is said which. */
     static final boolean IS_FIVE = MQVersion.getVersionDesc(MQVersion.CURRENT_VERSION).startsWith("V5");
     static String namesrv;

@@ -9,6 +9,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -20,6 +21,7 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 
 /** Flows of push consumers. */
 final class FlowsConsuming {
@@ -101,7 +103,8 @@ final class FlowsConsuming {
         // A queue moved later is unlocked after 20 s.
         // The client may renew a lock while it gives the queue away; then the broker keeps it for its 60 s.
         FlowSetup.awaitFor(
-            60 + FlowSetup.WAIT_S, () -> consumers.stream().allMatch(each -> holds(each, topic) == half),
+            60 + FlowSetup.WAIT_S,
+            () -> consumers.stream().allMatch(each -> holds(each, topic) == half) && held(consumers, topic) == 2 * half,
             "halves of the queues");
         for (int number = 0; number < count; number++) {
             producer.send(
@@ -128,8 +131,17 @@ final class FlowsConsuming {
     }
 
     private static long holds(DefaultMQPushConsumer consumer, String topic) {
+        return queues(consumer, topic).count();
+    }
+
+    /** How many queues they hold together: halves alone may be a passing state, of the same queues. */
+    private static long held(List<DefaultMQPushConsumer> consumers, String topic) {
+        return consumers.stream().flatMap(each -> queues(each, topic)).distinct().count();
+    }
+
+    private static Stream<MessageQueue> queues(DefaultMQPushConsumer consumer, String topic) {
         return consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet().stream()
-            .filter(queue -> queue.getTopic().equals(topic)).count();
+            .filter(queue -> queue.getTopic().equals(topic));
     }
 
     static Map<String, ?> broadcast() throws Exception {

@@ -7,6 +7,7 @@ hole is, and our side of it in detail, tells tests/store/test_holes.py.
 from __future__ import annotations
 
 import shutil
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store import MessageStore, MessageStoreConfig, PutMessageStatus
 from tests.any_disk import ANY_DISK
+from tests.peers.dispatch import wait_dispatched
 from tests.peers.fixtures import make_apache_peer
 from tests.store.conftest import message, read_all
 from tests.store.golden import commit_log_records
@@ -205,12 +207,20 @@ def _make_files_and_a_bad_batch(peer: Peer) -> None:
     for number in range(4):
         send(peer, TOO_LONG, bytes(400_000), key=f"filler-{number}")
     time.sleep(3.5)  # Apache's allowance before its checkpoint counts
+    sent_ms = int(time.time() * 1000)
     send(peer, TOO_LONG, body(1), key="filler-4")
-    time.sleep(2.0)  # and the checkpoint is written
+    _wait(lambda: _checkpoint_ms(peer.store) >= sent_ms)
+    wait_dispatched(peer.broker_address)
     own = Message(TOPIC, b"own", properties={"A": "x" * 20_000})
     send_batch(peer, BATCH, [own], "B\x01" + "y" * 20_000)
     send(peer, BATCH, b"behind", key="behind")
     assert has_key(peer, "zeroed-3") and has_key(peer, "damaged-3")
+
+
+def _checkpoint_ms(folder: Path) -> int:
+    """Up to when a broker's commit log and consume queues are on the disk, as it has noted it."""
+    log_ms, queues_ms = struct.unpack_from(">qq", (folder / "checkpoint").read_bytes())
+    return min(log_ms, queues_ms)
 
 
 def _see_keys_and_messages_lost(peer: Peer, copy: Path) -> None:

@@ -25,6 +25,7 @@ from tests.interop.at_once import at_once as at_once
 from tests.interop.checks import tag_of
 from tests.interop.clients import ClientProgram, JavaClient
 from tests.interop.stores.one_store import LOG_FILE_BYTES, OneStore
+from tests.waiting import WITHIN_S
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -197,7 +198,7 @@ def _send_back(one: OneStore, story: Story) -> None:
 
 def _wait_saved(one: OneStore, offsets: dict[RequestCode, dict[str, object]]) -> None:
     """A kill may cost the progress of the last seconds, in both makes: wait until the files have it."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + WITHIN_S
     while any(one.saved_offsets(SAVED[code]) != table for code, table in offsets.items()):
         assert time.monotonic() < deadline, f"not saved: {offsets}"
         time.sleep(0.2)

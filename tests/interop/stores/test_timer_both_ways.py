@@ -23,6 +23,8 @@ from gantrymq.remoting.command import RemotingCommand
 from tests.interop.at_once import at_once as at_once
 from tests.interop.clients import JavaClient
 from tests.interop.stores.one_store import OneStore
+from tests.peers.dispatch import wait_dispatched
+from tests.waiting import WITHIN_S
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -47,16 +49,18 @@ def run_case(tmp_path: Path, java: JavaClient, kill: bool) -> None:
             due[b"timed-%d" % number] = send_at(one, number, time.time() + (10 if number < SOON else 40) + number / 50)
         time.sleep(1.5)  # our timer has put them into its files, and none is due
         one.leave(kill=kill)
+        early = len(one.at_rest().get((TOPIC, 0), []))  # on a machine so busy that some came due
 
         one.open("apache")
         send(one, b"plain", "KEYS\x01plain")
         while time.time() < min(due.values()) / 1000 + 2:
             time.sleep(0.1)
-        assert bodies(one) == [b"plain"], "Apache delivers none of them"
+        wait_dispatched(one.address)
+        assert bodies(one)[early:] == [b"plain"], "Apache delivers none of them"
         one.leave(kill=kill)
 
         one.open("gantry")
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + WITHIN_S
         while not due.keys() <= set(arrived := bodies(one)):
             assert time.monotonic() < deadline, f"{len(due.keys() - set(arrived))} did not come"
             time.sleep(0.2)
