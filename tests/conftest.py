@@ -89,6 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(pauses.OPTION, metavar="SEED", help="stop processes of the run for moments at random")
     parser.addoption("--fuzz-seconds", default="20", help="seconds that tests/fuzz take in all (default 20)")
+    parser.addoption("--soak-seconds", default="0", help="how long tests/soak goes on; 0, the default: each fault once")
     parser.addoption("--fuzz-seed", default="1", help="where the seeds of tests/fuzz begin (default 1)")
 
 

@@ -1,0 +1,202 @@
+"""Soak: a broker behind relays, producers, groups whose members may be killed, and what became of every message."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from appliance.bench.processes import Process
+from gantrymq import AdminClient, Message, Producer
+from gantrymq.errors import GantryError
+from gantrymq.remoting.bodies import TopicConfig
+from tests.gantrymq.client.seen import until
+from tests.harness import LocalCluster
+from tests.soak.member import consumer_of
+from tests.soak.records import Ledger, Progress, Sent, Verdict, judge
+from tests.source_files import ROOT
+
+KEYS = tuple(f"key-{number}" for number in range(8))  # streams of topic "orders"
+FREE = "free"  # the stream of topic "events"
+GROUPS = {"ordered": "orders", "shared": "events"}  # of members: a group and its topic
+STEADY = "steady"  # the group of this process, of both topics
+MEMBERS = 2
+SEND_S = 5.0  # then a message that was not acknowledged is sent anew, under the same number
+LONG_S = 1.0  # an answer that took so long may be that of a second try, wherever the time went
+
+
+class Use(NamedTuple):
+    """What this process holds."""
+
+    tasks: int
+    sockets: int
+    resident_kib: int
+
+
+def use() -> Use:
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return Use(len(asyncio.all_tasks()), sum(map(_is_socket, Path("/proc/self/fd").iterdir())), pages * 4)
+
+
+def _is_socket(descriptor: Path) -> bool:
+    try:
+        return str(descriptor.readlink()).startswith("socket:")
+    except OSError:
+        return False  # the listing's own, closed by now
+
+
+@dataclass
+class Soak:
+    """`pause_s`: of each stream, between two messages."""
+
+    folder: Path
+    cluster: LocalCluster
+    namesrv: str  # the relay's
+    pause_s: float
+    acknowledged: Counter[str] = field(default_factory=Counter)
+    disturbed: set[Sent] = field(default_factory=set)
+    failed_sends: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    is_disturbed: bool = False
+    is_over: bool = False
+    members: dict[str, list[Process]] = field(default_factory=dict)
+    _progress: dict[str, Progress] = field(default_factory=dict)
+
+    def ledger(self, group: str) -> Path:
+        return self.folder / f"{group}.txt"
+
+    # -- members ------------------------------------------------------------------------------------------------------
+
+    def start_member(self, group: str) -> None:
+        command = [sys.executable, "-m", "tests.soak.member", self.namesrv, group, GROUPS[group], group]
+        started = Process(
+            f"member {group}",
+            [*command, self.ledger(group)],
+            self.folder / "members.log",
+            env={"PYTHONPATH": str(ROOT)},
+        )
+        self.members.setdefault(group, []).append(started)
+
+    def kill_member(self, group: str) -> None:
+        self.members[group].pop(0).kill()
+
+    async def stop_members(self) -> None:
+        every = [each for members in self.members.values() for each in members]
+        await asyncio.gather(*(asyncio.to_thread(each.stop) for each in every))
+
+    # -- producers ----------------------------------------------------------------------------------------------------
+
+    async def send_in_order(self, producer: Producer, key: str) -> None:
+        """Number after number of a key, each until it is acknowledged."""
+        while not self.is_over:
+            await self._send(producer, Message("orders", f"{key} {self.acknowledged[key]}".encode()), key)
+            await asyncio.sleep(self.pause_s)  # the pace of the load
+
+    async def _send(self, producer: Producer, message: Message, key: str) -> None:
+        began = self._begin()
+        while True:
+            try:
+                await producer.send(message, sharding_key=key, timeout_s=SEND_S)
+                break
+            except GantryError:
+                self.failed_sends += 1
+        self._note(key, began)
+
+    async def send_soon(self, producer: Producer) -> None:
+        """The free stream in small batches, of which those that fail are sent anew."""
+        while not self.is_over:
+            began = self._begin()
+            first = self.acknowledged[FREE]
+            left = [Message("events", f"{FREE} {first + number}".encode()) for number in range(4)]
+            while left:
+                futures = [await producer.send_soon(message) for message in left]
+                outcomes = await asyncio.gather(*futures, return_exceptions=True)
+                if others := [each for each in outcomes if isinstance(each, BaseException) and not _is_ours(each)]:
+                    raise others[0]
+                left = [message for message, outcome in zip(left, outcomes, strict=True) if _is_ours(outcome)]
+                self.failed_sends += len(left)
+            for _ in range(4):
+                self._note(FREE, began)
+            await asyncio.sleep(self.pause_s)  # the pace of the load
+
+    def _begin(self) -> tuple[int, float]:
+        return -1 if self.is_disturbed else self.faults.total(), time.monotonic()
+
+    def _note(self, stream: str, began: tuple[int, float]) -> None:
+        faults_before, at = began
+        if self.is_disturbed or self.faults.total() != faults_before or time.monotonic() - at > LONG_S:
+            self.disturbed.add((stream, self.acknowledged[stream]))
+        self.acknowledged[stream] += 1
+
+    # -- what became of it --------------------------------------------------------------------------------------------
+
+    def _expected(self, group: str) -> dict[str, int]:
+        streams = {"ordered": KEYS, "shared": (FREE,), STEADY: (*KEYS, FREE)}[group]
+        return {stream: self.acknowledged[stream] for stream in streams}
+
+    def _of(self, group: str) -> Progress:
+        return self._progress.setdefault(group, Progress(self.ledger(group)))
+
+    async def joined(self) -> None:
+        """Wait until every member has had a queue: they are all connected then."""
+
+        def is_joined(progress: Progress) -> bool:
+            progress.read()
+            return len(progress.readers) >= MEMBERS
+
+        for group in GROUPS:
+            await until(functools.partial(is_joined, self._of(group)))
+
+    async def caught_up(self) -> None:
+        """Wait until every group consumed what is acknowledged by now."""
+        for group in (*GROUPS, STEADY):
+            await until(functools.partial(self._of(group).has, self._expected(group)))
+
+    async def sent(self, count: int) -> None:
+        """Wait until so many more messages are acknowledged."""
+        goal = self.acknowledged.total() + count
+        await until(lambda: self.acknowledged.total() >= goal)
+
+    def verdict(self, group: str) -> Verdict:
+        with self.ledger(group).open(encoding="ascii") as lines:
+            return judge(lines, self._expected(group), self.disturbed, is_ordered=group == "ordered")
+
+
+def _is_ours(outcome: object) -> bool:
+    return isinstance(outcome, GantryError)
+
+
+@asynccontextmanager
+async def soaking(folder: Path, cluster: LocalCluster, namesrv: str, *, pause_s: float) -> AsyncIterator[Soak]:
+    """Members, producers and the steady consumer run while the block does; at its end every group catches up."""
+    soak = Soak(folder, cluster, namesrv, pause_s)
+    async with AsyncExitStack() as stack:
+        async with AdminClient(cluster.namesrv_address) as admin:
+            for topic in GROUPS.values():
+                await admin.topics.create_at(cluster.broker_address, TopicConfig(topic, 4, 4))
+        stack.push_async_callback(soak.stop_members)
+        for group in GROUPS:
+            for _ in range(MEMBERS):
+                soak.start_member(group)
+        ledger = Ledger(soak.ledger(STEADY))
+        stack.callback(ledger.close)
+        await stack.enter_async_context(consumer_of(namesrv, STEADY, [*GROUPS.values()], ledger, is_ordered=False))
+        producer = await stack.enter_async_context(Producer(namesrv, group="soak", delivery_timeout_s=SEND_S))
+        async with asyncio.TaskGroup() as sending:
+            for key in KEYS:
+                sending.create_task(soak.send_in_order(producer, key))
+            sending.create_task(soak.send_soon(producer))
+            try:
+                yield soak
+            finally:
+                soak.is_over = True
+        await soak.caught_up()
