@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def home_folder() -> Path:
     """The user's home; the working folder for a user without one: containers run under any user id, without HOME."""
+    from pathlib import Path
+
     try:
         return Path.home()
     except RuntimeError:

@@ -18,28 +18,34 @@ reads it, and nothing says which type it was: who reads says what is wanted.
 from __future__ import annotations
 
 import base64
-import binascii
+import functools
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
-from typing import Any, TypeVar
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gantrymq.errors import MessageRejected, WrongType
 
-HeaderValue = str | bool | int | float | Decimal | datetime | date | UUID | bytes
-H = TypeVar("H", str, bool, int, float, Decimal, datetime, date, UUID, bytes)
+if TYPE_CHECKING:  # importing these takes longer than this module, and few messages have such headers
+    from decimal import Decimal
+    from uuid import UUID
+
+    HeaderValue = str | bool | int | float | Decimal | datetime | date | UUID | bytes
+    H = TypeVar("H", str, bool, int, float, Decimal, datetime, date, UUID, bytes)
+else:
+    HeaderValue = Any
+    H = TypeVar("H")
 
 
 def header_text(name: str, value: HeaderValue) -> str:
     """The text of a property. WrongType for a type that is not in the table, MessageRejected for a value that can't be
     written."""
-    write = _WRITERS.get(type(value))
+    writers = _writers()
+    write = writers.get(type(value))
     if write is None:  # of a subclass, such as an IntEnum, or of a type of its own
-        write = next((_WRITERS[kind] for kind in type(value).__mro__ if kind in _WRITERS), None)
+        write = next((writers[kind] for kind in type(value).__mro__ if kind in writers), None)
     if write is None:
-        kinds = ", ".join(kind.__name__ for kind in _WRITERS)
+        kinds = ", ".join(kind.__name__ for kind in writers)
         raise WrongType(f"header {name!r}: one of {kinds} is wanted, not {type(value).__name__} ({value!r:.40})")
     try:
         return write(value)
@@ -55,13 +61,14 @@ def header_texts(values: Mapping[str, HeaderValue]) -> dict[str, str]:
 def header_value(name: str, text: str, kind: type[H]) -> H:
     """The value of a property's text as this type. WrongType when the type is none of the table, ValueError when the
     text is none of the type."""
-    read: Callable[[str], Any] | None = _READERS.get(kind)
+    readers = _readers()
+    read: Callable[[str], Any] | None = readers.get(kind)
     if read is None:
-        kinds = ", ".join(kind.__name__ for kind in _READERS)
+        kinds = ", ".join(kind.__name__ for kind in readers)
         raise WrongType(f"header {name!r}: it can be read as one of {kinds}, not as {kind!r:.60}")
     try:
         value: H = read(text)
-    except (ValueError, InvalidOperation, binascii.Error) as exc:
+    except (ValueError, ArithmeticError) as exc:  # decimals raise the second
         raise ValueError(f"header {name!r}: {text!r:.60} is no {kind.__name__}") from exc
     return value
 
@@ -115,25 +122,37 @@ def _read_datetime(text: str) -> datetime:
     return moment
 
 
-_WRITERS: dict[type, Callable[[Any], str]] = {
-    str: str.__str__,
-    bool: _bool_text,
-    int: int.__repr__,
-    float: _float_text,
-    Decimal: _decimal_text,
-    datetime: _datetime_text,
-    date: date.isoformat,
-    UUID: str,
-    bytes: lambda value: base64.b64encode(value).decode(),
-}
-_READERS: dict[type, Callable[[str], Any]] = {
-    str: str,
-    bool: _read_bool,
-    int: _read_int,
-    float: _read_float,
-    Decimal: Decimal,
-    datetime: _read_datetime,
-    date: date.fromisoformat,
-    UUID: UUID,
-    bytes: lambda text: base64.b64decode(text, validate=True),
-}
+@functools.cache
+def _writers() -> dict[type, Callable[[Any], str]]:
+    from decimal import Decimal
+    from uuid import UUID
+
+    return {
+        str: str.__str__,
+        bool: _bool_text,
+        int: int.__repr__,
+        float: _float_text,
+        Decimal: _decimal_text,
+        datetime: _datetime_text,
+        date: date.isoformat,
+        UUID: str,
+        bytes: lambda value: base64.b64encode(value).decode(),
+    }
+
+
+@functools.cache
+def _readers() -> dict[type, Callable[[str], Any]]:
+    from decimal import Decimal
+    from uuid import UUID
+
+    return {
+        str: str,
+        bool: _read_bool,
+        int: _read_int,
+        float: _read_float,
+        Decimal: Decimal,
+        datetime: _read_datetime,
+        date: date.fromisoformat,
+        UUID: UUID,
+        bytes: lambda text: base64.b64decode(text, validate=True),
+    }

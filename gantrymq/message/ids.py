@@ -6,7 +6,6 @@ import datetime
 import functools
 import itertools
 import os
-import secrets
 import socket
 import struct
 import time
@@ -68,7 +67,7 @@ def _unique_id_base() -> tuple[str, int, int]:
     """Return the constant part of the ids, and the month (local time, ms) that their times count from."""
     first = datetime.datetime.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     following = (first + datetime.timedelta(days=32)).replace(day=1)
-    prefix = local_address() + struct.pack(">H", os.getpid() & 0xFFFF) + secrets.token_bytes(4)
+    prefix = local_address() + struct.pack(">H", os.getpid() & 0xFFFF) + os.urandom(4)
     return prefix.hex().upper(), int(first.timestamp() * 1000), int(following.timestamp() * 1000)
 
 

@@ -17,17 +17,18 @@ signed begins with access key and stamp, so its place tells. Each broker remembe
 from __future__ import annotations
 
 import base64
-import hashlib
 import itertools
 import os
-import secrets
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.command import RemotingCommand
+
+if TYPE_CHECKING:
+    from pathlib import Path  # loaded where it is used: it takes longer to import than most of the SDK
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
@@ -52,6 +53,8 @@ class SigningKey:
     __slots__ = ("_inner", "_outer", "blocks")
 
     def __init__(self, secret_key: str) -> None:
+        import hashlib  # loads OpenSSL's; clients without an account do without it
+
         key = secret_key.encode()
         if len(key) > _BLOCK_BYTES:
             key = hashlib.sha1(key, usedforsecurity=False).digest()
@@ -76,7 +79,7 @@ class Stamper:
     __slots__ = ("_id", "_next")
 
     def __init__(self) -> None:
-        self._id = secrets.token_hex(8)
+        self._id = os.urandom(8).hex()
         self._next = itertools.count(1).__next__
 
     def stamp(self, code: int) -> str:
@@ -108,7 +111,8 @@ class Credentials:
         Raises ConfigError, which names what is missing and never shows a value.
         """
         try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
+            with open(path, encoding="utf-8") as file:  # noqa: PTH123 - see the imports
+                lines = file.read().splitlines()
         except (OSError, UnicodeDecodeError) as exc:
             reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
             raise ConfigError(f"credentials file {path}: {reason}") from exc
@@ -129,7 +133,7 @@ class Credentials:
         """
         environment = os.environ if environment is None else environment
         if path := environment.get(CREDENTIALS_FILE_VARIABLE):
-            return cls.from_file(Path(path))
+            return cls.from_file(path)
         access_key, secret_key = environment.get(ACCESS_KEY_VARIABLE), environment.get(SECRET_KEY_VARIABLE)
         if not access_key and not secret_key:
             return None

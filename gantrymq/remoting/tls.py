@@ -11,9 +11,12 @@ import logging
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gantrymq.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path  # loaded where it is used: it takes longer to import than most of the SDK
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -41,10 +44,14 @@ class TlsConfig:
 
     def files(self) -> list[Path]:
         """The files that a context is made of."""
+        from pathlib import Path
+
         return [Path(path) for path in (self.trust_cert, self.cert, self.key) if path]
 
     def context(self) -> ssl.SSLContext:
         """Read the files. Raises ConfigError that names the file."""
+        from pathlib import Path
+
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = MINIMUM_VERSION
         context.check_hostname = self.check_host and self.verify

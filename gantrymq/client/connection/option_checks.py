@@ -9,18 +9,11 @@ import dataclasses
 import functools
 import types
 import typing
-from pathlib import Path
 from typing import Any
 
 from gantrymq.errors import ConfigError, WrongType
 
-WORDS: dict[type, str] = {
-    int: "a whole number",
-    float: "a number",
-    bool: "True or False",
-    str: "a text",
-    Path: "a Path",
-}
+WORDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
 
 
 def check_types(options: Any) -> None:
@@ -29,8 +22,12 @@ def check_types(options: Any) -> None:
         value = getattr(options, name)
         if type(value) in kinds or (isinstance(value, kinds) and not isinstance(value, bool)):
             continue
-        words = " or ".join(WORDS.get(kind, kind.__name__) for kind in kinds if kind not in (types.NoneType, int))
+        words = " or ".join(_word(kind) for kind in kinds if kind not in (types.NoneType, int))
         raise WrongType(f"{name}={value!r:.60}: {words or WORDS[int]} is wanted, not {type(value).__name__}")
+
+
+def _word(kind: type) -> str:
+    return "a Path" if kind.__name__ == "Path" else WORDS.get(kind, kind.__name__)
 
 
 def check_at_least(options: Any, least: float, *names: str) -> None:
@@ -68,7 +65,9 @@ def check_listener(listener: object, *methods: str) -> None:
 @functools.cache
 def _kinds_of(kind: Any) -> dict[str, tuple[type, ...]]:
     """By option the classes it may have; options that are functions or protocols are left out."""
-    hints = typing.get_type_hints(kind)
+    from pathlib import Path  # which importing the options has not loaded
+
+    hints = typing.get_type_hints(kind, localns={"Path": Path})
     found = {field.name: _classes(hints[field.name]) for field in dataclasses.fields(kind)}
     return {name: classes for name, classes in found.items() if classes}
 

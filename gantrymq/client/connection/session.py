@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -69,7 +68,7 @@ class ClientSession:
 
     def _name_client(self) -> None:
         self._process_id = os.getpid()
-        self.client_id: str = f"{local_ip()}@{self._instance_name or f'{self._process_id}#{secrets.token_hex(6)}'}"
+        self.client_id: str = f"{local_ip()}@{self._instance_name or f'{self._process_id}#{os.urandom(6).hex()}'}"
 
     def answer_requests(self, handlers: Mapping[int, RequestHandler]) -> None:
         """Have requests that brokers send to this client answered; one handler a code."""

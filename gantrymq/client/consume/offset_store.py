@@ -10,8 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.routes import Routes
@@ -24,6 +23,9 @@ from gantrymq.message.model import MessageQueue
 from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ResetOffsetBody
+
+if TYPE_CHECKING:
+    from pathlib import Path  # loaded where it is used: it takes longer to import than most of the SDK
 
 logger: logging.Logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gantrymq.client.connection.callbacks import QueuesCallback
 from gantrymq.client.connection.option_checks import check_above_zero, check_at_least, check_share, check_types
@@ -16,6 +16,9 @@ from gantrymq.client.interceptors import Interceptor, check_interceptors
 from gantrymq.errors import ConfigError, WrongType
 from gantrymq.message.namespaces import Namespace
 from gantrymq.message.topics import TRACE_TOPIC, check_group
+
+if TYPE_CHECKING:
+    from pathlib import Path  # loaded where it is used: it takes longer to import than most of the SDK
 
 MAX_RECONSUME_TIMES = 16  # RocketMQ's default, unless ordered
 UNLIMITED = (1 << 31) - 1  # RocketMQ's default when ordered

@@ -7,7 +7,6 @@ and for a moment it does not when their views differ: then a queue is consumed t
 from __future__ import annotations
 
 import bisect
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 
 from gantrymq.message.model import MessageQueue
@@ -110,6 +109,8 @@ def allocate_by_consistent_hash(
 
 
 def _hash(text: str) -> int:
+    import hashlib  # of one strategy only, and it loads OpenSSL's
+
     return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "big")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -60,6 +59,8 @@ class WaitingRequests:
         """A correlation id, and the message as it has to be sent. MessageRejected when too many wait."""
         if len(self._waiting) >= WAITING_MAX:
             raise MessageRejected(f"{WAITING_MAX} requests wait for their answers already")
+        import uuid  # few producers ask, and it takes long to import
+
         correlation_id = str(uuid.uuid4())
         properties = message.properties | {
             names.CORRELATION_ID: correlation_id,

@@ -31,6 +31,24 @@ def test_importing_the_package_loads_nothing_that_costs() -> None:
     assert finished.stdout.strip() == "[]"
 
 
+def test_importing_the_clients_loads_nothing_that_only_some_programs_need() -> None:
+    """By name, not by time: asyncio brings ssl, subprocess and logging, orjson brings json and uuid; these come on top.
+
+    A header may be a decimal, an account needs a hash, files of offsets and certificates need paths: then they are.
+    """
+    late = ["decimal", "hashlib", "hmac", "http", "ipaddress", "multiprocessing", "pathlib", "secrets", "urllib"]
+    clients = [name for name in gantrymq.__all__ if name.endswith(("Producer", "Consumer", "AdminClient"))]
+    program = f"import sys, gantrymq; [getattr(gantrymq, name) for name in {[*clients, 'Message', 'TlsConfig']}];"
+    program += f"print([name for name in {late} if name in sys.modules])"
+    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
+    assert (finished.stdout.strip(), finished.stderr) == ("[]", "")
+
+
+def _with_path(program: str) -> str:
+    """Without `site`, whose .pth files may import anything."""
+    return f"import sys; sys.path[:0] = {[str(ROOT), *(path for path in sys.path if 'packages' in path)]}; {program}"
+
+
 def test_the_sdk_needs_no_package_but_orjson() -> None:
     program = (
         "import sys, gantrymq; [getattr(gantrymq, name) for name in gantrymq.__all__];"
