@@ -16,6 +16,7 @@ class Kind(StrEnum):
     COUNT = "count"
     BYTES = "bytes"
     MS = "ms"
+    SECONDS = "seconds"
     TIME = "time"  # ms since 1970
     CHANGE = "change"  # a ratio: 0.5 is half as many again
     SHARE = "share"  # of 1
@@ -30,16 +31,23 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars: `y` over `x`, stacked by `series` if there is one. All three are names of columns."""
+    """Bars: `y` over `x`, for each `series` if there is one. All three are names of columns.
+
+    is_stacked: what the series have adds up; else their bars stand side by side.
+    """
 
     x: str
     y: str
     series: str = ""
+    is_stacked: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """`days_before`: what it reads before its range begins, to compare with."""
+    """`days_before`: what it reads before its range begins, to compare with.
+
+    of_slaves: it reads the lake's table of slaves instead of messages. nothing: what an empty one says.
+    """
 
     name: str
     title: str
@@ -47,6 +55,8 @@ class Report:
     columns: tuple[Column, ...]
     chart: Chart
     days_before: int = 0
+    of_slaves: bool = False
+    nothing: str = "Nothing to show of this range."
 
 
 _MESSAGES = Column("messages", "Messages")
@@ -200,6 +210,25 @@ _ALL = (
         ),
         chart=Chart("day", "bytes", "kind"),
         days_before=28,
+    ),
+    Report(
+        name="slaves",
+        title="Slaves behind their masters",
+        about="How far each slave was behind at most in each hour, for what share of its minutes it was in sync, and "
+        "what it was fed a second. As the dashboard sampled it each second.",
+        columns=(
+            Column("hour", "Hour", Kind.TEXT),
+            Column("slave", "Slave", Kind.TEXT),
+            Column("behind_bytes", "Behind", Kind.BYTES),
+            Column("behind_messages", "Messages behind"),
+            Column("behind_seconds", "Time behind", Kind.SECONDS),
+            Column("minutes", "Minutes seen"),
+            Column("in_sync", "In sync", Kind.SHARE),
+            Column("bytes_per_second", "Fed a second", Kind.BYTES),
+        ),
+        chart=Chart("hour", "behind_bytes", "slave", is_stacked=False),
+        of_slaves=True,
+        nothing="No slave was seen in this range.",
     ),
 )
 REPORTS = {report.name: report for report in _ALL}

@@ -20,6 +20,7 @@ SHOWN: Mapping[Kind, Callable[[Any], str]] = {
     Kind.COUNT: units.count,
     Kind.BYTES: units.size,
     Kind.MS: units.milliseconds,
+    Kind.SECONDS: units.duration,
     Kind.TIME: lambda at_ms: units.moment(at_ms)[:19],
     Kind.CHANGE: change,
     Kind.SHARE: units.percent,
@@ -49,7 +50,7 @@ def _figure(report: Report, chart: Mapping[str, Any]) -> dict[str, Any]:
         for series in chart["series"]
     ]
     layout = {
-        "barmode": "stack",
+        "barmode": "stack" if report.chart.is_stacked else "group",
         "xaxis": {"type": "category"},  # a text stays a text, also one that looks like a number or a day
         "yaxis": {"rangemode": "tozero", "tickformat": "~s"},
         "hovermode": "x unified",

@@ -167,12 +167,37 @@ async def test_any_report_is_shown_by_its_columns_with_a_chart_and_downloaded(da
     assert "Nothing to show of this range" in await text_of(client, f"/reports/runs/{run.run_id}")
 
 
+async def test_the_report_of_slaves_draws_them_side_by_side_and_says_when_there_are_none(
+    data: Path, log_in: Client
+) -> None:
+    table_page_of = pytest.importorskip("appliance.reports.results").table_page_of
+    client = await log_in("reader")
+    run = await enqueue("slaves", 1, requested_by=None, now=NOW)
+    common = {"behind_messages": None, "behind_seconds": 2.5, "minutes": 60, "in_sync": 0.75, "bytes_per_second": 2048}
+    rows = [
+        {"hour": "2026-11-21 12:00", "slave": slave, "behind_bytes": behind, **common}
+        for slave, behind in (("broker-a:1", 5), ("broker-b:1", 700))
+    ]
+    folder = RunFolder.in_data(data, run.run_id)
+    folder.path.mkdir(parents=True)
+    write_json(folder.path / "page.json", table_page_of(REPORTS["slaves"], rows) | {"notes": []})
+    await ReportRun.objects.aupdate(state=ReportRun.State.SUCCEEDED, rows=2)
+    page = await text_of(client, f"/reports/runs/{run.run_id}")
+    assert "Slaves behind their masters" in page and "2.5\u202fs" in page and "75\u202f%" in page and "—" in page
+    figure = json.loads(page.split('id="report-figure" type="application/json">')[1].split("</script>")[0])
+    assert [(bars["name"], bars["y"]) for bars in figure["data"]] == [("broker-b:1", [700]), ("broker-a:1", [5])]
+    assert figure["layout"]["barmode"] == "group"
+    write_json(folder.path / "page.json", table_page_of(REPORTS["slaves"], []) | {"notes": []})
+    assert "No slave was seen in this range." in await text_of(client, f"/reports/runs/{run.run_id}")
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "text"),
     [
         (Kind.CHANGE, 0.5, "+50\u202f%"), (Kind.CHANGE, -0.5, "-50.0\u202f%"), (Kind.CHANGE, None, "—"),
         (Kind.SHARE, 0.25, "25\u202f%"), (Kind.TIME, 1_795_262_400_000, "2026-11-21 12:00:00"),
-        (Kind.MS, -3.0, "-3\u202fms"), (Kind.BYTES, 2048.0, "2.0\u202fKiB"), (Kind.TEXT, "<b>", "<b>"),
+        (Kind.MS, -3.0, "-3\u202fms"), (Kind.SECONDS, 2.5, "2.5\u202fs"),
+        (Kind.BYTES, 2048.0, "2.0\u202fKiB"), (Kind.TEXT, "<b>", "<b>"),
     ],
 )  # fmt: skip
 def test_a_value_is_shown_in_its_unit(kind: Kind, value: Any, text: str) -> None:

@@ -32,7 +32,7 @@ from appliance.reports.results import write_results
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.capacity import capacity
 from appliance.reports.runner.ingest import IngestLimits, IngestProgress, IngestResult, ingest
-from appliance.reports.runner.sample_table import copy_slave_samples
+from appliance.reports.runner.sample_table import SAMPLES_DDL, copy_slave_samples, slave_table
 from appliance.reports.runner.sources import sources
 from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session, end_session
@@ -161,11 +161,13 @@ def behind(ingested: list[IngestResult]) -> list[str]:
 
 def compute(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
     """A report over all lakes, and notes about missing data for its readers."""
+    if REPORTS[spec.report].of_slaves:
+        samples = slave_samples(spark, slave_table(Path(spec.data)), spec)
+        return TRANSFORMS[spec.report](samples, scope_of(spec)).toArrow(), []
     lakes = lakes_in(lake_folder(spec))
     read_from_ms = spec.begin_ms - REPORTS[spec.report].days_before * 24 * HOUR_MS
     messages = lake_messages(spark, lakes, read_from_ms, spec.end_ms)
-    scope = Scope(spec.begin_ms, spec.end_ms, spec.topics, spec.zone)
-    table = TRANSFORMS[spec.report](messages, scope).toArrow()
+    table = TRANSFORMS[spec.report](messages, scope_of(spec)).toArrow()
     notes = [
         f"{lake.broker_name}: {gap.end - gap.begin:,} bytes of the log were deleted by the broker before a run could "
         f"read them; they held messages stored from {_minute(gap.from_ms)} to {_minute(gap.to_ms)} UTC"
@@ -193,6 +195,18 @@ def lake_messages(spark: SparkSession, lakes: list[Lake], begin_ms: int, end_ms:
     if not frames:
         return spark.createDataFrame([], SCHEMA_DDL + ", broker_name STRING")
     return reduce(DataFrame.unionByName, frames)
+
+
+def slave_samples(spark: SparkSession, table: Lake, spec: RunSpec) -> DataFrame:
+    """The rows of the table of slaves that may be in the range."""
+    paths = [str(table.path / file.path) for file in table.files(spec.begin_ms, spec.end_ms)]
+    if not paths:
+        return spark.createDataFrame([], SAMPLES_DDL)
+    return spark.read.schema(SAMPLES_DDL).parquet(*paths)
+
+
+def scope_of(spec: RunSpec) -> Scope:
+    return Scope(spec.begin_ms, spec.end_ms, spec.topics, spec.zone)
 
 
 def lake_folder(spec: RunSpec) -> Path:

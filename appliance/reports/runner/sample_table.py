@@ -32,6 +32,10 @@ SCHEMA = pa.schema(
         pa.field("seconds", pa.int32()),  # for how many it was seen connected
     ]
 )
+SAMPLES_DDL = (  # the same as Spark says it
+    "at_ms BIGINT, broker STRING, slave STRING, behind_bytes BIGINT, behind_messages BIGINT, behind_seconds DOUBLE, "
+    "in_sync BOOLEAN, bytes_per_second DOUBLE, seconds INT"
+)
 
 
 def slave_table(data: Path) -> Lake:

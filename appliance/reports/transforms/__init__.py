@@ -1,7 +1,7 @@
 """Reports as pure functions, DataFrame to DataFrame, with a `select` as schema at each end.
 
 Built-in functions only: executors need no Python for a report, and topic names are bound values, never SQL text.
-Input is the lake (see record_columns.SCHEMA) with the column `broker_name`.
+Input is the lake (see record_columns.SCHEMA) with the column `broker_name`; slaves.py has another.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from appliance.reports.transforms.messages import (
 )
 from appliance.reports.transforms.outcomes import delays, transactions
 from appliance.reports.transforms.scope import Scope
+from appliance.reports.transforms.slaves import slaves_behind
 
 
 def _traffic(messages: DataFrame, scope: Scope) -> DataFrame:
@@ -41,4 +42,5 @@ TRANSFORMS: dict[str, Callable[[DataFrame, Scope], DataFrame]] = {  # by the nam
     "delays": delays,
     "transactions": transactions,
     "forecast": forecast,
+    "slaves": slaves_behind,
 }

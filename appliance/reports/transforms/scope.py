@@ -29,9 +29,9 @@ class Scope:
         """Without topics that hold a message again or for the broker: retries, dead letters, schedules."""
         return self.cut(messages).where(topic_kind(F.col("topic")) == "normal")
 
-    def local(self) -> Column:
+    def local(self, at_ms: str = "store_timestamp") -> Column:
         """The time of storing on the clocks of the zone."""
-        return F.from_utc_timestamp(F.timestamp_millis("store_timestamp"), self.zone)
+        return F.from_utc_timestamp(F.timestamp_millis(at_ms), self.zone)
 
 
 def topic_kind(topic: Column) -> Column:

@@ -70,3 +70,20 @@ def counted(report: str, paths: list[str], begin_ms: int, end_ms: int, zone: str
             f"timezone('{zone}', to_timestamp({end_ms} / 1000))::DATE - 1, INTERVAL 1 DAY))::DATE AS d"
         )
         return connection.sql(QUERIES[report].replace("{zone}", zone)).fetchall()
+
+
+SLAVES = (
+    "SELECT strftime(timezone('{zone}', to_timestamp(at_ms / 1000)), '%Y-%m-%d %H:00') AS hour, slave, "
+    "max(behind_bytes), max(behind_messages), max(behind_seconds), count(*), "
+    "count(*) FILTER (in_sync) / count(*), sum(bytes_per_second * seconds) / sum(seconds) FROM read_parquet({paths}) "
+    "WHERE at_ms >= {begin_ms} AND at_ms < {end_ms} GROUP BY ALL ORDER BY 1, 2"
+)
+
+
+def counted_slaves(paths: list[str], begin_ms: int, end_ms: int, zone: str) -> list[tuple[Any, ...]]:
+    """The rows of the report of slaves."""
+    import duckdb
+
+    query = SLAVES.format(paths=paths, begin_ms=begin_ms, end_ms=end_ms, zone=zone)
+    with duckdb.connect() as connection:
+        return connection.sql(query).fetchall()

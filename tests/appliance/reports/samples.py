@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 from appliance.reports.slave_samples import SlaveSample
 from tests.appliance.reports.stores import NOON
 
 
-def sample(at_ms: int = NOON, slave: str = "broker-a:1", behind_messages: int | None = 3) -> SlaveSample:
-    return SlaveSample(
+def sample(at_ms: int = NOON, slave: str = "broker-a:1", behind_messages: int | None = 3, **others: Any) -> SlaveSample:
+    usual = SlaveSample(
         at_ms=at_ms,
         broker="broker-a",
         slave=slave,
@@ -18,3 +21,4 @@ def sample(at_ms: int = NOON, slave: str = "broker-a:1", behind_messages: int | 
         bytes_per_second=1024.5,
         seconds=60,
     )
+    return dataclasses.replace(usual, **others)

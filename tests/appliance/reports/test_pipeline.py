@@ -18,8 +18,10 @@ import pytest
 
 from appliance.reports.errors import LogTruncated, ReportError
 from appliance.reports.manifest import Lake
-from tests.appliance.reports.counted import counted
+from appliance.reports.slave_samples import MINUTE_MS, append
+from tests.appliance.reports.counted import counted, counted_slaves
 from tests.appliance.reports.runner.promoted import log_of, promoted
+from tests.appliance.reports.samples import sample
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, unpack_golden, write_log
 
 if TYPE_CHECKING:
@@ -432,7 +434,7 @@ def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) ->
     run_ingest(spark, log, lake)
     paths = [str(lake.path / file.path) for file in lake.files()]
     end, zone = begin + 9 * 24 * HOUR_MS, "Europe/Berlin"
-    for name in sorted(set(REPORTS) - {"traffic"}):
+    for name in sorted(set(REPORTS) - {"traffic", "slaves"}):
         spec = RunSpec(report=name, data=str(tmp_path), begin_ms=begin, end_ms=end, zone=zone)
         table, notes = compute(spark, spec)
         assert table.column_names == [column.name for column in REPORTS[name].columns]
@@ -440,6 +442,61 @@ def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) ->
         assert [row[:3] for row in found] == [row[:3] for row in expected], name
         assert [pytest.approx(row) for row in expected] == found, name
         assert len(found) > 1 and notes == []
+
+
+def test_the_report_of_slaves_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
+    """Over two days in which a clock was put back, in the zone of that clock, with what runs copied at two times."""
+    from appliance.reports.catalogue import REPORTS
+    from appliance.reports.runner.jobs import compute
+    from appliance.reports.runner.sample_table import copy_slave_samples, slave_table
+    from appliance.reports.runs import RunSpec
+
+    begin = int(datetime(2026, 10, 24, tzinfo=UTC).timestamp() * 1000)
+    end, zone = begin + 48 * HOUR_MS, "Europe/Berlin"
+    spec = RunSpec(report="slaves", data=str(tmp_path), begin_ms=begin, end_ms=end, zone=zone)
+    assert compute(spark, spec)[0].num_rows == 0, "nothing was ever sampled"
+    for minute in range(-60, 49 * 60, 7):
+        at_ms = begin + minute * MINUTE_MS
+        one = sample(at_ms, behind_messages=None if minute % 5 else minute % 11, behind_bytes=minute * minute % 997)
+        other = sample(at_ms, "broker-a:2", in_sync=bool(minute % 3), seconds=1 + minute % 60)
+        append(tmp_path, [one, other])
+        if minute == 24:
+            copy_slave_samples(tmp_path)
+    copy_slave_samples(tmp_path)
+    table, notes = compute(spark, spec)
+    assert table.column_names == [column.name for column in REPORTS["slaves"].columns] and notes == []
+    slaves = slave_table(tmp_path)
+    expected = counted_slaves([str(slaves.path / file.path) for file in slaves.files()], begin, end, zone)
+    assert [tuple(row.values()) for row in table.to_pylist()] == [pytest.approx(row) for row in expected]
+    assert len(expected) == 2 * 47  # an hour that comes twice on the clock is one
+
+
+def test_the_report_of_slaves_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:
+    from appliance.reports.runner.sample_table import SAMPLES_DDL
+    from appliance.reports.transforms import TRANSFORMS, Scope
+
+    noon, minute = NOON, MINUTE_MS
+    samples = spark.createDataFrame(
+        [
+            (noon - minute, "a", "a:1", 9999, 9999, 99.0, False, 9e9, 60),
+            (noon, "a", "a:1", 0, 0, 0.0, True, 100.0, 60),
+            (noon + minute, "a", "a:1", 700, 7, 0.4, True, 200.0, 30),
+            (noon + 2 * minute, "a", "a:1", 300, None, 2.5, False, 0.0, 10),
+            (noon + 59 * minute, "a", "a:1", 0, 0, 0.0, True, 0.0, 50),
+            (noon, "b", "b:1", 5, None, 0.1, True, 10.0, 60),
+            (noon + minute, "b", "b:1", 4, None, 0.2, True, 20.0, 60),
+            (noon + 60 * minute, "a", "a:1", 1, 1, 0.1, True, 1.0, 60),
+            (noon + 61 * minute, "a", "a:1", 2, 3, 0.3, False, 3.0, 60),
+            (noon + 120 * minute, "a", "a:1", 9999, 9999, 99.0, False, 9e9, 60),
+        ],
+        SAMPLES_DDL,
+    )
+    found = TRANSFORMS["slaves"](samples, Scope(noon, noon + 2 * HOUR_MS)).collect()
+    assert [tuple(row) for row in found] == [
+        ("2026-11-21 12:00", "a:1", 700, 7, 2.5, 4, 0.75, pytest.approx(12_000 / 150)),
+        ("2026-11-21 12:00", "b:1", 5, None, 0.2, 2, 1.0, 15.0),
+        ("2026-11-21 13:00", "a:1", 2, 3, 0.3, 2, 0.5, 2.0),
+    ]
 
 
 def test_days_are_those_of_the_zone_when_its_clocks_change(spark: SparkSession) -> None:
