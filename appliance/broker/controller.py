@@ -50,6 +50,7 @@ from appliance.broker.open_parts import OpenParts, open_parts
 from appliance.broker.open_parts import Parts as OpeningParts
 from appliance.broker.processors.pull import Parts as PullParts
 from appliance.broker.processors.pull import answer_held
+from appliance.broker.processors.replicated import for_sync_master
 from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.processors.slave import for_slave
 from appliance.broker.processors.table import TABLE, without_pulls
@@ -277,6 +278,8 @@ class BrokerController:
         routes = routes_of(TABLE, opened, self)
         if self.config.is_slave:
             routes = for_slave(routes)
+        elif self.config.is_sync_master:
+            routes = for_sync_master(routes, self.slaves.until_tables_are_there)
         routes = audited(routes, self.store_config.root)
         self.server.serve(routes, self._fast_path(opened, has_pulls=True))
         self.vip_server.serve(without_pulls(routes), self._fast_path(opened, has_pulls=False))

@@ -30,7 +30,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from appliance.broker.access.access_control import own_credentials
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.copy_mark import CopyMark
-from appliance.broker.replication.ha_frames import EPOCH_OFFSET, OFFSET, STATE, FrameError, FrameReader, runs
+from appliance.broker.replication.ha_frames import (
+    EPOCH_OFFSET,
+    OFFSET,
+    STATE,
+    STATE_OF_PART,
+    FrameError,
+    FrameReader,
+    runs,
+)
+from appliance.broker.replication.ha_stream import HaStream, connect
 from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.joint import Joint, LogDiverged, MasterIsOver, where_to_cut
 from appliance.broker.replication.master_address import MasterAddress
@@ -91,7 +100,8 @@ class HaClient:
 
     ask_again: has the name servers asked for the master once more. figures: where the master's log begins and ends, as
     it says itself, -1 when it does not. epoch: the master's, 0 when it knows none, None when that is not known.
-    on_cut: called with where the log has to end; this client waits then. on_state: takes a state of the tables.
+    on_cut: called with where the log has to end; this client waits then. on_state: takes a state of the tables;
+    returns whether topics and groups are the master's now.
     """
 
     def __init__(
@@ -108,7 +118,7 @@ class HaClient:
         standing: StandingFile,
         own_address: str,
         on_cut: Callable[[int], None],
-        on_state: Callable[[bytes], None] = lambda state: None,
+        on_state: Callable[[bytes], bool] = lambda state: False,
     ) -> None:
         self._store = store
         self._copy = store.copy
@@ -125,6 +135,7 @@ class HaClient:
         self._own_address = own_address
         self._on_cut = on_cut
         self._on_state = on_state
+        self._has_tables = False  # topics and groups were the master's in this connection, which tells what changes
         self._told: tuple[HaState, str] | None = None  # how the last connection ended, as it was logged
         self.state = HaState.NO_MASTER
         self.why = ""  # the last connection ended, or nothing is copied
@@ -180,24 +191,22 @@ class HaClient:
             raise MasterLost(f"haTlsMode=enforcing, and master and slave {why}")
         try:
             async with timeout(CONNECT_TIMEOUT_S):
-                reader, writer = await asyncio.open_connection(host, port, limit=self._read_bytes, ssl=tls)
+                stream = await connect(host, port, self._read_bytes, tls)
         except TimeoutError:
             raise MasterLost(f"no connection to {address} within {CONNECT_TIMEOUT_S:g} s") from None
         try:
-            own_host, own_port = writer.get_extra_info("sockname")[:2]
+            own_host, own_port = stream.transport.get_extra_info("sockname")[:2]
             self.own_address = f"{own_host}:{own_port}"
-            epoch = await self._greet(reader, writer) if is_greeted else None
+            epoch = await self._greet(stream) if is_greeted else None
             begin = self._copy.joint_start()
             joint = Joint(begin, await asyncio.to_thread(self._copy.reader(begin)))
             if not joint.is_over and not begin:
                 joint.leave_out_first_byte()  # 0 asks for the last file
-            writer.write(_place(epoch, joint.position))
-            await self._copy_from(reader, writer, joint, address, epoch)
+            stream.write(_place(epoch, joint.position))
+            await self._copy_from(stream, joint, address, epoch)
         finally:
             self.own_address = ""
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            await stream.close()
 
     async def _knows_epochs(self) -> bool:
         """Whether the master is one of GantryMQ: RocketMQ's is not greeted. MasterLost; MasterIsOver."""
@@ -210,7 +219,7 @@ class HaClient:
             raise MasterIsOver(f"the master knows no epochs, and epoch {highest} of this log has begun")
         return epoch > 0
 
-    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
+    async def _greet(self, stream: HaStream) -> int:
         """Exchange epochs; return the connection's, with all epochs on disk. MasterLost, MasterIsOver, CutNeeded."""
         own, config = self._standing.standing.epochs, self._config
         begin, end = self._store.min_physical_offset, self._store.max_physical_offset
@@ -220,7 +229,7 @@ class HaClient:
         silence_s = config.ha_housekeeping_ms / 1000
         try:
             async with timeout(silence_s):
-                theirs = await greet(reader, writer, greeting, self._credentials)
+                theirs = await greet(stream, stream.write, greeting, self._credentials)
         except TimeoutError:
             raise MasterLost(f"silent for {silence_s:g} s, where a greeting was to come") from None
         except asyncio.IncompleteReadError:
@@ -239,16 +248,9 @@ class HaClient:
         self.master_end = theirs.end
         return theirs.epochs.current
 
-    async def _copy_from(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        joint: Joint,
-        address: str,
-        epoch: int | None,
-    ) -> None:
+    async def _copy_from(self, stream: HaStream, joint: Joint, address: str, epoch: int | None) -> None:
         beat_s, silence_s = self._config.ha_heartbeat_ms / 1000, self._config.ha_housekeeping_ms / 1000
-        frames, acknowledged = FrameReader(epoch), -1
+        frames, acknowledged, self._has_tables = FrameReader(epoch), -1, False
         self.heard_at = said_at = time.monotonic()
         if joint.is_over:
             await self._joined(address)
@@ -257,29 +259,32 @@ class HaClient:
         while True:
             try:
                 async with timeout(beat_s):
-                    data = await reader.read(self._read_bytes)
+                    data = await stream.read()
             except TimeoutError:
                 data = None
             now = time.monotonic()
-            if data == b"":
-                raise (MasterLost if joint.has_begun else NothingAtJoint)("closed by the master")
             if data is not None:
+                if not data:
+                    raise (MasterLost if joint.has_begun else NothingAtJoint)("closed by the master")
                 self.heard_at = now
                 for position, run in runs(frames.feed(data)):
                     if self._take(joint, position, run):
                         await self._joined(address)
+                    if position == STATE:
+                        stream.write(_place(epoch, STATE if self._has_tables else STATE_OF_PART))
+                stream.release()
             elif now - self.heard_at >= silence_s:
                 raise MasterLost(f"silent for {silence_s:g} s")
             end = self._store.max_physical_offset if joint.is_over else min(joint.position, self._copy.end)
             if end != acknowledged or now - said_at >= beat_s:
-                writer.write(_place(epoch, end))
+                stream.write(_place(epoch, end))
                 acknowledged, said_at = end, now
-                await writer.drain()
+                await stream.drain()
 
     def _take(self, joint: Joint, position: int, run: Sequence[memoryview]) -> bool:
         """Append or compare what came; return whether this was the end of the comparison."""
         if position == STATE:
-            self._on_state(bytes(run[0]))
+            self._has_tables |= self._on_state(bytes(run[0]))
             return False
         self.master_end = max(self.master_end, position + sum(map(len, run)))
         if joint.is_over:

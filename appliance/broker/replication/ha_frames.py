@@ -5,7 +5,8 @@ master -> slave   i64 place, i32 size, that many bytes of the log; size 0 says t
 
 Between brokers of GantryMQ, after their greeting (handshake.py), each carries the epoch before all else:
 
-slave -> master   i64 epoch, i64 place
+slave -> master   i64 epoch, i64 place; place -1: the next state of the tables is taken over, and so this slave has all
+                  topics and groups that it tells of; -2: it is taken over, and the slave asks for tables still
 master -> slave   i64 epoch, i64 place, i32 size; place -1: the bytes are the state of the master's tables, as JSON
 """
 
@@ -20,7 +21,7 @@ OFFSET = struct.Struct(">q")
 HEAD = struct.Struct(">qi")
 EPOCH_OFFSET = struct.Struct(">qq")
 EPOCH_HEAD = struct.Struct(">qqi")
-STATE = -1  # instead of a place
+STATE, STATE_OF_PART = -1, -2  # instead of a place
 FRAME_BYTES_MAX = 16 << 20  # far above any haTransferBatchSize; more is no frame
 
 
@@ -42,7 +43,7 @@ class FrameReader:
         self._position = 0
         self._missing_bytes = 0  # of the frame that has begun
 
-    def feed(self, data: bytes) -> Iterator[tuple[int, memoryview]]:
+    def feed(self, data: bytes | memoryview) -> Iterator[tuple[int, memoryview]]:
         """Yield (place, bytes) for each piece; no bytes: a sign of life, which names the next place. FrameError."""
         rest = memoryview(data)
         while rest:

@@ -9,10 +9,9 @@ only a master that has said, as its figures (28), that it knows epochs.
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -74,7 +73,13 @@ class Hello:
             raise FrameError(f"no greeting: {exc!r}") from exc
 
 
-async def read_hello(reader: asyncio.StreamReader, *, after_magic: bool = False) -> Hello:
+class ExactReader(Protocol):
+    """What a greeting is read from: a stream of asyncio's, or a slave's own (ha_stream.py)."""
+
+    async def readexactly(self, n: int) -> bytes: ...
+
+
+async def read_hello(reader: ExactReader, *, after_magic: bool = False) -> Hello:
     """Read a greeting. FrameError; asyncio.IncompleteReadError at the connection's end."""
     if not after_magic:
         (magic,) = OFFSET.unpack(await reader.readexactly(OFFSET.size))

@@ -65,7 +65,7 @@ class OldMasters:
                 guard = self._slaves.guard
                 reader, writer = await asyncio.open_connection(host, port, ssl=guard.outgoing_tls())
                 try:
-                    theirs = await greet(reader, writer, self._slaves.hello(), guard.credentials)
+                    theirs = await greet(reader, writer.write, self._slaves.hello(), guard.credentials)
                 finally:
                     writer.close()
                     with contextlib.suppress(OSError):

@@ -26,7 +26,7 @@ from appliance.acl.account_book import AccountBook
 from appliance.acl.signature_check import is_signature
 from appliance.broker.access.access_control import own_credentials
 from appliance.broker.replication.ha_frames import FrameError
-from appliance.broker.replication.handshake import SIZE, Hello, read_hello
+from appliance.broker.replication.handshake import SIZE, ExactReader, Hello, read_hello
 from appliance.remoting.plain_listener import PlainListener
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
@@ -83,19 +83,19 @@ class SlaveGuard:
 
 
 async def greet(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, greeting: Hello, credentials: Credentials | None
+    reader: ExactReader, write: Callable[[bytes], object], greeting: Hello, credentials: Credentials | None
 ) -> Hello:
     """Greet a master, prove the account if it asks for one, and return what it says in the end.
 
     FrameError; asyncio.IncompleteReadError at the connection's end.
     """
-    writer.write(greeting.to_bytes())
+    write(greeting.to_bytes())
     theirs = await read_hello(reader)
     if not theirs.challenge:
         return theirs
     if credentials is None:
         raise FrameError("the master asks for an account: name one with credentialsFile")
-    writer.write(prove(credentials, greeting.broker_name, theirs.challenge))
+    write(prove(credentials, greeting.broker_name, theirs.challenge))
     return await read_hello(reader)
 
 

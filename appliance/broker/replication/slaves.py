@@ -15,13 +15,22 @@ import contextlib
 import dataclasses
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.group_transfer import GroupTransfer
-from appliance.broker.replication.ha_frames import EPOCH_HEAD, EPOCH_OFFSET, HEAD, OFFSET, STATE, FrameError
+from appliance.broker.replication.ha_frames import (
+    EPOCH_HEAD,
+    EPOCH_OFFSET,
+    HEAD,
+    OFFSET,
+    STATE,
+    STATE_OF_PART,
+    FrameError,
+)
 from appliance.broker.replication.handshake import MAGIC, Hello, read_hello
 from appliance.broker.replication.in_sync import InSyncSet
 from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
@@ -41,8 +50,9 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SLAVES_MAX = 16
-READ_BYTES = 1024 * 1024  # of the log in one go, on a thread; sent in frames of haTransferBatchSize
-HOT_BYTES = 4 << 20  # before the log's end: just written, so surely in memory
+READ_BYTES = 1024 * 1024  # of the log in one go, on a thread
+BATCHES_A_FRAME = 8  # of haTransferBatchSize, to slaves of GantryMQ: each frame is a call of the kernel on either side
+HOT_BYTES = 4 << 20  # before the log's end: if this process wrote it, it did so just now, and it is surely in memory
 IDLE_S = 0.02  # between looks for new messages, unless a send waits
 SAMPLE_S = 1.0
 GONE_HOSTS_MAX = 256
@@ -55,7 +65,8 @@ class Slave:
     """One connected slave. acknowledged: up to where it has the log, -1 before it said so; sent: what it was given.
 
     epoch: that of the connection, None with RocketMQ's protocol; broker: where a slave of GantryMQ serves.
-    told_at: monotonic, as of when it was last told the state of all tables.
+    told_at: monotonic, as of when it was last told the state of all tables. states: those on their way to it, each with
+    the versions of topics and groups if it tells all of both; tables: the versions that it has surely, None at first.
     """
 
     address: str
@@ -63,6 +74,8 @@ class Slave:
     epoch: int | None = None
     broker: str = ""
     told_at: float = 0.0
+    states: deque[list[list[int]] | None] = field(default_factory=deque)
+    tables: list[list[int]] | None = None
     acknowledged: int = -1
     sent: int = -1
     sent_bytes: int = 0
@@ -101,12 +114,14 @@ class SlaveService:
         self.broker_address = ""  # as slaves are told, once it is known
         self._listener: PlainListener | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        self._tables_heard = asyncio.Event()  # a slave has taken over a state, or others may be in sync
         self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
         self._gate = gate if config.read_confirmed_only else None
         self._replicas_min = config.min_in_sync_replicas if config.is_sync_master else 1
         self._on_record = on_record
         self.in_sync: InSyncSet | None = None  # from when the log's end is known
         self._ends = LogEnds()
+        self._written_from = 0  # of the log: this process has written what follows
         self.slaves: set[Slave] = set()
         self.gone: dict[str, float] = {}  # hosts whose slave went and has not come back, and when (monotonic)
         self.port = 0  # 0: not open
@@ -147,8 +162,31 @@ class SlaveService:
         for slave in self.slaves:
             slave.more.set()
 
+    async def until_tables_are_there(self) -> None:
+        """Wait until the slaves in sync have topics and groups as they are now; slaveTimeout ms at most."""
+        wanted = self._state.versions
+        with contextlib.suppress(TimeoutError):
+            async with timeout(self._config.slave_timeout_ms / 1000):
+                while self._without_tables(wanted):
+                    self._tables_heard.clear()
+                    await self._tables_heard.wait()
+        if lacking := self._without_tables(wanted):
+            facts = {"event": "tables_not_copied", "slaves": lacking}
+            logger.warning("slaves in sync have not said that they have a changed topic or group", extra=facts)
+
+    def _without_tables(self, wanted: list[list[int]]) -> list[str]:
+        """Who of the slaves in sync may lack these versions: counters only grow while this broker runs."""
+        there = {
+            slave.broker
+            for slave in self.slaves
+            if slave.tables is not None
+            and all(has[1] >= want[1] for has, want in zip(slave.tables, wanted, strict=True))
+        }
+        return [name for name in self._in_sync_set().names if name not in there]
+
     async def open(self, port: int) -> None:
         """Bind. port 0: a free one. Raises OSError."""
+        self._written_from = self._store.max_physical_offset
         self._require_replicas()
         self._listener = self.guard.listener(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._connected), port
@@ -167,6 +205,7 @@ class SlaveService:
             now = time.monotonic()
             self._sample(now)
             await self._look_who_is_in_sync(now)
+            self._tables_heard.set()
             if now - reported >= REPORT_S:
                 reported = now
                 for slave in self.slaves:
@@ -400,6 +439,13 @@ class SlaveService:
     async def _hear(self, slave: Slave, reader: asyncio.StreamReader, offset: int) -> None:
         """Take what the slave says it has, this offset first. Ends by SlaveLost."""
         while True:
+            if offset in (STATE, STATE_OF_PART) and slave.states:
+                versions = slave.states.popleft()
+                if offset == STATE and versions is not None:
+                    slave.tables = versions
+                    self._tables_heard.set()
+                offset = await self._place(slave, reader)
+                continue
             # First it says where to begin; then it can't have more than it was given.
             end = self._store.max_physical_offset if slave.acknowledged < 0 else slave.sent
             if not 0 <= offset <= max(end, slave.acknowledged):
@@ -457,13 +503,15 @@ class SlaveService:
     async def _next_bytes(self, position: int) -> bytes | memoryview:
         """The log from there on, none when there is nothing new; older bytes are read by a thread."""
         store = self._store
-        if store.max_physical_offset - position <= HOT_BYTES:
+        if position >= max(store.max_physical_offset - HOT_BYTES, self._written_from):
             return store.log_view(position, READ_BYTES)
         read = store.log_reader(position, READ_BYTES)
         return await asyncio.to_thread(read) if read is not None else b""
 
     async def _send(self, slave: Slave, writer: asyncio.StreamWriter, data: bytes | memoryview) -> None:
         frame_bytes = self._config.ha_transfer_batch_bytes
+        if slave.epoch is not None:
+            frame_bytes = min(frame_bytes * BATCHES_A_FRAME, READ_BYTES)
         for start in range(0, len(data), frame_bytes):
             part = data[start : start + frame_bytes]
             position = slave.sent
@@ -482,19 +530,21 @@ class _States:
         self._in_sync = in_sync
         self._untold = source.watch()
         self._next_at = self._soon_at = 0.0  # the second one when topics or groups have changed
-        self._waiting: tuple[int, float, bytes] | None = None  # log's end and time when it was taken, and the state
+        # the log's end and the time when it was taken, the state, and versions if it tells all of topics and groups
+        self._waiting: tuple[int, float, bytes, list[list[int]] | None] | None = None
 
     async def next_frame(self, slave: Slave, log_end: int) -> bytes:
         """The frame to send now, none when there is none."""
         now = time.monotonic()
         if self._waiting is None and now >= (self._soon_at if self._untold.is_urgent else self._next_at):
             state = await self._source.take(self._untold, self._in_sync())
-            self._waiting = log_end, now, state
+            self._waiting = log_end, now, state, None if self._untold.is_urgent else self._source.versions
             self._next_at = now + (0 if self._untold.has_any else INTERVAL_S)
             self._soon_at = now + SOON_S
         if self._waiting is None or slave.sent < self._waiting[0]:
             return b""
-        (_end, taken_at, state), self._waiting = self._waiting, None
+        (_end, taken_at, state, versions), self._waiting = self._waiting, None
+        slave.states.append(versions)
         if not self._untold.has_any:
             slave.told_at = taken_at
         return EPOCH_HEAD.pack(self._epoch, STATE, len(state)) + state

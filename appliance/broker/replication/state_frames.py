@@ -1,5 +1,7 @@
 """The master's tables on their way to its slaves, between brokers of GantryMQ: what changed, twice a second.
 
+The slave acknowledges each: a SYNC_MASTER answers a changed topic or group when the slaves in sync have it.
+
 A state goes out behind the log that it speaks of: a slave never has progress of messages that it does not have. It has
 consumer offsets that changed, the progress of delayed and timed messages, topics and groups that changed, and the
 versions of both tables: the slave asks for all of a table whose version is not its own. A changed topic or group goes
@@ -79,6 +81,11 @@ class StateSource:
         """What a new slave is to be told: all offsets, and what changes from now on."""
         return Untold(self._offsets.watch(), self._topics.watch(), self._groups.watch())
 
+    @property
+    def versions(self) -> list[list[int]]:
+        """Of topics and groups as they are now."""
+        return versions(self._topics, self._groups)
+
     def leave(self, untold: Untold) -> None:
         self._offsets.unwatch(untold.offsets)
         self._topics.unwatch(untold.topics)
@@ -134,8 +141,8 @@ class StateSink:
         """Whether topics and groups are those that the master told of last."""
         return self._versions is None or self._versions == versions(self._topics, self._groups)
 
-    def take(self, body: bytes) -> None:
-        """Take over a state. FrameError."""
+    def take(self, body: bytes) -> bool:
+        """Take over a state; return whether topics and groups are the master's. FrameError."""
         try:
             state: dict[str, Any] = orjson.loads(body)
             offsets = {str(key): _numbers(queues) for key, queues in state["offsets"].items()}
@@ -155,8 +162,10 @@ class StateSink:
         self._progress = (seen, delivered_ms)
         self.in_sync = in_sync
         self.taken_at = time.monotonic()
-        if not self.has_tables:
+        has_tables = self.has_tables
+        if not has_tables:
             self._ask_tables()
+        return has_tables
 
     async def run(self) -> None:
         """Write progress until cancelled, and once more then."""

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from appliance.bench.frames import send_fields
+from appliance.broker.replication.ha_frames import EPOCH_HEAD, EPOCH_OFFSET, STATE
+from appliance.broker.replication.handshake import Hello, read_hello
+from appliance.broker.replication.slaves import HOT_BYTES
 from gantrymq.remoting.bodies import KVTable, SlaveDifferences
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.peer import connected, registration
@@ -83,6 +86,60 @@ async def send(cluster: ServingCluster, count: int) -> None:
         for number in range(count):
             answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, fields, b"%d " % number * 400)
             assert answer.code == 0, answer.remark
+
+
+def mapped_bytes(path: Path) -> int:
+    """What this process has looked at of a file through maps of it, as the kernel counts it."""
+    found, is_of_file = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if not line.partition(" ")[0].endswith(":"):
+            is_of_file = line.endswith(str(path))
+        elif is_of_file and line.startswith("Rss:"):
+            found += int(line.split()[1]) << 10
+    return found
+
+
+async def test_no_page_that_an_earlier_life_wrote_is_touched_on_the_loop(tmp_path: Path) -> None:
+    store = {"commit_log_file_bytes": FILE_BYTES}
+    async with serving(tmp_path, broker=SLAVES, store=store) as cluster:
+        await send(cluster, 900)
+    async with serving(tmp_path, broker=SLAVES, store=store) as cluster:
+        first, end = (
+            cluster.broker.store_config.root / "commitlog" / f"{0:020}",
+            cluster.broker.store.max_physical_offset,
+        )
+        assert FILE_BYTES < end < HOT_BYTES, "near the end, and the first file is full"
+        before = mapped_bytes(first)
+        copy = await Copy.of(cluster, 1)
+        await copy.follow(end)
+        assert copy.log == on_disk(cluster, 1, end)
+        assert mapped_bytes(first) == before
+        assert len(cluster.broker.store.log_view(1, 100_000)) == 100_000
+        assert bytes(cluster.broker.store.log_view(1, 100_000)) == copy.log[:100_000]
+        assert mapped_bytes(first) > before, "a look through the map is seen"
+        await send(cluster, 3)
+        await copy.follow(cluster.broker.store.max_physical_offset)
+        assert copy.log == on_disk(cluster, 1, copy.end)
+
+
+async def test_a_slave_of_gantrymq_gets_eight_batches_in_a_frame(tmp_path: Path) -> None:
+    async with serving(tmp_path, broker=SLAVES, store={"commit_log_file_bytes": FILE_BYTES}) as cluster:
+        await send(cluster, 300)
+        reader, writer = await asyncio.open_connection("127.0.0.1", cluster.broker.slaves.port)
+        name, end = cluster.broker.config.broker_name, cluster.broker.store.max_physical_offset
+        writer.write(Hello(broker_name=name, role="SLAVE", address="127.0.0.1:1").to_bytes())
+        theirs = await read_hello(reader)
+        writer.write(EPOCH_OFFSET.pack(theirs.epochs.current, 0))
+        at, sizes = 0, []
+        while at < end:
+            _epoch, place, size = EPOCH_HEAD.unpack(await reader.readexactly(EPOCH_HEAD.size))
+            data = await reader.readexactly(size)
+            if place != STATE:
+                assert place == at and data == on_disk(cluster, at, at + size)
+                at += size
+                sizes.append(size)
+        assert sizes[0] == 8 * 32_768 < end
+        writer.close()
 
 
 async def test_a_slave_gets_the_log_byte_for_byte_over_the_ends_of_files(tmp_path: Path) -> None:

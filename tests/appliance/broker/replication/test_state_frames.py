@@ -14,7 +14,7 @@ from appliance.broker.replication.state_frames import StateSink
 from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.replication.brokers import group, is_master, promote, same_logs, send
-from tests.appliance.broker.replication.pair import MASTER, PULL, STORE, TOPIC, follower_of, slave_of
+from tests.appliance.broker.replication.pair import MASTER, PULL, STORE, TOPIC, CuttingProxy, follower_of, slave_of
 from tests.appliance.peer import connected
 from tests.harness import serving
 from tests.waiting import until
@@ -54,7 +54,7 @@ async def test_a_topic_that_a_slave_never_heard_of_is_brought_back_with_its_mess
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The master is lost between the message and the state behind it."""
-    monkeypatch.setattr(StateSink, "take", lambda _sink, _body: None)
+    monkeypatch.setattr(StateSink, "take", lambda _sink, _body: False)
     async with group(tmp_path) as brokers, brokers.broker("two", broker_id=1) as two:
         async with brokers.broker("one") as one:
             slave = two.controller
@@ -73,6 +73,52 @@ async def test_a_topic_that_a_slave_never_heard_of_is_brought_back_with_its_mess
             assert (found.code, found.ext_fields["nextBeginOffset"]) == (ResponseCode.SUCCESS, "3")
             sent = await peer.ask(RequestCode.SEND_MESSAGE_V2, send_fields("G", TOPIC, 3, ""), b"after")
             assert sent.code == ResponseCode.SUCCESS, "all queues that a first send would make are there"
+
+
+TOPIC_FIELDS = {"readQueueNums": "3", "writeQueueNums": "3", "perm": "6", "topicFilterType": "SINGLE_TAG"}
+
+
+def is_told(master: BrokerController, slave: BrokerController) -> bool:
+    """It is in sync, and has said that it has all topics and groups."""
+    return bool(master.slaves.in_sync and master.slaves.in_sync.names) and slave.topics.configs == master.topics.configs
+
+
+async def test_a_sync_master_answers_a_new_topic_when_its_slave_has_it(tmp_path: Path) -> None:
+    sync = MASTER | {"broker_role": "SYNC_MASTER", "slave_timeout_ms": 3_600_000, "in_sync_lag_ms": 3_600_000}
+    async with (
+        serving(tmp_path, broker=sync, store=STORE) as cluster,
+        slave_of(cluster, tmp_path / "slave") as slave,
+        connected(cluster.broker.port) as peer,
+    ):
+        await until(lambda: is_told(cluster.broker, slave))
+        for number in range(3):
+            name = f"Created-{number}"
+            answer = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS | {"topic": name})
+            assert answer.code == ResponseCode.SUCCESS, answer.remark
+            assert slave.topics.configs[name] == cluster.broker.topics.configs[name]
+        body = SubscriptionGroupConfig("Readers", retry_max_times=3).to_json()
+        answer = await peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, body)
+        assert answer.code == ResponseCode.SUCCESS and slave.groups.configs["Readers"].retry_max_times == 3
+        answer = await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "Created-1"})
+        assert answer.code == ResponseCode.SUCCESS and "Created-1" not in slave.topics.configs
+
+
+async def test_a_slave_that_says_nothing_holds_an_answer_for_slave_timeout(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sync = MASTER | {"broker_role": "SYNC_MASTER", "slave_timeout_ms": 100, "in_sync_lag_ms": 3_600_000}
+    async with (
+        serving(tmp_path, broker=sync, store=STORE) as cluster,
+        CuttingProxy(cluster.broker.slaves.port) as proxy,
+        slave_of(cluster, tmp_path / "slave", ha_master_address=proxy.address) as slave,
+        connected(cluster.broker.port) as peer,
+    ):
+        await until(lambda: is_told(cluster.broker, slave))
+        proxy.from_master.clear()
+        answer = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS | {"topic": "Created"})
+        assert answer.code == ResponseCode.SUCCESS, "the change holds on the master"
+        [said] = [line for line in caplog.records if line.__dict__.get("event") == "tables_not_copied"]
+        assert said.__dict__["slaves"] == cluster.broker.slaves.in_sync.names  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

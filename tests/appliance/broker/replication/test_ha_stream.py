@@ -1,0 +1,92 @@
+"""A slave's connection: one block of memory, on asyncio's loop and on the one that brokers run on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+
+import pytest
+import uvloop
+
+from appliance.broker.replication.ha_stream import HaStream, connect
+
+SIZE = 4096
+Loop = Callable[[], asyncio.AbstractEventLoop]
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def loop(request: pytest.FixtureRequest) -> Loop:
+    new_loop: Loop = request.param
+    return new_loop
+
+
+def talk(loop: Loop, serve: Serve, act: Callable[[HaStream], Awaitable[None]]) -> None:
+    """Have one connection, `serve` at its master's end and `act` at the slave's."""
+
+    async def both() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with server:
+            stream = await connect("127.0.0.1", server.sockets[0].getsockname()[1], SIZE, None)
+            try:
+                await act(stream)
+            finally:
+                await stream.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(both())
+
+
+def test_more_than_the_memory_arrives_whole_and_in_order(loop: Loop) -> None:
+    sent = bytes(range(256)) * 400  # 25 times the memory
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for start in range(0, len(sent), 1000):
+            writer.write(sent[start : start + 1000])
+            await asyncio.sleep(0)
+        writer.close()
+
+    async def act(stream: HaStream) -> None:
+        came = [bytes(await stream.readexactly(12))]
+        while data := await stream.read():
+            assert len(data) <= SIZE
+            await asyncio.sleep(0.001)  # what comes meanwhile goes behind, or waits in the socket
+            came.append(bytes(data))
+            stream.release()
+        assert b"".join(came) == sent
+
+    talk(loop, serve, act)
+
+
+def test_a_greeting_as_large_as_the_memory_is_read_behind_other_bytes(loop: Loop) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"12345678" + b"g" * SIZE + b"rest")
+        assert await reader.readexactly(3) == b"ack"
+        writer.close()
+
+    async def act(stream: HaStream) -> None:
+        assert await stream.readexactly(8) == b"12345678"
+        assert await stream.readexactly(SIZE) == b"g" * SIZE
+        assert await stream.readexactly(4) == b"rest"
+        stream.write(b"ack")
+        await stream.drain()
+        with pytest.raises(asyncio.IncompleteReadError) as end:
+            await stream.readexactly(1)
+        assert end.value.partial == b""
+        assert not await stream.read()
+
+    talk(loop, serve, act)
+
+
+def test_a_connection_that_is_reset_is_an_error(loop: Loop) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    async def act(stream: HaStream) -> None:
+        with pytest.raises(ConnectionResetError):
+            await stream.read()
+
+    talk(loop, serve, act)
