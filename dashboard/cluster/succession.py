@@ -6,14 +6,19 @@ switch-over; otherwise a promotion.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import dataclass
 
 from dashboard.cluster.calls import CALL_ERRORS, CLUSTER_MAX_AGE_S, ClusterCalls
-from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, NoSuccessor, explain
+from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, ClusterUnreachable, NoSuccessor, explain
 from gantrymq.client.admin.succession import TURN_TIMEOUT_S, Changed, Member, Promotion
 from gantrymq.errors import ConfigError, GantryError
+from gantrymq.timeouts import timeout
 
 LOOK_TIMEOUT_S = 10.0  # a member that is gone may cost the client's own limit, twice
+SHOWN_TIMEOUT_S = 10.0  # for the new master to register: it does so as it opens
+LOOK_AGAIN_S = 0.1
 CHANGE_TIMEOUT_S = 2 * TURN_TIMEOUT_S  # above what the steps themselves take at most
 
 
@@ -80,9 +85,24 @@ class SuccessionCalls:
         assert promotion is not None
         try:
             if master is None:
-                return await self._calls.call(lambda admin: admin.succession.promote(promotion), CHANGE_TIMEOUT_S)
-            return await self._calls.call(
-                lambda admin: admin.succession.switch_over(master, promotion), CHANGE_TIMEOUT_S
-            )
+                changed = await self._calls.call(lambda admin: admin.succession.promote(promotion), CHANGE_TIMEOUT_S)
+            else:
+                changed = await self._calls.call(
+                    lambda admin: admin.succession.switch_over(master, promotion), CHANGE_TIMEOUT_S
+                )
         except (GantryError, OSError, TimeoutError) as exc:
             raise NoSuccessor(f"{succession.broker_name}: {explain(exc)}") from exc
+        with contextlib.suppress(ClusterUnreachable, TimeoutError):  # the change is made: pages follow when they can
+            async with timeout(SHOWN_TIMEOUT_S):
+                await self._until_registered(changed)
+        return changed
+
+    async def _until_registered(self, changed: Changed) -> None:
+        """Wait until a name server knows the new master: the page that is shown next asks it who there is."""
+        while True:
+            cluster = await self._calls.cluster(max_age_s=0)
+            if any(
+                (broker.name, broker.address) == (changed.broker_name, changed.address) for broker in cluster.brokers
+            ):
+                return
+            await asyncio.sleep(LOOK_AGAIN_S)

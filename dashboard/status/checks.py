@@ -16,6 +16,7 @@ LANE_FULL = 0.8  # of the capacity
 FULL_SOON_S, FULL_NOW_S = 6 * 3600.0, 3600.0  # by the growth of the last half hour
 FORECAST_AFTER_S = 600.0  # what a minute brought is no forecast for hours
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
+STATES = {"crash loop": "in a crash loop"}  # of processes, where a sentence needs another word
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ def process_problems(process: ProcessFacts) -> list[Problem]:
     return [
         Problem(
             level,
-            f"Process {process.name} is {process.state}",
+            f"Process {process.name} is {STATES.get(process.state, process.state)}",
             f"{units.count(process.restarts)} restarts" + (f", pid {process.pid}" if process.pid else ""),
             "Its log in the data folder says why.",
         )

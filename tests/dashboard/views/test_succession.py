@@ -89,4 +89,6 @@ async def test_a_promotion_is_refused_until_the_missing_bytes_are_accepted(broke
         done = await client.post(PAGE, hidden_of(shown) | NAME)
         assert done.status_code == 302, text_of(done)
         assert is_master(two)
+        after = text_of(await client.get(PAGE))
+        assert "is the master of broker-a in epoch 2" in after and f"<code>{slave['to']}</code> is the master" in after
         await send(two, 1)

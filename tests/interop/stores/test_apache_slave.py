@@ -10,7 +10,7 @@ import pytest
 from appliance.bench.apache_peer import ApachePeer
 from appliance.bench.peer import Peer
 from tests.harness import LocalCluster
-from tests.interop.stores.copied_log import behind, bodies, expected, log_of, send, wait_for
+from tests.interop.stores.copied_log import TOPIC, behind, bodies, expected, log_of, send, topics_of, wait_for
 from tests.peers.fixtures import make_apache_peer
 
 COUNT = 300
@@ -37,6 +37,7 @@ def test_a_slave_of_apaches_make_copies_serves_and_catches_up(master: Peer, slav
     slave.start_broker()
     wait_for(lambda: behind(master) == "0", "the slave has everything")
     assert log_of(slave) == log_of(master)
+    wait_for(lambda: TOPIC in topics_of(slave), "the slave has asked for the topics, which it does each 10 s")
     wait_for(lambda: sorted(bodies(slave)) == sorted(expected(0, COUNT)), "the slave shows it to consumers")
 
     slave.stop_broker()
