@@ -33,7 +33,7 @@ from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.epochs.turns import Demotion, Turns
 from appliance.broker.epochs.young_topics import bring_back
 from appliance.broker.fast_path import Parts as FastPathParts
-from appliance.broker.fast_path import fast_path_of, plain_feed_of
+from appliance.broker.fast_path import fast_path_of, plain_feed_of, reader_of
 from appliance.broker.fast_pulls import FastPulls
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.broker.groups.client_connections import ClientConnections
@@ -281,8 +281,8 @@ class BrokerController:
         elif self.config.is_sync_master:
             routes = for_sync_master(routes, self.slaves.until_tables_are_there)
         routes = audited(routes, self.store_config.root)
-        self.server.serve(routes, self._fast_path(opened, has_pulls=True))
-        self.vip_server.serve(without_pulls(routes), self._fast_path(opened, has_pulls=False))
+        self.server.serve(routes, self._fast_path(opened, has_pulls=True), reader_of)
+        self.vip_server.serve(without_pulls(routes), self._fast_path(opened, has_pulls=False), reader_of)
         logger.info(
             "broker serves",
             extra={"event": "broker_serves", "address": opened.address, "fast_path": str(self.fast_path_status)},

@@ -18,7 +18,16 @@ from appliance.broker.fast_pulls import FastPulls
 from appliance.broker.replication.put_waits import PutWaits
 from appliance.broker.topics.send_target import SendTargets
 from appliance.fast_path import loader
-from appliance.remoting.connection import REQUEST_HEADER_BYTES_MAX, FastPath, ServerConnection
+from appliance.remoting import lanes as lanes_module
+from appliance.remoting.connection import (
+    MESSAGE_LANE,
+    PULL_LANE,
+    REQUEST_HEADER_BYTES_MAX,
+    FastPath,
+    ServerConnection,
+    SocketReader,
+)
+from appliance.remoting.lanes import Lanes
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -82,6 +91,21 @@ def fast_path_of(parts: Parts, pulls: FastPulls | None, *, frame_bytes_max: int)
     )
     parts.store.parts.log.warms_ahead = False
     return fast_path
+
+
+def reader_of(fast_path: FastPath, lanes: Lanes) -> SocketReader | None:
+    """What reads plain connections for a fast path of `fast_path_of`, which has loaded the module.
+
+    None: there is no epoll here, or no descriptor for it; then the event loop reads.
+    """
+    module = loader.load()
+    assert module is not None
+    sends, pulls = lanes.by_name[MESSAGE_LANE], lanes.by_name[PULL_LANE]
+    try:
+        reader: SocketReader = module.FastReader(fast_path, lanes, sends, pulls, lanes_module)
+    except OSError:
+        return None
+    return reader
 
 
 def plain_feed_of(config: BrokerConfig, store_config: MessageStoreConfig, parts: StoreParts) -> PlainFeed | None:

@@ -3,7 +3,8 @@
 
 `FastPath` serves the plain sends and pulls of a read event in one call. It owns nothing between two calls: position of the log,
 tails of queues, counters and tables are the Python objects' own. A call reads what it needs of them, works on memory,
-and leaves them as the Python path would have. docs/decisions/0013-a-compiled-twin.md says who owns what.
+and leaves them as the Python path would have. docs/decisions/0013-a-compiled-twin.md says who owns what. `FastReader`
+reads the sockets of which nothing waits, and serves what came of all of them in one such call.
 
 The files beside this one are cimported by their plain names: they are compiled from one flat folder.
 """
@@ -17,7 +18,7 @@ from cpython.tuple cimport PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 
 import time
@@ -59,6 +60,7 @@ from send_fields cimport (
     SendFields,
     read_send,
 )
+from sockets cimport read_some, write_some, write_two
 from sha1 cimport (
     BLOCK_BYTES,
     DIGEST_BYTES,
@@ -220,6 +222,7 @@ cdef class FastPath:
     """
 
     cdef readonly int count, pull_count
+    cdef int _direct  # the socket that answers may be written to at once, -1: through the connection
     cdef int64_t _taken, _pulls_taken
     cdef int64_t _declined[REASON_COUNT]
     cdef int _reason  # why the request would be declined now
@@ -268,6 +271,7 @@ cdef class FastPath:
     cdef int64_t _put_times, _put_bytes
     cdef object _listener
     cdef bint _tells_arrivals, _answers_wait, _is_refusing, _is_open
+    cdef bint _is_host_long  # of the connection: its records are Python's
     cdef int32_t _keys_max
     cdef list _arrivals, _waiting
     # pulls; None: the Python path serves them
@@ -291,6 +295,7 @@ cdef class FastPath:
 
     def __cinit__(self):
         cdef int index
+        self._direct = -1
         for index in range(REASON_COUNT):
             self._declined[index] = 0
         self._scratch = <uint8_t *> malloc(SCRATCH_BYTES)
@@ -373,15 +378,35 @@ cdef class FastPath:
         end. Their answers are written to the connection, or wait for the disk.
         """
         cdef const uint8_t *data = <const uint8_t *> PyBytes_AS_STRING(buffer)
-        cdef const uint8_t *at = data + start
         cdef const uint8_t *end = data + PyBytes_GET_SIZE(buffer)
-        cdef int64_t size
+        cdef const uint8_t *at = data + start
         self.count = self.pull_count = 0
         if start < 0 or end - at < 8:
             return start
+        self._begin()
+        try:
+            at = self._serve_frames(at, end, count_max, connection)
+        finally:
+            self._close()
+            self._write_answers(connection)
+            self._tell_arrivals()
+        return at - data
+
+    cdef int _begin(self) noexcept:
+        """Begin a call; what it needs is looked up when the first request needs it."""
         self._is_open = False
         self._out_size = 0
+        return 0
+
+    cdef const uint8_t *_serve_frames(
+        self, const uint8_t *at, const uint8_t *end, int count_max, connection
+    ) except NULL:
+        """Serve what comes first of one connection; return where the first byte is that was not served."""
+        cdef int64_t size
+        self.count = self.pull_count = 0
         self._peer = connection if self._access is not None and self._access.needs_account(connection) else None
+        self._born_host = connection.born_host
+        self._is_host_long = PyBytes_GET_SIZE(self._born_host) != HOST_BYTES
         try:
             while self.count < count_max and end - at >= 8:
                 size = <int32_t> get32(at)
@@ -395,8 +420,9 @@ cdef class FastPath:
         finally:
             self._taken += self.count
             self._pulls_taken += self.pull_count
-            self._close(connection)
-        return at - data
+            if self._peer is not None:
+                self._close_account()
+        return at
 
     cdef bint _serve_frame(self, const uint8_t *at, const uint8_t *end, connection) except -1:
         """Serve one request; False: it is for the Python path, and nothing has changed."""
@@ -417,8 +443,8 @@ cdef class FastPath:
             return False
         if header.code == SEND_MESSAGE_V2 or header.code == SEND_BATCH_MESSAGE or header.code == SEND_MESSAGE:
             if not self._is_open:
-                self._open(connection)
-            if self._is_refusing:
+                self._open()
+            if self._is_refusing or self._is_host_long:
                 self._reason = BECAUSE_OF_REFUSAL
                 return False
             return read_send(&header, &fields) and self._send(&header, &fields, body, end)
@@ -427,14 +453,12 @@ cdef class FastPath:
         self._reason = BECAUSE_OF_CODE
         return False
 
-    cdef int _open(self, connection) except -1:
+    cdef int _open(self) except -1:
         """Read the state that the sends of a call work on."""
         config = self._config
-        self._born_host = connection.born_host
         self._is_refusing = (
             self._state.refusal is not None
             or config.start_accept_send_timestamp
-            or PyBytes_GET_SIZE(self._born_host) != HOST_BYTES
             or PyBytes_GET_SIZE(self._store_host) != HOST_BYTES
         )
         self._answers_wait = self._put_waits.is_needed
@@ -456,12 +480,11 @@ cdef class FastPath:
         self._is_open = True
         return 0
 
-    cdef int _close(self, connection) except -1:
-        """Leave all state as the Python path would, have answers written, tell the listener."""
-        if self._peer is not None:
-            self._close_account()
+    cdef int _close(self) except -1:
+        """Leave all state as the Python path would. Answers are written, and the listener is told, afterwards."""
         if not self._is_open:
             return 0
+        self._is_open = False
         self._store_log()
         self._release_map()
         self._close_index()
@@ -469,18 +492,23 @@ cdef class FastPath:
         if self._put_times:
             self._stats.put_times += self._put_times
             self._stats.put_bytes += self._put_bytes
+        return 0
+
+    cdef int _write_answers(self, connection) except -1:
+        """Have the answers of one connection written, now or when disk and slaves have its messages."""
         if self._out_size:
             answer = PyBytes_FromStringAndSize(<char *> self._out, self._out_size)
+            self._out_size = 0
             if self._waiting:
                 waiting, self._waiting = self._waiting, []
                 self._put_waits.when_stored(self._position, self._late_answers(connection, answer, waiting))
             else:
                 connection.write(answer)
-        if self._arrivals:
-            self._tell_arrivals()
         return 0
 
     cdef int _tell_arrivals(self) except -1:
+        if not self._arrivals:
+            return 0
         arrivals, self._arrivals = self._arrivals, []
         held = self._hold.held
         for queue, first_offset, codes in arrivals:
@@ -577,7 +605,7 @@ cdef class FastPath:
         self._first = slot.first
         self._note_name(at, size)
         self._queue_id_end = target.queue_id_end
-        self._topic_at, self._topic_size = at, size
+        self._topic_at, self._topic_size = &self._encoded_topic[1], size  # its bytes stay, those of a request don't
         return True
 
     cdef int _note_name(self, const uint8_t *at, int32_t size) noexcept:
@@ -1300,7 +1328,18 @@ cdef class FastPath:
         ) - head
         cdef uint8_t *target
         if self._walk.run_count == 1 and size >= COPIED_BYTES_MAX:
+            if self._direct >= 0:
+                return self._write_run(connection, head, head_size, file, start, size)
             connection.write_parts([PyBytes_FromStringAndSize(<char *> head, head_size), file.view[start : start + size]])
+            return 0
+        if self._direct >= 0:
+            if self._out_size + head_size + size > self._out_max:
+                self._grow_out(2 * (self._out_size + head_size + size))
+            memcpy(self._out + self._out_size, head, head_size)
+            PyObject_GetBuffer(file.view, &view, PyBUF_SIMPLE)
+            copy_runs(self._out + self._out_size + head_size, &self._walk, <const uint8_t *> view.buf, base)
+            PyBuffer_Release(&view)
+            self._out_size += head_size + size
             return 0
         answer = PyBytes_FromStringAndSize(NULL, head_size + size)
         target = <uint8_t *> PyBytes_AS_STRING(answer)
@@ -1311,5 +1350,26 @@ cdef class FastPath:
         connection.write(answer)
         return 0
 
+    cdef int _write_run(
+        self, connection, const uint8_t *head, size_t head_size, file, Py_ssize_t start, size_t size
+    ) except -1:
+        """Write an answer straight from the mapped file; what the socket does not take goes to the connection."""
+        cdef Py_buffer view
+        cdef size_t sent
+        PyObject_GetBuffer(file.view, &view, PyBUF_SIMPLE)
+        sent = write_two(self._direct, head, head_size, <const uint8_t *> view.buf + start, size)
+        PyBuffer_Release(&view)
+        if sent == head_size + size:
+            return 0
+        self._direct = -1  # what follows must wait behind this
+        if sent < head_size:
+            rest = PyBytes_FromStringAndSize(<const char *> head + sent, head_size - sent)
+            connection.write_rest([rest, file.view[start : start + size]])
+        else:
+            start += sent - head_size
+            connection.write_rest([file.view[start : start + size - (sent - head_size)]])
+        return 0
 
+
+include "fast_reader.pxi"
 include "fast_dispatch.pxi"

@@ -2,7 +2,8 @@
 
 A connection decodes every frame that has arrived, submits the requests to their lanes, and wakes the lanes once.
 Answers are collected for each connection and written together at the end of the round (or of the read event, when the
-fast path served all of it), so the overhead is that of a read event, not of a message. If a peer does not read its
+fast path served all of it), so the overhead is that of a read event, not of a message. Where there is a compiled reader
+it reads the socket of a plain connection, as long as nothing of it waits. If a peer does not read its
 answers, its requests are not read either (the write buffer is bounded).
 
 Requests are read no faster than they are served: a connection with more requests than the lanes take is *parked*, and
@@ -61,6 +62,22 @@ class FastPath(Protocol):
         """How many sends and pulls it served, and how often it left a request to the Python path, by reason."""
 
 
+class SocketReader(Protocol):
+    """The compiled reader of plain connections; see appliance/fast_path."""
+
+    def watch(self, connection: ServerConnection, descriptor: int) -> bool:
+        """Read this connection from now on, in the place of its transport; False: it can't be watched."""
+
+    def unwatch(self, descriptor: int) -> None:
+        """Leave it to its transport again; the descriptor must still be open."""
+
+    def drain(self) -> None:
+        """Read all that are readable, and serve what came."""
+
+    def fileno(self) -> int: ...
+    def close(self) -> None: ...
+
+
 class AccessGate(Protocol):
     """Access control; see appliance/acl/access.py."""
 
@@ -77,6 +94,7 @@ class ServerConnection(asyncio.Protocol):
     remote_text: "ip:port". born_host: packed address as records store it (8 or 20 bytes). last_seen: monotonic
     seconds of the last bytes. turn: its queued requests; usage: the time that they took. client: state that the
     process keeps for this peer; access: the same for the access gate. local_host: the address of this end.
+    is_watched: by the compiled reader. may_hold_unsent: whether the transport got bytes since `holds_unsent` was False.
     """
 
     def __init__(self, server: RemotingServer) -> None:
@@ -117,6 +135,9 @@ class ServerConnection(asyncio.Protocol):
         self._served_at_once = self._pulls_at_once = 0  # in this turn, by the fast path; how many of them are pulls
         self._is_served_now = False  # by the fast path, which is followed by a flush
         self._is_writing_paused = False
+        self._descriptor = -1  # for the compiled reader; -1: it can't have this one
+        self.is_watched = False  # by that reader, which then reads in the place of the transport
+        self.may_hold_unsent = False
         self._close_reason = "closed by the peer"
 
     # -- asyncio.Protocol ---------------------------------------------------------------------------------------------
@@ -132,6 +153,8 @@ class ServerConnection(asyncio.Protocol):
         self.born_host = encode_host(host, port)
         self.last_seen = self.stuck_since = time.monotonic()
         self._server.tune(self._transport)
+        if self._server.reader is not None and transport.get_extra_info("sslcontext") is None:
+            self._descriptor = transport.get_extra_info("socket").fileno()
         if not self._server.admit(self):
             self.close("too many connections")
             return
@@ -141,10 +164,20 @@ class ServerConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.last_seen = time.monotonic()
         is_turn_over = was_asked = False
-        if self._fast_path is not None and self._is_nothing_waiting():
+        if self._fast_path is not None and self.is_nothing_waiting():
             data, is_turn_over, was_asked = self._serve_on_arrival(self._fast_path, data)
             if not data:
+                if self._descriptor >= 0 and not self.is_watched:
+                    self._be_watched()
                 return
+        self._take(data, is_turn_over, was_asked=was_asked)
+
+    def take_rest(self, data: bytes, is_turn_over: bool) -> None:
+        """Take what the compiled reader has left of the bytes that it read."""
+        self._take(data, is_turn_over, was_asked=True)
+
+    def _take(self, data: bytes, is_turn_over: bool, *, was_asked: bool) -> None:
+        """Take bytes that were not served on arrival, and submit the requests if it is this connection's turn."""
         self._protocol.receive_data(data)
         lanes = self._lanes
         if not self._is_parked and not self._awaits_work:
@@ -163,7 +196,7 @@ class ServerConnection(asyncio.Protocol):
         if not lanes.is_scheduled:
             lanes.wake()
 
-    def _is_nothing_waiting(self) -> bool:
+    def is_nothing_waiting(self) -> bool:
         """Whether no byte, request or coroutine of this connection waits, so that what arrives now comes next."""
         return not (
             self.held_bytes
@@ -174,6 +207,40 @@ class ServerConnection(asyncio.Protocol):
             or self.turn.left
             or self.usage.begun
         )
+
+    def _be_watched(self) -> None:
+        """Have the compiled reader read the socket, which is plain; what is unusual comes back by `take_rest`."""
+        reader, transport = self._server.reader, self._transport
+        if reader is None or transport is None or transport.is_closing() or self._is_reading_paused:
+            return
+        if reader.watch(self, self._descriptor):
+            self.is_watched = True
+            transport.pause_reading()
+        else:
+            self._descriptor = -1
+
+    def _leave_reader(self) -> None:
+        if self.is_watched:
+            self.is_watched = False
+            assert self._server.reader is not None
+            self._server.reader.unwatch(self._descriptor)
+
+    def read_by_transport(self) -> None:
+        """The reader met the end of the stream, or an error: the transport reads on, and knows what to do."""
+        self._leave_reader()
+        self._descriptor = -1
+        if self._transport is not None and not self._transport.is_closing() and not self._is_reading_paused:
+            self._transport.resume_reading()
+
+    def reading_failed(self, error: Exception) -> None:
+        """Close, since a bug kept the reader from serving this connection."""
+        context = {"message": "a connection can't be served", "exception": error, "protocol": self}
+        asyncio.get_running_loop().call_exception_handler(context)
+        self._close_reason = f"{type(error).__name__}: {error}"
+        self._is_discarding = True
+        self._leave_reader()
+        if self._transport is not None:
+            self._transport.abort()
 
     def _serve_on_arrival(self, fast_path: FastPath, data: bytes) -> tuple[bytes, bool, bool]:
         """Have the fast path serve the plain requests at the start of `data`, and write the answers without a round.
@@ -348,12 +415,14 @@ class ServerConnection(asyncio.Protocol):
         if (is_waiting or self._is_writing_paused) != self._is_reading_paused:
             self._is_reading_paused = not self._is_reading_paused
             if self._is_reading_paused:
+                self._leave_reader()
                 transport.pause_reading()
             else:
                 transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         reason = f"{type(exc).__name__}: {exc}" if exc else self._close_reason
+        self._leave_reader()
         self._client_requests.connection_lost(self.remote_text, reason)
         self._out.clear()
         self._transport = None
@@ -418,6 +487,7 @@ class ServerConnection(asyncio.Protocol):
         self._close_reason = reason
         self._is_discarding = True
         if self._transport is not None:
+            self._leave_reader()
             self.flush()
             self._transport.close()
 
@@ -436,9 +506,26 @@ class ServerConnection(asyncio.Protocol):
         else:
             is_large = len(out) == 2 and len(out[1]) >= COPIED_BYTES_MAX  # the answer to a pull: nothing to join
             transport.writelines(out if is_large else _coalesced(out))
+        self._note_written(transport)
+
+    def write_rest(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Have the transport write what the socket did not take of answers: before all that comes later."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.writelines(parts)
+            self._note_written(transport)
+
+    def holds_unsent(self) -> bool:
+        """Whether the transport has bytes that are not in the socket, so that others must queue up behind them."""
+        self.may_hold_unsent = self._transport is None or self._transport.get_write_buffer_size() > 0
+        return self.may_hold_unsent
+
+    def _note_written(self, transport: asyncio.Transport) -> None:
+        self.may_hold_unsent = True
         if transport.get_write_buffer_size() > WRITE_BUFFER_MAX_BYTES:
             self._close_reason = "does not read its answers"
             self._is_discarding = True
+            self._leave_reader()
             transport.abort()
 
     @staticmethod

@@ -14,7 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from appliance.remoting.connection import WRITE_BUFFER_HIGH_BYTES, AccessGate, FastPath, ServerConnection
+from appliance.remoting.connection import (
+    WRITE_BUFFER_HIGH_BYTES,
+    AccessGate,
+    FastPath,
+    ServerConnection,
+    SocketReader,
+)
 from appliance.remoting.lane import Lane, Route
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.plain_listener import PlainListener
@@ -62,6 +68,7 @@ class RemotingServer:
         self.frame_bytes_max = sockets.frame_bytes_max
         self.access = access  # None: no access control
         self.fast_path: FastPath | None = None  # the compiled twin of plain requests, where there is one
+        self.reader: SocketReader | None = None  # reads for it
         self._host = host
         self._requested_port = port
         self._on_close = on_close
@@ -88,12 +95,21 @@ class RemotingServer:
         self.port = await self._listener.open()
         return self.port
 
-    def serve(self, routes: Mapping[int, Route], fast_path: FastPath | None = None) -> None:
+    def serve(
+        self,
+        routes: Mapping[int, Route],
+        fast_path: FastPath | None = None,
+        make_reader: Callable[[FastPath, Lanes], SocketReader | None] | None = None,
+    ) -> None:
         """Take connections from now on, their requests by these routes. Without `open` there is no port to serve.
 
-        fast_path: serves those that it knows before they get to a route.
+        fast_path: serves those that it knows before they get to a route; what `make_reader` makes reads for it.
         """
         self.fast_path = fast_path
+        if fast_path is not None and make_reader is not None:
+            self.reader = make_reader(fast_path, self.lanes)
+        if self.reader is not None:
+            asyncio.get_running_loop().add_reader(self.reader.fileno(), self.reader.drain)
         self.routes.update({int(code): (self.lanes.by_name[route.lane], route) for code, route in routes.items()})
         if self._listener is not None:
             self._listener.accept()
@@ -133,6 +149,10 @@ class RemotingServer:
             async with timeout(2):
                 if self._connections:
                     await self._all_gone.wait()  # a TLS close needs the peer's close_notify
+        if self.reader is not None:
+            asyncio.get_running_loop().remove_reader(self.reader.fileno())
+            self.reader.close()
+            self.reader = None
         self._listener = None
 
     @property

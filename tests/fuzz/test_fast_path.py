@@ -21,6 +21,7 @@ from gantrymq.remoting.signature import STAMP
 from tests.appliance.fast_path import pulls, signed
 from tests.appliance.fast_path.compiling import build_or_skip
 from tests.appliance.fast_path.copies import two_copies
+from tests.appliance.fast_path.reader.read_side import ReadSide
 from tests.appliance.fast_path.rig import Pair, pair_of_brokers
 from tests.appliance.fast_path.sends import batch, first_messages, send
 from tests.fuzz.fuzzing import Fuzz, damaged
@@ -107,6 +108,29 @@ def test_any_stream_is_served_as_by_python(runner: asyncio.Runner, fuzz: Fuzz, t
             runner.run(scene(pair, pieces))
 
     fuzz(streams(FRAMES), both, examples=EXAMPLES)
+
+
+def test_any_stream_that_the_twin_reads_is_served_as_by_python(
+    runner: asyncio.Runner, fuzz: Fuzz, tmp_path: Path
+) -> None:
+    """From real sockets, sends and then pulls; each on a connection that the compiled reader has."""
+
+    async def scene(pair: Pair, sends: list[bytes], asked: list[bytes]) -> None:
+        await pulls.fill(pair, 40)
+        for pieces in (sends, asked):
+            pair.connect()
+            await pair.receive(send(5))
+            await serve(pair, pieces)
+
+    def both(value: tuple[list[bytes], list[bytes]]) -> None:
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder, pair_of_brokers(Path(folder)) as pair:
+            pair.fast = side = ReadSide(pair.fast)
+            try:
+                runner.run(scene(pair, *value))
+            finally:
+                side.close()
+
+    fuzz(st.tuples(streams(FRAMES), streams(PULLS)), both, examples=EXAMPLES_WITH_MESSAGES)
 
 
 def test_any_stream_of_pulls_is_served_as_by_python(runner: asyncio.Runner, fuzz: Fuzz, tmp_path: Path) -> None:

@@ -77,22 +77,22 @@ class Counting:
     """A fast path that counts all that it serves."""
 
     def __init__(self, fast_path: FastPath) -> None:
-        self._fast_path = fast_path
+        self.compiled = fast_path
         self.total = 0
 
     @property
     def count(self) -> int:
-        return self._fast_path.count
+        return self.compiled.count
 
     @property
     def pull_count(self) -> int:
-        return self._fast_path.pull_count
+        return self.compiled.pull_count
 
     def figures(self) -> tuple[int, int, dict[str, int]]:
-        return self._fast_path.figures()
+        return self.compiled.figures()
 
     def serve(self, buffer: bytes, start: int, count_max: int, connection: ServerConnection) -> int:
-        end = self._fast_path.serve(buffer, start, count_max, connection)
+        end = self.compiled.serve(buffer, start, count_max, connection)
         self.total += self.count
         assert start <= end <= len(buffer)
         assert self.count <= count_max

@@ -42,8 +42,11 @@ assert module is not None, why
 print(eval(sys.argv[3], {"module": module}))
 """
 TESTS = [
-    f"tests/appliance/fast_path/test_{name}.py"
-    for name in ("crc32", "same_as_python", "log_file", "pulls_same", "signed_sends", "copies_same")
+    *(
+        f"tests/appliance/fast_path/test_{name}.py"
+        for name in ("crc32", "same_as_python", "log_file", "pulls_same", "signed_sends", "copies_same")
+    ),
+    "tests/appliance/fast_path/reader/test_fast_reader.py",
 ]
 FUZZ = "tests/fuzz/test_fast_path.py"
 FUZZ_SECONDS = 10  # at least; what a seed makes is finished
