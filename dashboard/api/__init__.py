@@ -18,6 +18,7 @@ from dashboard.api import (
     cluster,
     dead_letters,
     groups,
+    history,
     incidents,
     live,
     messages,
@@ -63,6 +64,7 @@ api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
 api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/incidents", incidents.router, tags=["cluster"])
+api.add_router("/history", history.router, tags=["cluster"])
 api.add_router("/alarms", alarms.router, tags=["alarms"])
 api.add_router("/audit", audit.router, tags=["audit"])
 api.add_router("/live", live.router, tags=["cluster"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
@@ -29,13 +30,14 @@ MARKS_MAX = 1000
 class HistoryKeeper:
     """`note` takes what the sampler saw, `run` writes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self._book = HistoryBook()
         self._is_adopted = False
         self._forgotten_at = float("-inf")
         self._slow_at = 0
         self._boots: dict[str, int] = {}  # broker → when it started (ms)
-        self._marks = [(time.time(), "dashboard started")]
+        self._marks = [(clock(), "dashboard started")]
 
     def note(self, snapshot: Snapshot) -> None:
         """One second."""
@@ -64,7 +66,7 @@ class HistoryKeeper:
 
     async def write(self) -> None:
         """Write what is due; at first go on with the hour and the day that run."""
-        now = time.time()
+        now = self._clock()
         if not self._is_adopted:
             self._book.adopt(await _running_blocks(now))
             self._is_adopted = True

@@ -162,6 +162,12 @@ def at(table: Mapping[str, Any], key: str) -> Any:
 
 
 @register.filter
+def stamp(seconds: float) -> str:
+    """Epoch seconds as day and time of day, UTC."""
+    return units.moment(seconds * 1000)[:19]
+
+
+@register.filter
 def clock(seconds: float) -> str:
     """Epoch seconds as the time of day, UTC."""
     return units.moment(seconds * 1000)[11:19]

@@ -22,6 +22,8 @@ from dashboard.groups.listing import GroupRow, metrics_of
 from dashboard.groups.moving import move, plan_move
 from dashboard.groups.undo import last_move
 from dashboard.groups.whole import group_row, group_view
+from dashboard.history.charts import Chart, Line, chart_of, range_of
+from dashboard.history.series import GROUP_IN, GROUP_LAG, GROUP_OUT, name_for
 from dashboard.http.error_pages import gateway_error
 
 logger = logging.getLogger(__name__)
@@ -39,7 +41,19 @@ async def group(request: HttpRequest, name: str) -> HttpResponse:
         return gateway_error(request, exc)
     context = _context(view.detail) | _figures(view.row) | {"loads": view.loads, "causes": view.causes}
     context["last_move"] = await last_move(name)
+    context["charts"] = await _charts(request, name)
     return render(request, "groups/group.html", context)
+
+
+async def _charts(request: HttpRequest, name: str) -> list[Chart]:
+    """How far it was behind, and what came and went."""
+    span, principal = range_of(request.GET.get("range", "")), request.principal  # type: ignore[attr-defined]
+    lag = (Line("lag", name_for(GROUP_LAG, name), "lag"),)
+    rates = (Line("in", name_for(GROUP_IN, name), "in"), Line("out", name_for(GROUP_OUT, name), "out"))
+    return [
+        await chart_of("Lag", "messages", lag, span, principal),
+        await chart_of("Messages per second", "msg/s", rates, span, principal),
+    ]
 
 
 @requires(Permission.GROUPS_WRITE)

@@ -11,27 +11,36 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.history.charts import RANGES, Line, chart_of, range_of
+from dashboard.history.series import IN, OUT
 from dashboard.live import frames
 from dashboard.status.board import board
 from dashboard.status.checks import judge
 from dashboard.status.metrics import overview_metrics
 
+LIVE = "15m"  # the range that is drawn live
+LINES = (Line("in", IN, "in"), Line("out", OUT, "out"))
 FIRST_SAMPLE_WAIT_S = 0.7  # a page opened right at the start waits this long for the first look at the cluster
 
 
 @requires(Permission.CLUSTER_READ)
 @require_safe
 async def overview(request: HttpRequest) -> HttpResponse:
-    return render(request, "overview/overview.html", await _context())
+    return render(request, "overview/overview.html", await _context(request))
 
 
 @requires(Permission.CLUSTER_READ)
 @require_safe
 async def live(request: HttpRequest) -> HttpResponse:
-    return render(request, "overview/_live.html", await _context())
+    return render(request, "overview/_live.html", await _context(request))
 
 
-async def _context() -> dict[str, Any]:
+async def _context(request: HttpRequest) -> dict[str, Any]:
+    span = range_of(request.GET.get("range", ""), LIVE)
+    chart = None
+    if span.key != LIVE:
+        principal = request.principal  # type: ignore[attr-defined]
+        chart = await chart_of("Messages per second", "msg/s", LINES, span, principal)
     waited = 0.0
     while board.snapshot is None and waited < FIRST_SAMPLE_WAIT_S:
         await asyncio.sleep(0.1)
@@ -44,6 +53,9 @@ async def _context() -> dict[str, Any]:
         "metrics": overview_metrics(snapshot, verdict) if snapshot else None,
         "points": frames.points(board),
         "minutes": _minutes(frames.points(board)),
+        "chart": chart,
+        "ranges": list(RANGES.values()),
+        "span": span,
         "is_new": snapshot is not None and snapshot.stored is not None and snapshot.stored.topics == 0,
         "namesrv_address": settings.APPLIANCE.namesrv_address,
     }

@@ -24,6 +24,8 @@ from dashboard.cluster.values import TopicDetail, TopicListing, TopicSummary
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.fields import duration_text
 from dashboard.forms.topics import PERMS, TopicForm, TopicSettingsForm
+from dashboard.history.charts import Line, chart_of, range_of
+from dashboard.history.series import TOPIC_IN, name_for
 from dashboard.http.error_pages import gateway_error
 from dashboard.status.metrics import topic_list_metrics, topic_metrics
 from dashboard.views.paging import page_of
@@ -81,7 +83,13 @@ async def create(request: HttpRequest) -> HttpResponse:
 @requires(Permission.TOPICS_READ)
 @require_safe
 async def queues(request: HttpRequest, name: str) -> HttpResponse:
-    return await _topic_page(request, name, "queues")
+    try:
+        detail = await gateway().topics.get(name)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    span, principal = range_of(request.GET.get("range", "")), request.principal  # type: ignore[attr-defined]
+    chart = await chart_of("Messages in", "msg/s", (Line("in", name_for(TOPIC_IN, name), "in"),), span, principal)
+    return render(request, "topics/queues.html", await topic_context(detail, "queues") | {"chart": chart})
 
 
 @requires(Permission.TOPICS_READ)
@@ -172,14 +180,6 @@ async def topic_context(detail: TopicDetail, tab: str) -> dict[str, Any]:
         "failures": detail.failures,
         "namesrv_address": django_settings.APPLIANCE.namesrv_address,
     }
-
-
-async def _topic_page(request: HttpRequest, name: str, tab: str) -> HttpResponse:
-    try:
-        detail = await gateway().topics.get(name)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
-    return render(request, f"topics/{tab}.html", await topic_context(detail, tab))
 
 
 async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:

@@ -112,6 +112,7 @@ REST = {
     ("post", "/dead-letters/no-such/put-back"): (WRITE, OPERATORS),
     ("get", "/dead-letters/no-such/results"): (READ, READERS),
     ("get", "/incidents"): (READ, READERS),
+    ("get", "/history"): (READ, READERS),
     ("get", "/alarms"): (READ, READERS),
     ("get", "/alarms/rules"): (READ, READERS),
     ("post", "/alarms/rules"): (WRITE, OPERATORS),

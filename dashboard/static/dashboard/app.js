@@ -586,6 +586,7 @@
   function start(root) {
     const element = root.matches?.("[data-chart]") ? root : $("[data-chart]", root);
     if (element) { chart = new Chart(element); chart.draw(); }
+    if (root !== document) window.drawHistory?.(root);
     for (const item of $$("[data-live]", root)) { item.dataset.why = item.title; showAge(item); }
     for (const scan of $$("[data-scan]", root)) startScan(scan);
     for (const opener of $$("tr.row + tr.opened", root)) $("[data-open]", opener.previousElementSibling)?.setAttribute("aria-expanded", "true");

@@ -1,0 +1,149 @@
+"""A chart of the history: which series, over which range, with marks that explain it. Pages and REST show the same."""
+
+from __future__ import annotations
+
+import math
+import time
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from dashboard.accounts.access import Permission, Principal
+from dashboard.audit.listing import OWN_ACCOUNT
+from dashboard.history.book import HOUR, LENGTHS, MINUTE, SECOND, block_start
+from dashboard.history.series import EACH_SECOND, Several, kind_of
+from dashboard.models.audit import AuditEntry, Result, Way
+from dashboard.models.history import HistoryBlock, HistoryMark
+
+MARKS_MAX = 100
+TABLE_ROWS_MAX = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """How far back a chart goes, and how far its points lie apart, seconds."""
+
+    key: str
+    label: str
+    seconds: int
+    step_s: int
+
+
+RANGES = {
+    one.key: one
+    for one in (
+        Range("15m", "15 min", 900, 5),
+        Range("1h", "1 h", HOUR, 15),
+        Range("6h", "6 h", 6 * HOUR, MINUTE),
+        Range("24h", "24 h", 24 * HOUR, 5 * MINUTE),
+        Range("7d", "7 d", 7 * 24 * HOUR, HOUR),
+        Range("30d", "30 d", 30 * 24 * HOUR, 3 * HOUR),
+    )
+}
+DEFAULT = "1h"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: its name, series, and class of the style sheet."""
+
+    label: str
+    series: str
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment: a restart, or a change that a person made."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """points: (epoch seconds, a value for each line or None), the oldest first, without a hole in the times."""
+
+    title: str
+    unit: str
+    lines: tuple[Line, ...]
+    span: Range
+    step_s: int
+    points: tuple[tuple[float | None, ...], ...]
+    marks: tuple[Mark, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return all(value is None for point in self.points for value in point[1:])
+
+    @property
+    def ranges(self) -> list[Range]:
+        return list(RANGES.values())
+
+    @property
+    def data(self) -> dict[str, object]:
+        """What the script draws."""
+        return {
+            "step": self.step_s,
+            "unit": self.unit,
+            "lines": [[line.label, line.style] for line in self.lines],
+            "points": [[None if value is None else round(value, 3) for value in point] for point in self.points],
+            "marks": [[round(mark.at), mark.text] for mark in self.marks],
+        }
+
+    @property
+    def rows(self) -> list[tuple[float | None, ...]]:
+        """The table beside the chart: what is known, the newest first, thinned to a readable number."""
+        known = [point for point in reversed(self.points) if any(value is not None for value in point[1:])]
+        return known[:: max(1, math.ceil(len(known) / TABLE_ROWS_MAX))]
+
+
+def range_of(text: str, default: str = DEFAULT) -> Range:
+    """What an address asks for; an unknown one is the default."""
+    return RANGES.get(text) or RANGES[default]
+
+
+async def chart_of(
+    title: str, unit: str, lines: Sequence[Line], span: Range, principal: Principal | None, now: float | None = None
+) -> Chart:
+    """Read it. What is kept by the second is drawn by seconds, anything else by minutes at least."""
+    until = int(time.time() if now is None else now)
+    has_seconds = all(kind_of(line.series) in EACH_SECOND for line in lines)
+    step = span.step_s if has_seconds else max(span.step_s, MINUTE)
+    stored = SECOND if step < MINUTE else MINUTE if step < HOUR else HOUR
+    begin = (until - span.seconds) // step * step
+    columns = [await _values(line.series, stored, step, begin, until) for line in lines]
+    points = tuple((float(at), *(column.get(at) for column in columns)) for at in range(begin, until - step + 1, step))
+    return Chart(title, unit, tuple(lines), span, step, points, await _marks(begin, until, principal))
+
+
+async def _values(series: str, stored: int, step: int, begin: int, until: int) -> dict[int, float]:
+    """By the begin of each step; what is not known is not there."""
+    rows = HistoryBlock.objects.filter(
+        series=series[: HistoryBlock.SERIES_MAX], step_s=stored, start__gte=block_start(stored, begin), start__lt=until
+    )
+    found: dict[int, Several] = {}
+    async for start, values in rows.order_by("start").values_list("start", "values"):
+        if len(values) != LENGTHS[stored] * array("f").itemsize:
+            continue
+        for index, value in enumerate(array("f", bytes(values))):
+            at = start + index * stored
+            if not math.isnan(value) and begin <= at < until:
+                found.setdefault(at // step * step, Several()).add(value)
+    return {at: several.kept(kind_of(series)) for at, several in found.items()}
+
+
+async def _marks(begin: int, until: int, principal: Principal | None) -> tuple[Mark, ...]:
+    """Restarts; changes too, for who may see the audit log. The newest, if there are many."""
+    since, end = datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(until, UTC) + timedelta(seconds=1)
+    restarts = HistoryMark.objects.filter(at__gte=since, at__lt=end).order_by("-at")[:MARKS_MAX]
+    found = [Mark(one.at.timestamp(), one.text) async for one in restarts]
+    if principal is not None and principal.may(Permission.AUDIT_READ):
+        rows = AuditEntry.objects.filter(at__gte=since, at__lt=end, result=Result.DONE)
+        rows = rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT).exclude(action__startswith="log")
+        found += [
+            Mark(one.at.timestamp(), f"{one.action} {one.target}".strip() + (f" ({one.who})" if one.who else ""))
+            async for one in rows.order_by("-at")[:MARKS_MAX]
+        ]
+    return tuple(sorted(found, key=lambda mark: mark.at)[-MARKS_MAX:])

@@ -1,0 +1,106 @@
+// Charts of the history: lines over a range, gaps where nothing is known, marks for restarts and changes.
+"use strict";
+(() => {
+  const LEFT = 48, BOTTOM = 20, TOP = 8;
+  const niceMax = (value) => {
+    const power = 10 ** Math.floor(Math.log10(value));
+    return [1, 2, 4, 5, 10].find((step) => step * power >= value) * power;
+  };
+  const short = (value) => {
+    if (value === null || value === undefined) return "—";
+    if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;
+    if (value >= 10000) return `${+(value / 1e3).toFixed(0)}k`;
+    return value >= 10 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : `${+value.toFixed(1)}`;
+  };
+  const escaped = (text) => text.replace(/[&<>"]/g, (char) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[char]);
+  const stamp = (at) => new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ");
+  const label = (at, span) => stamp(at).slice(span > 172800 ? 5 : 11, span > 172800 ? 10 : 16);
+
+  class HistoryChart {
+    constructor(element) {
+      this.element = element;
+      Object.assign(this, JSON.parse(element.querySelector("[data-history-points]").textContent));
+      this.svg = element.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
+      this.tip = element.appendChild(document.createElement("div"));
+      this.tip.className = "chart-tip"; this.tip.hidden = true;
+      this.at = null;
+      element.addEventListener("pointermove", (event) => this.point(event.clientX));
+      element.addEventListener("pointerleave", () => this.show(null));
+      element.addEventListener("blur", () => this.show(null));
+      element.addEventListener("keydown", (event) => {
+        const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+        if (!step) return;
+        event.preventDefault();
+        const last = this.points.length - 1;
+        this.show(Math.min(last, Math.max(0, (this.at ?? last) + step)));
+      });
+      new ResizeObserver(() => this.draw()).observe(element);
+    }
+
+    draw() {
+      const { clientWidth: width, clientHeight: height } = this.element;
+      if (!width || !this.points.length) return;
+      const begin = this.points[0][0], end = this.points.at(-1)[0] + this.step, span = end - begin;
+      const most = niceMax(Math.max(1, ...this.points.flatMap((point) => point.slice(1).map((value) => value ?? 0))));
+      const x = (at) => LEFT + ((at - begin) / span) * (width - LEFT - 2);
+      const y = (value) => TOP + (1 - value / most) * (height - TOP - BOTTOM);
+      Object.assign(this, { x, width, begin, span });
+      const parts = [];
+      for (const share of [0, 0.5, 1]) {
+        const at = y(most * share).toFixed(1);
+        parts.push(`<line class="grid" x1="${LEFT}" x2="${width}" y1="${at}" y2="${at}"/><text x="${LEFT - 8}" y="${+at + 4}" text-anchor="end">${short(most * share)}</text>`);
+      }
+      const ticks = Math.max(2, Math.min(6, Math.floor(width / 130)));
+      for (let tick = 0; tick <= ticks; tick += 1) {
+        const anchor = tick === 0 ? "start" : tick === ticks ? "end" : "middle", at = begin + (span * tick) / ticks;
+        parts.push(`<text x="${x(at).toFixed(1)}" y="${height - 3}" text-anchor="${anchor}">${label(at, span)}</text>`);
+      }
+      for (const [at, text] of this.marks) {
+        if (at < begin || at > end) continue;
+        parts.push(`<line class="mark" x1="${x(at).toFixed(1)}" x2="${x(at).toFixed(1)}" y1="${TOP}" y2="${height - BOTTOM}"><title>${escaped(`${stamp(at)} ${text}`)}</title></line>`);
+      }
+      this.lines.forEach(([, style], index) => {
+        parts.push(`<path class="line line-${escaped(style)}" d="${this.path(index + 1, x, y)}"/>`);
+      });
+      if (this.at !== null) {
+        const at = x(this.points[this.at][0]).toFixed(1);
+        parts.push(`<line class="cursor" x1="${at}" x2="${at}" y1="${TOP}" y2="${height - BOTTOM}"/>`);
+      }
+      this.svg.innerHTML = parts.join("");          // numbers, and texts that are escaped
+    }
+
+    path(column, x, y) {                            // what is not known is a gap, never zero
+      let path = "", run = 0;
+      for (const point of this.points) {
+        if (point[column] === null) { run = 0; continue; }
+        path += `${run ? "L" : "M"}${x(point[0]).toFixed(1)},${y(point[column]).toFixed(1)}`;
+        if (!run) path += "h1";                     // a value alone is a dot
+        run += 1;
+      }
+      return path;
+    }
+
+    point(clientX) {
+      if (!this.x) return;
+      const share = (clientX - this.element.getBoundingClientRect().left - LEFT) / (this.width - LEFT - 2);
+      const index = Math.floor((share * this.span) / this.step);
+      this.show(index >= 0 && index < this.points.length ? index : null);
+    }
+
+    show(index) {
+      this.at = index;
+      this.draw();
+      this.tip.hidden = index === null;
+      if (index === null) return;
+      const point = this.points[index];
+      const marks = this.marks.filter(([at]) => at >= point[0] && at < point[0] + this.step).map(([, text]) => text);
+      this.tip.textContent = [stamp(point[0]), ...this.lines.map(([name], line) => `${name} ${short(point[line + 1])}`), ...marks.slice(0, 2)].join("  ");
+      this.tip.style.left = `${Math.min(Math.max(0, this.x(point[0]) + 10), this.width - this.tip.offsetWidth)}px`;
+    }
+  }
+
+  window.drawHistory = (root) => {
+    for (const element of root.querySelectorAll("[data-history]")) if (!element.querySelector("svg")) new HistoryChart(element).draw();
+  };
+  window.drawHistory(document);
+})();
