@@ -38,7 +38,7 @@ SEND = Token(Permission.MESSAGES_SEND)
 async def list_dead_letters(
     request: HttpRequest,
     q: str = Query("", description="part of the group's name"),
-    offset: int = Query(0, ge=0),
+    offset: int = Query(0, ge=0, le=1_000_000),
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> DeadGroupList:
     known, failures = await letters.names(gateway())
@@ -89,7 +89,10 @@ async def put_back_dead_letters(request: HttpRequest, name: str, body: PutBackIn
 @router.get("/{name}/results", response={200: PutBackRecords} | REFUSALS, auth=READ,
             summary="What became of letters that were put back", operation_id="list_put_back_results")  # fmt: skip
 async def list_put_back_results(
-    request: HttpRequest, name: str, offset: int = Query(0, ge=0), limit: int = Query(50, ge=1, le=LIST_MAX)
+    request: HttpRequest,
+    name: str,
+    offset: int = Query(0, ge=0, le=1_000_000),
+    limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> PutBackRecords:
     rows = PutBackRow.objects.filter(group=name)
     shown = [PutBackRecord.of(row) async for row in rows.order_by("-at", "-pk")[offset : offset + limit]]

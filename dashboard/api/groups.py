@@ -52,7 +52,7 @@ async def list_groups(
         "name", pattern=SORT_PATTERN, description="not with topic: there the furthest behind comes first"
     ),
     down: bool = Query(False, description="the greatest first; what is not known is at the end either way"),
-    offset: int = Query(0, ge=0),
+    offset: int = Query(0, ge=0, le=1_000_000),
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> GroupList:
     if topic:

@@ -30,7 +30,7 @@ async def list_topics(
     q: str = Query("", description="part of the name"),
     system: bool = Query(False, description="the cluster's own topics too"),
     retry: bool = Query(False, description="retry and dead-letter topics too"),
-    offset: int = Query(0, ge=0),
+    offset: int = Query(0, ge=0, le=1_000_000),
     limit: int = Query(100, ge=1, le=LIST_MAX),
 ) -> TopicList:
     listing = await gateway().topics.list()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from ninja import Field, Schema
 
 from dashboard.alarms.editing import RuleValues, shown_settings
+from dashboard.api.schemas.cluster import NUMBER_MAX
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
 
 RuleKind = Literal[
@@ -15,6 +16,7 @@ RuleKind = Literal[
     "slave-behind", "in-above", "in-below", "topic-above", "topic-below",
 ]  # fmt: skip
 ChannelKindName = Literal["mail", "webhook", "slack", "dingtalk", "feishu", "wecom"]
+RowId = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
 RuleLevel = Literal["attention", "problem"]
 
 
@@ -30,7 +32,7 @@ class RuleIn(Schema):
     pattern: str = Field("", max_length=AlarmRule.PATTERN_MAX, description="of subjects, with *; empty: all")
     level: RuleLevel = "attention"
     is_on: bool = True
-    channels: list[int] = Field([], max_length=50, description="ids of channels; empty: all")
+    channels: list[RowId] = Field([], max_length=50, description="ids of channels; empty: all")
 
     def values(self) -> RuleValues:
         return RuleValues(
@@ -119,7 +121,7 @@ class ChannelOut(Schema):
 class SilenceIn(Schema):
     """No notices until then. rule: its id; null: every rule."""
 
-    rule: int | None = None
+    rule: RowId | None = None
     pattern: str = Field("", max_length=AlarmRule.PATTERN_MAX)
     reason: str = Field(min_length=1, max_length=200)
     until: datetime
