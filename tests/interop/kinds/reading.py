@@ -12,12 +12,14 @@ from gantrymq import (
     ConsumeResult,
     MessageExt,
     MessageModel,
+    MessageQueue,
     PullConsumer,
     PushConsumer,
     SyncPushConsumer,
 )
-from gantrymq.errors import ConfigError, GantryError
+from gantrymq.errors import GantryError
 from tests.interop.kinds.scene import Scene
+from tests.waiting import until
 
 FIRST = ConsumeFrom.FIRST_OFFSET
 LOOK_S = 0.05  # how often a reader looks whether what it needs is there
@@ -151,14 +153,20 @@ async def keep_polling(scene: Scene, consumer: PullConsumer) -> None:
 async def assign(scene: Scene) -> AsyncIterator[None]:
     """Every queue from its second message on, once that is there."""
     consumer = PullConsumer(scene.namesrv, group=scene.group, auto_commit=False)
+    queues: list[MessageQueue] = []
+
+    async def is_known() -> bool:
+        with contextlib.suppress(GantryError):
+            queues[:] = await consumer.queues(scene.topic)
+        return bool(queues)
 
     async def read() -> None:
-        queues = await consumer.queues(scene.topic)
+        await until(is_known)
         consumer.pause(queues)
         await consumer.assign(queues)
         for queue in queues:
             while True:
-                with contextlib.suppress(ConfigError):
+                with contextlib.suppress(GantryError):  # it did not answer in time
                     await consumer.seek(queue, 2)  # refused while the queue ends before it
                     await consumer.seek(queue, 1)
                     break
@@ -174,13 +182,24 @@ async def assign(scene: Scene) -> AsyncIterator[None]:
 async def queries(scene: Scene) -> AsyncIterator[None]:
     """By key and by id, once the index has them."""
 
+    async def by_key() -> bool:
+        with contextlib.suppress(GantryError):  # it did not answer in time
+            found[:] = await scene.admin.messages.find_by_key(scene.topic, "the-key")
+        return bool(found)
+
+    async def by_id() -> bool:
+        with contextlib.suppress(GantryError):
+            if message := await scene.admin.messages.find_by_id(scene.topic, found[0].msg_id):
+                scene.saw("id", [message])
+                return True
+        return False
+
     async def read() -> None:
-        while not (found := await scene.admin.messages.find_by_key(scene.topic, "the-key")):
-            await asyncio.sleep(LOOK_S)
+        await until(by_key)
         scene.saw("key", found)
-        while (message := await scene.admin.messages.find_by_id(scene.topic, found[0].msg_id)) is None:
-            await asyncio.sleep(LOOK_S)
-        scene.saw("id", [message])
+        await until(by_id)
+
+    found: list[MessageExt] = []
 
     async with aside(read()):
         yield

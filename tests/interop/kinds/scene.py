@@ -90,14 +90,20 @@ class Scene:
 
     @property
     def got(self) -> list[Got]:
-        """In the order of arrival, and without what came once more: delivery is at least once."""
+        """In the order of arrival, and without what came once more: delivery is at least once.
+
+        Apache's broker asks about a transaction again when the answer takes longer than until its next look, and stores
+        the message for each answer.
+        """
         every = self._got
         if self.program is not None:
             every = [Got.told(line[1:]) for line in self.program.lines("GOT") if line[0] == self.kind]
         seen: dict[tuple[object, ...], Got] = {}
+        is_stored_again = self.kind == "transaction" and self.peer.label == "apache"
         for each in every:
-            place = None if self.kind == "locks" else each.member  # there a member goes on where another left
-            seen.setdefault((place, each.topic, each.tries, each.queue_id, each.offset, each.body), each)
+            member = None if self.kind == "locks" else each.member  # there a member goes on where another left
+            place = (each.msg_id,) if is_stored_again else (each.queue_id, each.offset)
+            seen.setdefault((member, each.topic, each.tries, place, each.body), each)
         return list(seen.values())
 
     @property

@@ -90,15 +90,21 @@ class PlainBooks(Books):
 
 
 class Consumer:
-    """Keeps what consumers of the topic get."""
+    """Keeps what consumers of the topic get.
+
+    Apache's broker asks again when an answer takes longer than until its next look, and stores the message for each
+    answer: of that make a message counts once.
+    """
 
     def __init__(self, peer: Peer, topic: str) -> None:
         self.messages: list[MessageExt] = []
+        self._is_stored_again = peer.label == "apache"
         self._consumer = PushConsumer(peer.namesrv_address, group=f"{topic}-group", listener=self._got)
         self._consumer.subscribe(topic)
 
     async def _got(self, messages: list[MessageExt]) -> None:
-        self.messages += messages
+        known = {message.msg_id for message in self.messages} if self._is_stored_again else set()
+        self.messages += [message for message in messages if message.msg_id not in known]
 
     async def __aenter__(self) -> Consumer:
         await self._consumer.start()
