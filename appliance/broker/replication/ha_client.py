@@ -195,8 +195,7 @@ class HaClient:
         except TimeoutError:
             raise MasterLost(f"no connection to {address} within {CONNECT_TIMEOUT_S:g} s") from None
         try:
-            own_host, own_port = stream.transport.get_extra_info("sockname")[:2]
-            self.own_address = f"{own_host}:{own_port}"
+            self.own_address = stream.own_address
             epoch = await self._greet(stream) if is_greeted else None
             begin = self._copy.joint_start()
             joint = Joint(begin, await asyncio.to_thread(self._copy.reader(begin)))

@@ -15,7 +15,9 @@ WRITE_BYTES_MAX = 64 << 10  # acknowledgements that the master does not take
 class HaStream(asyncio.BufferedProtocol):
     """Use `connect`. One reader at a time. What `read` returned is valid until `release`."""
 
-    def __init__(self, size_bytes: int) -> None:
+    def __init__(self, size_bytes: int, *, has_tls: bool) -> None:
+        self._has_tls = has_tls
+        self.own_address = ""  # once it is connected
         self._memory = memoryview(bytearray(size_bytes))
         self._end = 0  # of what came and was not taken yet
         self._given = 0  # up to here `read` has returned it
@@ -32,6 +34,8 @@ class HaStream(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         self._transport.set_write_buffer_limits(WRITE_BYTES_MAX)
+        host, port = transport.get_extra_info("sockname")[:2]  # not later: it may be closed then
+        self.own_address = f"{host}:{port}"
         self._may_write.set()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -44,9 +48,10 @@ class HaStream(asyncio.BufferedProtocol):
             self.transport.pause_reading()
         self._changed.set()
 
-    def eof_received(self) -> None:
+    def eof_received(self) -> bool:
         self._is_over = True
         self._changed.set()
+        return not self._has_tls  # TLS has no half of a connection; else what came may still be acknowledged
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_over, self._why = True, exc
@@ -108,7 +113,9 @@ class HaStream(asyncio.BufferedProtocol):
             await self._changed.wait()
 
     def write(self, data: bytes) -> None:
-        self.transport.write(data)
+        """Send, or do nothing once the connection is over: reading tells that. uvloop's transport would raise."""
+        if not self.transport.is_closing():
+            self.transport.write(data)
 
     async def drain(self) -> None:
         """Wait while the master takes nothing. OSError when the connection broke."""
@@ -127,5 +134,7 @@ class HaStream(asyncio.BufferedProtocol):
 async def connect(host: str, port: int, size_bytes: int, tls: ssl.SSLContext | None) -> HaStream:
     """Connect to a master's port. Raises OSError."""
     loop = asyncio.get_running_loop()
-    _transport, stream = await loop.create_connection(lambda: HaStream(size_bytes), host, port, ssl=tls)
+    _transport, stream = await loop.create_connection(
+        lambda: HaStream(size_bytes, has_tls=tls is not None), host, port, ssl=tls
+    )
     return stream

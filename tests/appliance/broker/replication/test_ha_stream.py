@@ -88,5 +88,8 @@ def test_a_connection_that_is_reset_is_an_error(loop: Loop) -> None:
     async def act(stream: HaStream) -> None:
         with pytest.raises(ConnectionResetError):
             await stream.read()
+        stream.write(b"not heard")
+        with pytest.raises(ConnectionResetError):
+            await stream.drain()
 
     talk(loop, serve, act)
