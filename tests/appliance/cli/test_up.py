@@ -109,9 +109,15 @@ def test_a_second_start_on_the_same_folder_is_refused_in_one_sentence(gantry: Ru
     assert f"is in use by process {gantry.process.pid}" in result.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_everything_cleanly_and_nothing_is_lost(tmp_path: Path, number: signal.Signals) -> None:
-    with RunningAppliance(tmp_path / "data", "--brokers", "2") as gantry:
+@pytest.mark.parametrize(
+    ("number", "command"),
+    [(signal.SIGTERM, ("-m", "appliance", "up")), (signal.SIGINT, (str(ROOT / "manage.py"), "up"))],
+)
+def test_a_signal_stops_everything_cleanly_and_nothing_is_lost(
+    tmp_path: Path, number: signal.Signals, command: tuple[str, ...]
+) -> None:
+    """However it was started: `manage.py up` is the same command."""
+    with RunningAppliance(tmp_path / "data", "--brokers", "2", command=(sys.executable, *command)) as gantry:
         workers = gantry.workers()
         assert len(workers) == 3
         assert send(gantry.namesrv, "keep me") == "SEND_OK"
@@ -120,16 +126,3 @@ def test_a_signal_stops_everything_cleanly_and_nothing_is_lost(tmp_path: Path, n
     store = tmp_path / "data" / "brokers"
     assert not list(store.glob("*/store/abort"))  # what a store leaves when it was not closed
     assert any(b"keep me" in beginning(path) for path in store.glob("*/store/commitlog/*"))
-
-
-def test_workers_end_when_the_appliance_is_killed(tmp_path: Path) -> None:
-    with RunningAppliance(tmp_path / "data") as gantry:
-        workers = gantry.workers()
-        gantry.stop(signal.SIGKILL)
-        _, alive = psutil.wait_procs(workers, timeout=60)
-        assert not alive
-
-
-def test_manage_py_up_is_the_same_command(tmp_path: Path) -> None:
-    with RunningAppliance(tmp_path / "data", command=(sys.executable, str(ROOT / "manage.py"), "up")) as gantry:
-        assert send(gantry.namesrv) == "SEND_OK"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+import psutil
 import pytest
 
 from appliance.reports.errors import LogTruncated, ReportError
@@ -98,6 +99,26 @@ def test_a_folder_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     spark.dataSource.register(StoreDataSource)
     assert spark.read.format(FORMAT).option("path", str(folder)).load().count() == 3
+
+
+def test_sparks_ports_are_this_machines_alone_and_there_is_no_page_and_no_event_log(spark: SparkSession) -> None:
+    """S51."""
+    from pyspark import SparkContext
+
+    context = spark.sparkContext
+    assert context.uiWebUrl is None
+    assert context.getConf().get("spark.eventLog.enabled", "false") == "false"
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    machine = psutil.Process(gateway.proc.pid)
+    processes = [machine, *machine.children(recursive=True)]
+    listening = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):  # a helper that the JVM had started has ended
+            found = process.net_connections("tcp")
+            listening += [item.laddr.ip for item in found if item.status == psutil.CONN_LISTEN]
+    assert listening, "nothing listens: this looks at the wrong process"
+    assert {address.removeprefix("::ffff:") for address in listening} <= {"127.0.0.1", "::1"}
 
 
 @pytest.mark.parametrize("name", ["clean_broker", "rolled_preblank", "ipv6_delay"])
