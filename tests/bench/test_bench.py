@@ -25,13 +25,14 @@ from appliance.bench.setups import IDLE, MANY, PLAIN, SYNC
 from appliance.bench.warm_up import TINY
 from appliance.cli import bench
 from gantrymq.errors import ConfigError, ConnectError
+from tests.any_disk import SLOW_DISK
 from tests.conftest import require_tool
 
 ACL = {"aclEnable": "true"}
 
 
 def make(home: Path, properties: Mapping[str, str], _idle: bool) -> GantryPeer:
-    return GantryPeer(home, broker_properties=properties)
+    return GantryPeer(home, broker_properties=SLOW_DISK | dict(properties))
 
 
 def assert_all_well(results: BenchResults, scenarios: Sequence[Scenario]) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, Credentials
 from gantrymq.errors import GantryError
 from gantrymq.remoting.bodies import TopicConfig
 from tests.certificates import authority, trusting
+from tests.harness import LocalCluster
 from tests.peers.fixtures import make_apache_peer
 from tests.waiting import WITHIN_S
 
@@ -175,7 +175,7 @@ class BrokerCluster:
         return member
 
 
-class _OurMember(GantryPeer):
+class _OurMember(LocalCluster):
     """Its name server has the broker's TLS settings, and tells the layout of ordered topics."""
 
     def namesrv_properties(self) -> dict[str, str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.maven import ToolError
 from appliance.bench.peer import Peer
 from tests.conftest import missing, require_tool
+from tests.harness import LocalCluster
 from tests.interop.clients import JavaClient, JavaScriptClient
 from tests.interop.go_client import GoClient
 from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
@@ -25,7 +25,7 @@ def make_cluster(home: Path, *, broker_properties: Mapping[str, str] | None = No
     """Our processes, or Apache's when GANTRY_INTEROP_PEER says so; not started yet."""
     if PEER == "apache":
         return make_apache_peer(home, heap="1g", broker_properties=broker_properties)
-    return GantryPeer(home, broker_properties=broker_properties)
+    return LocalCluster(home, broker_properties=broker_properties)
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt, Producer, PushConsumer
 from gantrymq.errors import GantryError
 from gantrymq.remoting.codes import RequestCode
+from tests.harness import LocalCluster
 from tests.interop.accounts import ADMIN, LOW, RIGHT, accounts_at, launched
 from tests.interop.clients import JavaClient
 from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
@@ -32,7 +32,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     home = tmp_path_factory.mktemp("guarded")
     accounts_at(home)
     settings = {"aclEnable": "true", "rocketmqHome": str(home), "messageDelayLevel": "1s 1s 1s 1s"}
-    yield from launched(GantryPeer(home, broker_properties=settings))
+    yield from launched(LocalCluster(home, broker_properties=settings))
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,16 @@ import pytest
 
 from appliance.bench.apache_peer import POM
 from appliance.bench.maven import ToolError, copied_jars
+from tests.any_disk import SLOW_DISK
 from tests.conftest import missing, require_tool
 from tests.interop.class_archive import archive_flags
 from tests.peers import ApachePeer
 
 REASON = "Apache RocketMQ, from Maven's jars, is the peer of this test"
 
-# Apache's broker refuses what waited 200 ms, which is not what tests are about that share the machine.
-PATIENT = {"waitTimeMillsInSendQueue": "20000", "waitTimeMillsInPullQueue": "20000"}
+# Apache's broker refuses what waited 200 ms, and all while an append takes a second, which is not what tests are about
+# that share the machine.
+PATIENT = {"waitTimeMillsInSendQueue": "20000", "waitTimeMillsInPullQueue": "20000", **SLOW_DISK}
 
 # Otherwise each of its three ports makes a key and a certificate, which takes two thirds of what a start takes.
 PLAIN = {"tls.server.mode": "disabled"}

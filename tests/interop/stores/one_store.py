@@ -13,12 +13,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from appliance.bench import rpc
-from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.peer import Peer
 from gantrymq.message import record
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.harness import LocalCluster
 from tests.peers.fixtures import make_apache_peer
 from tests.store.golden import commit_log_records
 
@@ -48,7 +48,7 @@ class OneStore:
     def __init__(self, home: Path, **settings: str) -> None:
         """settings: properties on top of the usual ones, for both makes."""
         self.folder = home / "store"
-        ours = GantryPeer(home, broker_properties=PROPERTIES | settings)
+        ours = LocalCluster(home, broker_properties=PROPERTIES | settings)
         apaches = make_apache_peer(home, broker_properties=PROPERTIES | settings)
         self._makes: dict[str, Peer] = {"gantry": ours, "apache": apaches}
         self._current: Peer = ours
