@@ -209,7 +209,8 @@ async def test_while_it_can_t_be_used_each_page_says_so_and_asks_no_database(mon
     assert page.status_code == 503 and page.headers["Retry-After"] == "5"
     assert "It is locked. Brokers serve on." in page.content.decode()
     answer = await client.get("/api/v1/topics")
-    assert (answer.status_code, answer.json()) == (503, {"detail": "It is locked. Brokers serve on."})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
+    assert answer.json()["detail"] == "It is locked. Brokers serve on."
     assert (await client.get("/healthz")).status_code == 200
 
 

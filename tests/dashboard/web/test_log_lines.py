@@ -38,7 +38,7 @@ def test_a_bad_host_is_one_short_line_and_only_some_of_them(gantry: RunningAppli
     for number in range(REQUESTS):
         answer = visitor.get("/login", Host=f"rebound-{number}.example" + "x" * 1000)
         assert answer.status == 400 and "does not answer to this host name" in answer.text
-    assert visitor.get("/api/v1/topics", Host="no such host!").text.startswith('{"detail": "This dashboard')
+    assert '"detail": "This dashboard' in visitor.get("/api/v1/topics", Host="no such host!").text
     lines = grown(log, before, "event=host_refused")
     assert 0 < len(lines) <= _lines_max(since)
     assert all(len(line) < LINE_CHARS_MAX for line in lines), lines
