@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.apache_peer import ApachePeer
 from appliance.broker.controller import BrokerController
 from appliance.settings.roles import BrokerConfig
 from gantrymq import AdminClient, Credentials
@@ -19,10 +18,10 @@ from gantrymq.errors import PartlyDone, ResponseError
 from store.base.config import MessageStoreConfig
 from tests.appliance.acl.cluster import ADMIN, guarded
 from tests.appliance.cli.running_gantry import Ran, run_gantry
-from tests.conftest import require_tool
 from tests.gantrymq.client.ports import closed_port
 from tests.harness import SMALL_STORE, ServingCluster
 from tests.interop.accounts import accounts_at, launched
+from tests.peers.fixtures import make_apache_peer
 
 Accounts = Callable[..., Awaitable[Ran]]
 
@@ -195,12 +194,10 @@ async def test_a_broker_that_is_away_does_not_hide_what_the_others_did(cluster: 
 def test_apaches_broker_keeps_accounts_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for tool in ("java", "mvn"):
-        require_tool(tool, "`gantry admin` administers Apache RocketMQ, too")
     accounts_at(tmp_path)
     monkeypatch.setenv("GANTRYMQ_ACCESS_KEY", ADMIN.access_key)
     monkeypatch.setenv("GANTRYMQ_SECRET_KEY", ADMIN.secret_key)
-    for peer in launched(ApachePeer(tmp_path, heap="512m", broker_properties={"aclEnable": "true"})):
+    for peer in launched(make_apache_peer(tmp_path, broker_properties={"aclEnable": "true"})):
 
         def accounts(*words: str, typed: str = "", namesrv: str = peer.namesrv_address) -> Ran:
             monkeypatch.setattr("sys.stdin", io.StringIO(typed))
