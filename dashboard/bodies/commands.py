@@ -19,3 +19,37 @@ def curl_line(url: str, body: Mapping[str, Any] | None = None, *, method: str = 
     if body is None:
         return line
     return f"{line} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
+
+
+def topic_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What REST takes for the main fields of a topic's form, as it is filled in; a name only where the form has one."""
+    queues = str(values.get("queues") or "8")
+    body: dict[str, Any] = {"queues": int(queues) if queues.isdecimal() else queues, "perm": values.get("perm")}
+    return {"name": values["name"] or "orders"} | body if "name" in values else body
+
+
+def topic_words(body: Mapping[str, Any]) -> list[str]:
+    """The same as options of `gantry admin topics create` and `set`."""
+    perm = {"read-write": "rw", "read": "r", "write": "w"}.get(str(body["perm"]), "rw")
+    return ["-q", str(body["queues"]), "--perm", perm]
+
+
+def move_words(group: str, wanted: Mapping[str, Any]) -> list[str]:
+    """`gantry admin` words for a group's move as the form has it; none where the command knows no such move."""
+    topic = str(wanted["topic"])
+    match wanted["to"]:
+        case "end" | "begin" as place:
+            return ["reset", group, topic, "--to", place]
+        case "time":
+            return ["reset", group, topic, "--to", str(wanted["at"])]
+        case "offset":
+            return ["reset", group, topic, "--offset", str(wanted["offset"])]
+        case "copy":
+            return ["clone", str(wanted["source"]), group, topic]
+    return []
+
+
+def move_body(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for REST: numbers as numbers, and only what was filled in."""
+    given = {key: wanted[key] for key in ("topic", "to", "at", "offset", "by", "source") if wanted.get(key)}
+    return {key: int(value) if key in ("offset", "by") else value for key, value in given.items()}

@@ -12,7 +12,7 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.bodies.commands import admin_line, curl_line
+from dashboard.bodies.commands import admin_line, curl_line, topic_body, topic_words
 from dashboard.cluster import units
 from dashboard.status.metric import Metric, Metrics
 
@@ -59,10 +59,25 @@ def bar(metrics: Metrics | None, label: str, *key: object, marks: str | Sequence
 
 
 @register.inclusion_tag("_commands.html", takes_context=True)
-def commands(context: Context, method: str, api: str, body: Mapping[str, Any] | None, *words: str) -> dict[str, Any]:
-    """What a form does as lines for a shell: `gantry admin WORDS`, if there are any, and curl to the address `api`."""
-    lines = [admin_line(settings.APPLIANCE.namesrv_address, *map(str, words))] if words else []
+def commands(
+    context: Context, method: str, api: str, body: Mapping[str, Any] | None, *words: str | Sequence[str]
+) -> dict[str, Any]:
+    """What a form does as lines for a shell: `gantry admin WORDS`, if there are any, and curl to the address `api`.
+
+    A word that is a list stands for its words.
+    """
+    all_words = [one for word in words for one in (word if isinstance(word, list) else [str(word)])]
+    lines = [admin_line(settings.APPLIANCE.namesrv_address, *all_words)] if all_words else []
     return {"lines": [*lines, curl_line(context["request"].build_absolute_uri(api), body, method=method)]}
+
+
+@register.filter(name="topic_body")
+def topic_form_body(form: Any) -> dict[str, Any]:
+    """A topic's form as REST's body."""
+    return topic_body({field.name: field.value() for field in form})
+
+
+register.filter("topic_words", topic_words)
 
 
 def bar_level(ratio: float | None, marks: Sequence[float]) -> str:

@@ -45,6 +45,11 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
             notes.success(request, "Nothing differs, so nothing was changed.")
             return redirect("broker-config", name)
         if request.POST.get("do") != "save":
+            values = {change.key: change.after for change in changes}
+            context |= {
+                "same_body": {"changes": values},
+                "same_words": [f"{key}={text}" for key, text in values.items()],
+            }
             return render(request, "brokers/config_diff.html", context | {"changes": changes})
         remark = await gateway().brokers.change_settings(broker, changes)
         logger.info(

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note
+from dashboard.bodies.commands import move_body, move_words
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import GroupDetail
@@ -95,7 +96,7 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
             return redirect("group", name)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    context |= {"plan": plan, "typed": typed}
+    context |= {"plan": plan, "typed": typed, "same_body": move_body(given), "same_words": move_words(name, given)}
     return render(request, "groups/reset.html", context, status=422 if request.method == "POST" else 200)
 
 

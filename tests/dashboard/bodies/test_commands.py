@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 
-from dashboard.bodies.commands import admin_line, curl_line
+import pytest
+
+from dashboard.bodies.commands import admin_line, curl_line, move_body, move_words, topic_body, topic_words
 
 NASTY = "a'b\"c; $(touch x) `y` \\ é"
 
@@ -21,3 +23,24 @@ def test_the_token_is_the_shells_and_the_body_is_json() -> None:
     assert "http://localhost:8080/api/v1/x'y" in words and json.loads(words[-1]) == {"q": NASTY}
     assert '"Authorization: Bearer $GANTRY_TOKEN"' in line
     assert "-d" not in shlex.split(curl_line("http://localhost/"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words", "body"),
+    [
+        ({"to": "end"}, ["reset", "g", "t", "--to", "end"], {"to": "end"}),
+        ({"to": "time", "at": "2 h"}, ["reset", "g", "t", "--to", "2 h"], {"to": "time", "at": "2 h"}),
+        ({"to": "offset", "offset": "7"}, ["reset", "g", "t", "--offset", "7"], {"to": "offset", "offset": 7}),
+        ({"to": "copy", "source": "s"}, ["clone", "s", "g", "t"], {"to": "copy", "source": "s"}),
+        ({"to": "shift", "by": "-5"}, [], {"to": "shift", "by": -5}),
+    ],
+)
+def test_a_move_is_said_as_both_take_it(wanted: dict[str, str], words: list[str], body: dict[str, object]) -> None:
+    filled = {"topic": "t", "at": "", "offset": "", "by": "", "source": ""} | wanted
+    assert (move_words("g", filled), move_body(filled)) == (words, {"topic": "t"} | body)
+
+
+def test_a_topics_form_is_said_as_both_take_it() -> None:
+    body = topic_body({"name": "", "queues": 8, "perm": "read"})
+    assert (body, topic_words(body)) == ({"name": "orders", "queues": 8, "perm": "read"}, ["-q", "8", "--perm", "r"])
+    assert topic_body({"queues": "x", "perm": "write"}) == {"queues": "x", "perm": "write"}
