@@ -41,6 +41,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("overview/live", overview.live, name="overview-live"),
     # topics
     path("topics", topics.topics, name="topics"),
+    path("topics/export.csv", topics.export, name="topics-export"),
     path("topics/create", topics.create, name="topic-create"),
     re_path(TOPIC + r"$", messages.messages, name="topic"),
     re_path(TOPIC + r"/export/(?P<form>jsonl|csv)$", messages.export, name="topic-export"),

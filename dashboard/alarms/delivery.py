@@ -79,7 +79,7 @@ class Sender:
 
     async def _send(self, delivery: AlarmDelivery, channel: AlarmChannel) -> Outcome:
         allowed = settings.APPLIANCE.alarm_networks_allowed
-        known, number = channel.known_settings(), f"{delivery.made_at.timestamp():.0f}-{delivery.pk}"
+        known, number = channel.known_settings(), delivery.number
         if channel.kind == ChannelKind.MAIL:
             mail = Mail(known, delivery.notice, number, allowed)
             return await self._in_thread(lambda: Outcome(True, False, mail.send()), mail.close)

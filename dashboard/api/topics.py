@@ -14,7 +14,7 @@ from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.api.schemas.cluster import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
 from dashboard.audit.notes import note
 from dashboard.cluster.gateway import gateway
-from dashboard.forms.topics import TopicForm, TopicSettingsForm
+from dashboard.forms.topics import TopicChangeForm, TopicForm
 
 logger = logging.getLogger(__name__)
 
@@ -73,14 +73,14 @@ async def get_topic(request: HttpRequest, name: str) -> TopicDetailOut:
             operation_id="update_topic")  # fmt: skip
 async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> TopicDetailOut:
     given = body.dict(exclude_none=True)
-    form = TopicSettingsForm({"queues": 1, "perm": "read-write"} | _form_data(given))
+    form = TopicChangeForm({"queues": 1, "perm": "read-write"} | _form_data(given))
     if not form.is_valid():
         raise FormProblem(form.problems())
     queues = form.cleaned_data["queues"] if "queues" in given else None
     perm = form.cleaned_data["perm"] if "perm" in given else None
     await gateway().topics.change(
         name,
-        read_queues=queues,
+        read_queues=form.cleaned_data["read_queues"] or queues,
         write_queues=queues,
         perm=perm,
         order=body.order,

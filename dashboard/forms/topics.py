@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django import forms
 
@@ -38,6 +39,28 @@ class TopicSettingsForm(BaseForm):
 
     def clean_perm(self) -> int:
         return PERMS[self.cleaned_data["perm"]]
+
+
+class TopicChangeForm(TopicSettingsForm):
+    """The settings of a topic that is there. read_queues: empty is as many as are written."""
+
+    read_queues = forms.IntegerField(
+        label="Read queues", required=False, min_value=1, max_value=QUEUES_MAX,
+        help_text="More than are written while queues that go are read to their end. Empty: as many as are written.",
+    )  # fmt: skip
+    field_order = ("queues", "read_queues", "perm", "keep_for", "keep_messages")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["queues"].label = "Write queues"
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if "queues" in cleaned and (cleaned.get("read_queues") or QUEUES_MAX) < cleaned["queues"]:
+            self.add_error(
+                "read_queues", "At least as many as are written: messages of the others would never be read."
+            )
+        return cleaned
 
 
 class TopicForm(TopicSettingsForm):

@@ -131,3 +131,8 @@ class AlarmDelivery(models.Model):
     class Meta:
         ordering: ClassVar[list[str]] = ["-pk"]
         indexes = [models.Index(fields=["state", "due_at"])]
+
+    @property
+    def number(self) -> str:
+        """What a receiver knows it by: the same at each attempt, another one after the database was made anew."""
+        return f"{self.made_at.timestamp():.0f}-{self.pk}"

@@ -5,7 +5,7 @@ The texts are made here and nowhere else, so a page and the socket that keeps it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dashboard.cluster import units
 from dashboard.cluster.values import TopicDetail, TopicSummary
@@ -13,6 +13,7 @@ from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.checks import Verdict, judge
 from dashboard.status.metric import Metrics, shape_of
 from dashboard.status.processes import ProcessFacts
+from dashboard.status.readers import Readers
 from dashboard.status.service_metrics import put_services
 from dashboard.status.slave_metrics import put_slaves
 
@@ -74,7 +75,7 @@ def topic_metrics(detail: TopicDetail, in_rate: float | None, why: str | None = 
     return metrics
 
 
-def topic_list_metrics(rows: Sequence[TopicSummary], now: float) -> Metrics:
+def topic_list_metrics(rows: Sequence[TopicSummary], now: float, readers: Mapping[str, Readers]) -> Metrics:
     """The metrics of the topic list's rows."""
     metrics = Metrics(now=now)
     for row in rows:
@@ -88,8 +89,22 @@ def topic_list_metrics(rows: Sequence[TopicSummary], now: float) -> Metrics:
         metrics.put(
             f"{prefix}.written", units.ago(written / 1000, now) if written else units.UNKNOWN, at, why or "never"
         )
-    metrics.shape = shape_of(*(f"{row.name} {row.kind} {row.write_queues} {row.perm_text}" for row in rows))
+        _readers(metrics, prefix, readers.get(row.name))
+    metrics.shape = shape_of(
+        *(f"{row.name} {row.kind} {row.read_queues} {row.write_queues} {row.perm_text}" for row in rows)
+    )
     return metrics
+
+
+def _readers(metrics: Metrics, prefix: str, readers: Readers | None) -> None:
+    """The groups that read a topic, and the lag of the worst. They are looked at in turn: their age is no fault."""
+    if readers is None:
+        metrics.put(f"{prefix}.groups", units.count(0), metrics.now, "no group that was looked at has a place in it")
+        metrics.put(f"{prefix}.lag", units.UNKNOWN, None, "no group that was looked at has a place in it")
+        return
+    late = "" if not (readers.lag and readers.lag_ms) else f" · {units.duration(readers.lag_ms // 1000)}"
+    metrics.put(f"{prefix}.groups", units.count(readers.groups), metrics.now, None)
+    metrics.put(f"{prefix}.lag", f"{units.count(readers.lag)}{late}", metrics.now, None)
 
 
 def _broker(metrics: Metrics, broker: BrokerState, now: float) -> None:

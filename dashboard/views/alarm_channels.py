@@ -125,7 +125,7 @@ def _request_text(row: AlarmChannel, delivery: AlarmDelivery) -> str:
     known = row.known_settings()
     if row.kind == ChannelKind.MAIL:
         return f"To: {known['recipients']}\nFrom: {known['sender']}\n\n{text_of(delivery.notice)}"
-    sent = request_for(row.kind, known, delivery.notice, time.time(), str(delivery.pk))
+    sent = request_for(row.kind, known, delivery.notice, time.time(), delivery.number)
     host = editing.shown_settings(row)["host"]
     headers = "\n".join(f"{name}: {value}" for name, value in sent.headers.items() if "Signature" not in name)
     body = json.loads(sent.body)

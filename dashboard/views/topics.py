@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -20,22 +20,26 @@ from dashboard.audit.notes import note
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicExists
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.topics import LISTING_SHARED_S
-from dashboard.cluster.values import TopicDetail, TopicListing, TopicSummary
+from dashboard.cluster.values import TopicDetail, TopicListing, TopicMetrics, TopicSummary
+from dashboard.exports.topics import csv_response
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.fields import duration_text
-from dashboard.forms.topics import PERMS, TopicForm, TopicSettingsForm
+from dashboard.forms.topics import PERMS, TopicChangeForm, TopicForm
+from dashboard.groups.book import group_book
 from dashboard.history.charts import Line, chart_of, range_of
 from dashboard.history.series import TOPIC_IN, name_for
 from dashboard.http.error_pages import gateway_error
+from dashboard.status.board import board
 from dashboard.status.metrics import topic_list_metrics, topic_metrics
+from dashboard.status.readers import Readers, readers_of
 from dashboard.views.paging import page_of
 
 logger = logging.getLogger(__name__)
 
 PAGE_ROWS = 100
-SORTS = ("name", "stored", "rate", "written", "queues")
+SORTS = ("name", "stored", "rate", "written", "queues", "groups", "lag")
 FRAGMENTS_MAX = 32
-METRICS_FOR_SORT_MAX = 400  # sorting by a metric reads the metrics of all topics: not for thousands at once
+METRICS_FOR_SORT_MAX = 400  # more than that are sorted by what was counted in turn, some seconds ago
 
 
 # The list as it was drawn last, by address: tabs that share a listing see the same.
@@ -113,14 +117,14 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
         return gateway_error(request, exc)
     status = 200
     if request.method == "POST":
-        form = TopicSettingsForm(request.POST)
+        form = TopicChangeForm(request.POST)
         status = 422
         if form.is_valid():
             wanted = form.cleaned_data
             try:
                 await gateway().topics.change(
                     name,
-                    read_queues=wanted["queues"],
+                    read_queues=wanted["read_queues"] or wanted["queues"],
                     write_queues=wanted["queues"],
                     perm=wanted["perm"],
                     retention_ms=wanted["keep_for"] or 0,
@@ -136,9 +140,10 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
     else:
         now = detail.first_settings
         perm = next((key for key, bits in PERMS.items() if bits == now.perm & 6), "read-write")
-        form = TopicSettingsForm(
+        form = TopicChangeForm(
             initial={
                 "queues": now.write_queues,
+                "read_queues": now.read_queues if now.read_queues != now.write_queues else None,
                 "perm": perm,
                 "keep_for": duration_text(now.retention_ms),
                 "keep_messages": now.retention_messages,
@@ -208,32 +213,70 @@ async def _shared_fragment(request: HttpRequest, listing: TopicListing) -> bytes
     return await asyncio.shield(_fragments[address][1])
 
 
+@requires(Permission.TOPICS_READ)
+@require_safe
+async def export(request: HttpRequest) -> HttpResponse:
+    """The list as the address says, all pages of it, as CSV."""
+    try:
+        listing = await gateway().topics.list(max_age_s=LISTING_SHARED_S)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    _, found = _found(request, listing)
+    return csv_response(_sorted(request, found, _readers()), _counted(), _readers())
+
+
+def _found(request: HttpRequest, listing: TopicListing) -> tuple[int, list[TopicSummary]]:
+    """How many topics of the wanted kinds there are, and those that match."""
+    wanted = request.GET.get("q", "").strip()
+    shown = [row for row in listing.rows if row.kind in _shown_kinds(request)]
+    return len(shown), [row for row in shown if wanted.lower() in row.name.lower()]
+
+
+def _shown_kinds(request: HttpRequest) -> set[str]:
+    kinds = {"normal", *(kind for kind in request.GET.getlist("show") if kind in ("system", "retry"))}
+    return kinds | ({"dead letter"} if "retry" in kinds else set())
+
+
+def _sort_of(request: HttpRequest) -> str:
+    sort = request.GET.get("sort", "name")
+    return sort if sort in SORTS else "name"
+
+
+def _sorted(request: HttpRequest, found: Sequence[TopicSummary], readers: Mapping[str, Readers]) -> list[TopicSummary]:
+    counted = _counted()
+    sort = _sort_of(request)
+    return sorted(found, key=lambda row: _sort_key(row, sort, counted, readers), reverse=request.GET.get("down") == "1")
+
+
+def _counted() -> Mapping[str, TopicMetrics]:
+    """What the sampler counted in turn."""
+    return board.snapshot.topics if board.snapshot is not None else {}
+
+
+def _readers() -> Mapping[str, Readers]:
+    return readers_of(group_book.seen)
+
+
 async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str, Any]:
     wanted = request.GET.get("q", "").strip()
-    shown_kinds = {"normal", *(kind for kind in request.GET.getlist("show") if kind in ("system", "retry"))}
-    if "retry" in shown_kinds:
-        shown_kinds.add("dead letter")
-    normal = [row for row in listing.rows if row.kind in shown_kinds]
-    found: Sequence[TopicSummary] = [row for row in normal if wanted.lower() in row.name.lower()]
-    sort = request.GET.get("sort", "name")
-    sort = sort if sort in SORTS else "name"
-    down = request.GET.get("down") == "1"
+    total, matching = _found(request, listing)
+    found: Sequence[TopicSummary] = matching
+    sort, down, readers = _sort_of(request), request.GET.get("down") == "1", _readers()
     if sort in ("stored", "rate", "written") and len(found) <= METRICS_FOR_SORT_MAX:
         found = await gateway().topics.with_metrics(found)
-    found = sorted(found, key=lambda row: _sort_key(row, sort), reverse=down)
-    page = page_of(request, found, PAGE_ROWS)
+    page = page_of(request, _sorted(request, found, readers), PAGE_ROWS)
     rows = await gateway().topics.with_metrics(page.rows)
     return {
         "rows": rows,
-        "metrics": topic_list_metrics(rows, time.time()),
-        "total": len(normal),
-        "hidden": len(listing.rows) - len(normal),
+        "metrics": topic_list_metrics(rows, time.time(), readers),
+        "total": total,
+        "hidden": len(listing.rows) - total,
         "failures": listing.failures,
         "q": wanted,
         "sort": sort,
         "down": down,
         "columns": _columns(sort, down),
-        "show": shown_kinds,
+        "show": _shown_kinds(request),
         "page": page.number,
         "pages": page.pages,
         "namesrv_address": django_settings.APPLIANCE.namesrv_address,
@@ -243,8 +286,8 @@ async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str
 def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
     """Head cells: what a click on each asks for. Columns of numbers start with the biggest."""
     columns = []
-    for key, label in (("name", "Topic"), ("rate", "In/s"), ("stored", "Stored"), ("queues", "Queues"),
-                       ("written", "Last write")):  # fmt: skip
+    for key, label in (("name", "Topic"), ("rate", "In/s"), ("stored", "Stored"), ("groups", "Groups"),
+                       ("lag", "Worst lag"), ("queues", "Queues"), ("written", "Last write")):  # fmt: skip
         is_current = key == sort
         next_down = (not down) if is_current else key != "name"
         aria = ("descending" if down else "ascending") if is_current else "none"
@@ -254,8 +297,13 @@ def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
     return columns
 
 
-def _sort_key(row: TopicSummary, sort: str) -> tuple[Any, ...]:
-    value = row.metrics.value if row.metrics is not None else None
+def _sort_key(
+    row: TopicSummary, sort: str, counted: Mapping[str, TopicMetrics], readers: Mapping[str, Readers]
+) -> tuple[Any, ...]:
+    value = row.metrics.value if row.metrics is not None else counted.get(row.name)
+    if sort in ("groups", "lag"):
+        known = readers.get(row.name)
+        return (-1 if known is None else known.groups if sort == "groups" else known.lag, row.name)
     if sort == "queues":
         return (row.write_queues, row.name)
     if sort == "stored":

@@ -28,6 +28,7 @@ PAGES = {
     "overview": READERS,
     "overview-live": READERS,
     "topics": READERS,
+    "topics-export": READERS,
     "topic-create": OPERATORS,
     "topic": READERS,
     "topic-message": READERS,

@@ -52,6 +52,9 @@ class TopicChange(Schema):
     """What to change of a topic; what is absent stays."""
 
     queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="on each broker")
+    read_queues: int | None = Field(
+        None, ge=1, le=QUEUES_MAX, description="on each broker, at least as many as queues; absent: as many"
+    )
     perm: Perm | None = None
     order: bool | None = None
     retention_ms: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 takes the topic's own away")
