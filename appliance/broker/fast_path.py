@@ -89,7 +89,7 @@ def fast_path_of(parts: Parts, pulls: FastPulls | None, *, frame_bytes_max: int)
         frame_bytes_max=frame_bytes_max,
         header_bytes_max=REQUEST_HEADER_BYTES_MAX,
     )
-    parts.store.parts.log.make_pages = module.make_pages
+    parts.store.parts.log.warms_ahead = False
     return fast_path
 
 

@@ -37,7 +37,7 @@ from bytes_in_order cimport get32, get64, put32, put64
 from crc32 cimport gantry_crc32_update, gantry_crc32_update_by_tables
 from headers cimport BINARY_HEADER, JSON_HEADER, Header, scan_binary, scan_json
 from index_file cimport Entry, IndexFile, hash_keys, put_entries
-from log_file cimport LogPages, gantry_write_zeros, put_into_map, put_records, write_all, write_to_file
+from log_file cimport WRITTEN_BYTES_MIN, put_into_map, write_all, write_to_file, zero_ahead
 from properties cimport find_marks
 from records cimport (
     HEAD_BYTES,
@@ -170,12 +170,6 @@ def crc32_by_tables(data, uint32_t value=0):
         PyBuffer_Release(&view)
 
 
-def make_pages(int fd, int64_t start, int64_t end):
-    """Fill a range of a file with zeros, for CommitLog; other threads run Python meanwhile."""
-    with nogil:
-        gantry_write_zeros(fd, start, end)
-
-
 def hmac_sha1(blocks, bytes content not None, bytes body not None, *, by_words=False):
     """The signature of both under the key of which `SigningKey` has these blocks; by_words: on any processor."""
     cdef GantryHmacKey key
@@ -256,7 +250,7 @@ cdef class FastPath:
     cdef size_t _texts_size
     # of one call: the log
     cdef int64_t _position, _base, _limit, _prepare_at, _timestamp
-    cdef LogPages _pages  # of the file that was written last
+    cdef int64_t _zeroed_to  # below it the log's pages are there; kept, since it may be too low at any time
     cdef Py_buffer _map
     cdef bint _has_map
     # of one call: index file
@@ -308,7 +302,6 @@ cdef class FastPath:
         self._signed_text = <uint8_t *> malloc(SIGNED_BYTES_MAX)
         self._out = <uint8_t *> malloc(OUT_BYTES_FIRST)
         self._out_max = OUT_BYTES_FIRST
-        self._pages.base = -1
         self._records = <uint8_t *> malloc(RECORDS_BYTES)
         self._messages = <Message *> malloc(MESSAGES_MAX * sizeof(Message))
         self._offsets = <int64_t *> malloc(MESSAGES_MAX * sizeof(int64_t))
@@ -574,9 +567,9 @@ cdef class FastPath:
             self._load_log()
         return has_room and self._has_map and self._position + size <= self._limit
 
-    cdef int _request_prepare(self, int64_t end) except -1:
+    cdef int _request_prepare(self) except -1:
         self._store_log()
-        self._log.request_prepare(end)
+        self._log.request_prepare()
         self._limit = self._log.limit
         self._prepare_at = min(self._log.prepare_at, 0x7FFFFFFFFFFFFFFF)
         return 0
@@ -862,7 +855,7 @@ cdef class FastPath:
         cdef Message *message
         cdef int index
         if self._position + size > self._prepare_at:
-            self._request_prepare(self._position + size)
+            self._request_prepare()
         tail = queue.tail
         tail_size = PyByteArray_GET_SIZE(tail)
         PyByteArray_Resize(tail, tail_size + UNIT_BYTES * count)
@@ -895,32 +888,20 @@ cdef class FastPath:
     cdef int _write_records(self) except -1:
         """Bring the records of this call, which end at `_position`, into the log."""
         cdef int64_t started, size = self._records_size, at = self._position - size - self._base
+        cdef int fd
         if not size:
             return 0
         self._records_size = 0
         started = monotonic_ns()
-        if self._pages.base != self._base:
-            self._pages = LogPages(base=self._base, zeroed_to=0, watched=0, faults=0, are_single=False)
-        if at + size > self._pages.zeroed_to:
-            self._note_ready(at)
-        put_records(
-            &self._pages,
-            self._log.descriptor,
-            <uint8_t *> self._map.buf + at,
-            self._records,
-            size,
-            at,
-            self._limit - self._base,
-            self._answers_wait,
-        )
+        if size < WRITTEN_BYTES_MIN:
+            if self._position > self._zeroed_to:
+                self._zeroed_to = self._base + zero_ahead(self._log.descriptor, at, self._limit - self._base)
+            put_into_map(<uint8_t *> self._map.buf + at, self._records, size)
+        else:
+            fd = self._log.descriptor
+            if fd < 0 or not write_to_file(fd, self._records, size, at):
+                put_into_map(<uint8_t *> self._map.buf + at, self._records, size)
         self._note_slow(monotonic_ns() - started)
-        return 0
-
-    cdef int _note_ready(self, int64_t at) except -1:
-        """Take over which pages the allocator has made ahead, if they begin where the known ones end, or before."""
-        cdef int64_t ready_from = self._log.ready_from, ready_end = self._log.ready_end
-        if max(self._pages.zeroed_to, at) >= ready_from - self._base and ready_end - self._base > self._pages.zeroed_to:
-            self._pages.zeroed_to = ready_end - self._base
         return 0
 
     cdef int _write_large(self, Message *message, Common *common, int64_t queue_offset) except -1:

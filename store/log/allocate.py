@@ -15,10 +15,6 @@ logger = logging.getLogger(__name__)
 
 ALLOCATE_AHEAD_BYTES = 64 << 20  # few, large extents
 WARM_AHEAD_BYTES = 16 << 20  # clean pages: the kernel may take them back
-READY_BYTES = 2 << 20  # pages that are made at once; meanwhile the writer can't make room
-READY_AHEAD_BYTES = 8 << 20  # of pages that are made; dirty, so the disk gets them twice when it is synced meanwhile
-FENCE_BYTES = 1 << 20  # what the writer still makes pages for by itself when it begins to write much
-BUSY_BYTES = 4 << 20  # between two syncs: from there on pages are made ahead
 
 
 class Allocator:

@@ -1,9 +1,9 @@
 """The commit log: every message of the store, in one file after the other. Appender is its single writer.
 
 The writer sees four numbers: `position` (where the next record goes), `base` (where the current file starts), `limit`
-(how far it may write without asking; `request_prepare` may move it back) and `prepare_at` (where to wake the
-allocator). Asking means `make_room`, which allocates disk blocks, ends a full file with its blank record and opens the
-next one. A record never crosses files: 8 bytes for the blank record always remain.
+(how far it may write without asking) and `prepare_at` (where to wake the allocator). Asking means `make_room`, which
+allocates disk blocks, ends a full file with its blank record and opens the next one. A record never crosses files: 8
+bytes for the blank record always remain.
 """
 
 from __future__ import annotations
@@ -13,20 +13,12 @@ import mmap
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from gantrymq.message import record, sysflag
 from store.base.config import PAGE_BYTES, MessageStoreConfig
 from store.base.errors import StoreDamaged
-from store.log.allocate import (
-    ALLOCATE_AHEAD_BYTES,
-    BUSY_BYTES,
-    FENCE_BYTES,
-    READY_AHEAD_BYTES,
-    READY_BYTES,
-    WARM_AHEAD_BYTES,
-    Allocator,
-)
+from store.log.allocate import ALLOCATE_AHEAD_BYTES, WARM_AHEAD_BYTES, Allocator
 from store.log.mapped_file import MappedFile
 from store.log.mapped_file_queue import MappedFileQueue
 from store.log.transient_pool import WAITING_BYTES_MAX, TransientPool
@@ -65,11 +57,7 @@ class CommitLog:
         self.no_space = ""  # why the log could not grow when it was last asked to
         self.no_space_at = 0.0  # of the clock that is never set
         self._ahead_bytes = ALLOCATE_AHEAD_BYTES  # less while the disk is nearly full
-        # Writes zeros to a range of a file without the interpreter lock. None: the allocator reads pages ahead instead.
-        self.make_pages: Callable[[int, int, int], None] | None = None
-        self.ready_from = self.ready_end = 0  # of the log: pages that make_pages made and nothing has been written to
-        self._is_fenced = False  # nothing is written from `limit` on, so the allocator may make pages there
-        self._flushed_bytes = 0  # by the last sync
+        self.warms_ahead = True  # the allocator makes pages ready; False: the writer writes to the file itself
         self._warm_to = 0
         self._warm_next = config.warm_files_enable
         self._warm_next_to = 0
@@ -135,7 +123,6 @@ class CommitLog:
             except OSError as exc:
                 self._report_no_space(exc)
                 return False
-            self._open_all(current)
             self.no_space = ""
             self.prepare_at = min(self.prepare_at, self.position)
             return True
@@ -155,12 +142,11 @@ class CommitLog:
                 except OSError as exc:
                     self._report_no_space(exc)
                     return False
-                self._open_all(current)
                 self._room_end = min(current.base + current.allocated_end, current.end)
                 self.no_space = ""
                 self.prepare_at = min(self.prepare_at, self.position)
         if end > self.prepare_at:
-            self.request_prepare(end)
+            self.request_prepare()
         return True
 
     def begin_at(self, position: int) -> None:
@@ -175,29 +161,16 @@ class CommitLog:
         """
         end = self.position + size_bytes
         if end > self.prepare_at:
-            self.request_prepare(end)
+            self.request_prepare()
         start = self.position - self.base
         self.map[start : start + size_bytes] = b"".join(parts)  # type: ignore[index]  # make_room has opened it
         self.position = end
         self.store_timestamp = timestamp_ms
 
-    def request_prepare(self, end: int) -> None:
-        """Wake the allocator; it moves `prepare_at` on when it is done. The writer is about to write up to `end`.
-
-        Where much is written `limit` may move back, though not below `end`: what lies behind it is the allocator's,
-        until that moves it forward again.
-        """
+    def request_prepare(self) -> None:
+        """Wake the allocator; it moves `prepare_at` on when it is done."""
         self.prepare_at = NEVER
-        if self._is_busy and self.is_written_by_map:
-            self.limit = min(self.limit, max(end + FENCE_BYTES, self.ready_end))
-            self._is_fenced = True
         self._allocator.request()
-
-    @property
-    def _is_busy(self) -> bool:
-        """Whether pages are made ahead: the disk may get them as zeros first, which must be little beside the rest."""
-        written = max(self.position - self.flushed_offset, self._flushed_bytes)
-        return self.make_pages is not None and self._pool is None and written >= BUSY_BYTES
 
     def prepare(self) -> None:
         """Get blocks and pages ready ahead of the writer, and the next file in time. Runs on the allocator's thread."""
@@ -216,13 +189,11 @@ class CommitLog:
             except OSError as exc:
                 self._report_no_space(exc)
             following = self._next
-            if not self._make_pages(current):
-                self._open_all(current)
-                self.prepare_at = position + (WARM_AHEAD_BYTES // 2 if self.make_pages is None else READY_BYTES)
+        self.prepare_at = position + WARM_AHEAD_BYTES // 2
         if not self.is_written_by_map:
             return
         ahead = position + WARM_AHEAD_BYTES
-        if self.make_pages is None:
+        if self.warms_ahead:
             start = max(position, self._warm_to)
             current.warm(start - current.base, ahead - current.base)
             if following is not None and ahead > following.base:
@@ -232,30 +203,6 @@ class CommitLog:
             stop = min(self._warm_next_to + WARM_NEXT_BYTES, self.file_bytes)
             following.warm(self._warm_next_to, stop)
             self._warm_next_to = stop
-
-    def _make_pages(self, current: MappedFile) -> bool:
-        """Make pages from `limit` on, if that is a fence, and move it behind them. The lock is held: it does not move.
-
-        The writer would fault them in and have them zeroed one by one; and where a machine has lent its free memory to
-        its host, the first touch of a page costs more than all else that is done for a message.
-        """
-        top = min(current.base + current.allocated_end, current.end) - record.BLANK.size
-        start = self.limit
-        end = min(start + READY_BYTES, top) // PAGE_BYTES * PAGE_BYTES
-        first = -(-start // PAGE_BYTES) * PAGE_BYTES
-        if self.make_pages is None or not self._is_fenced or not self._is_busy or first >= end:
-            return False
-        self.make_pages(current.descriptor, first - current.base, end - current.base)
-        if start != self.ready_end:
-            self.ready_from = first
-        self.ready_end = self.limit = end
-        self.prepare_at = end - READY_AHEAD_BYTES
-        return True
-
-    def _open_all(self, current: MappedFile) -> None:
-        """Let the writer write as far as the file has blocks."""
-        self.limit = min(current.base + current.allocated_end, current.end) - record.BLANK.size
-        self._is_fenced = False
 
     def read(self, physical_offset: int, size_bytes: int) -> memoryview | None:
         """Return bytes of the log, None when they are deleted, not written yet, or not in one file."""
@@ -294,7 +241,6 @@ class CommitLog:
                 file.sync()
                 if file.end <= target and file is not self._current:
                     file.finish()
-        self._flushed_bytes = target - flushed
         self.flushed_offset = max(self.flushed_offset, target)
         return target
 
@@ -342,6 +288,7 @@ class CommitLog:
                     if not self._ahead_bytes:
                         raise
                     self._ahead_bytes = self._ahead_bytes // 16 // PAGE_BYTES * PAGE_BYTES
+        self.limit = min(current.base + current.allocated_end, current.end) - record.BLANK.size
 
     def _roll(self) -> MappedFile:
         """End the current file with a blank record and go to the next one.

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from store.log import commit_log
-from store.log.allocate import Allocator
 from store.log.commit_log import CommitLog
 from tests.appliance.fast_path.rig import Pair, pair_of_brokers
 from tests.appliance.fast_path.sends import batch, first_messages, send
@@ -72,30 +70,7 @@ async def test_a_transient_pool_gets_them_first(tmp_path: Path) -> None:
         pair.check()
 
 
-request_prepare = CommitLog.request_prepare
-
-
-def prepare_at_once(log: CommitLog, end: int) -> None:
-    request_prepare(log, end)
-    log.prepare()
-
-
-@pytest.mark.parametrize(("ready_bytes", "way"), [(8192, "on its thread"), (300_000, "at once")])
-async def test_pages_are_made_ahead_of_the_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ready_bytes: int, way: str
-) -> None:
-    sizes = {"BUSY_BYTES": 0, "FENCE_BYTES": 1, "READY_BYTES": ready_bytes, "READY_AHEAD_BYTES": 2 * ready_bytes}
-    for name, size in sizes.items():
-        monkeypatch.setattr(commit_log, name, size)
-    if way == "at once":
-        monkeypatch.setattr(Allocator, "request", lambda allocator: None)
-        monkeypatch.setattr(CommitLog, "request_prepare", prepare_at_once)
-    with pair_of_brokers(tmp_path, store=ROOM) as pair:
-        log = pair.fast.broker.store.parts.log
-        assert log.make_pages is not None
-        assert pair.plain.broker.store.parts.log.make_pages is None
-        await send_all_sizes(pair)
-        await send_all_sizes(pair)
-        pair.check()
-        assert log.ready_end > log.base or way == "on its thread"
-        assert not re.search(rb"[^\0]", behind(pair))
+async def test_the_fast_path_needs_no_pages_made_ready(tmp_path: Path) -> None:
+    with pair_of_brokers(tmp_path) as pair:
+        assert not pair.fast.broker.store.parts.log.warms_ahead
+        assert pair.plain.broker.store.parts.log.warms_ahead

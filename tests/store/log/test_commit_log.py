@@ -81,15 +81,15 @@ def test_a_record_may_fill_a_file_but_for_its_end(tmp_path: Path, open_store: Op
     assert (put.size_bytes, store.max_offset("T", 0)) == ((0, 1) if over else (65528, 2))
 
 
-@pytest.mark.parametrize("makes_pages", [True, False])
-def test_pages_are_read_ahead_unless_they_are_made(
-    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, makes_pages: bool
+@pytest.mark.parametrize("warms_ahead", [True, False])
+def test_pages_are_made_ready_for_a_writer_that_needs_them(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, warms_ahead: bool
 ) -> None:
     log = open_store(small_config(tmp_path)).parts.log
     warmed: list[int] = []
     monkeypatch.setattr(MappedFile, "warm", lambda file, start, end: warmed.append(end - start))
-    log.make_pages = (lambda fd, start, end: None) if makes_pages else None
+    log.warms_ahead = warms_ahead
     assert log.make_room(1000)
     log.prepare()
     assert log.prepare_at > log.position, "blocks are asked for in time, in both cases"
-    assert any(size > 0 for size in warmed) != makes_pages
+    assert any(size > 0 for size in warmed) == warms_ahead

@@ -41,7 +41,7 @@ def test_new_files_go_to_the_folders_in_turn_sorted_by_name(tmp_path: Path, open
 def test_a_nearly_full_folder_is_passed_over_until_all_are(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(config_of(tmp_path))
     store.parts.log._allocator.close()
-    store.parts.log.request_prepare = lambda end: None  # type: ignore[method-assign]  # files are made when needed, not before
+    store.parts.log.request_prepare = lambda: None  # type: ignore[method-assign]  # files are made when needed, not before
     store.parts.log.queue.full_folders = {tmp_path / "a"}
     put(store, 4)
     assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")) == ([], [0, 1])
