@@ -53,7 +53,7 @@ async def delete(request: HttpRequest, name: str) -> HttpResponse:
             logger.info("group deleted", extra=facts)
             notes.success(request, f"Group {name} deleted.")
             return redirect("groups")
-        [dead] = await letters.summaries(gateway(), [name])
+        dead = await letters.stored_of(gateway(), name)
     except GatewayError as exc:
         return gateway_error(request, exc)
     context: dict[str, Any] = {"group": name, "detail": detail, "dead": dead, "form": form}

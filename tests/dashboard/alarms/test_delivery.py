@@ -110,7 +110,7 @@ async def test_a_mail_is_taken_or_refused(transactional_db: None, sender: Sender
 # ---- what does not work
 
 
-async def test_a_redirect_is_not_followed(transactional_db: None, sender: Sender) -> None:
+async def test_s23_a_redirect_is_not_followed(transactional_db: None, sender: Sender) -> None:
     """S23."""
     with http_receiver() as elsewhere, http_receiver((307, "")) as receiver:
         receiver.location = elsewhere.url
@@ -118,7 +118,7 @@ async def test_a_redirect_is_not_followed(transactional_db: None, sender: Sender
     assert one.state == "failed" and elsewhere.requests == [] and one.answer.startswith("307")
 
 
-async def test_private_addresses_get_nothing(transactional_db: None, sender: Sender, settings: Any) -> None:
+async def test_s23_private_addresses_get_nothing(transactional_db: None, sender: Sender, settings: Any) -> None:
     """S23: also for a name that has one."""
     settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, alarm_networks="")
     with http_receiver() as receiver, mail_receiver() as mails:

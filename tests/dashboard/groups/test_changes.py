@@ -59,6 +59,11 @@ async def test_deleting_says_what_is_lost_and_needs_the_name(
     assert dlq_topic("to-delete") not in {row.name for row in (await gateway.topics.list()).rows}
 
 
+async def test_a_group_that_gave_nothing_up_loses_no_dead_letters(log_in: Client, gateway: Gateway) -> None:
+    group, client = await made(gateway, "gave-nothing-up"), await log_in("operator")
+    assert "it has no dead letters" in (await client.get(f"/group/{group}/delete")).content.decode()
+
+
 async def test_a_group_with_members_is_not_deleted(
     users: dict[str, User], gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
