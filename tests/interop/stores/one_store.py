@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from appliance.bench import rpc
 from appliance.bench.peer import Peer
+from gantrymq.errors import RecordError
 from gantrymq.message import record
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -52,6 +53,7 @@ class OneStore:
         apaches = make_apache_peer(home, broker_properties=PROPERTIES | settings)
         self._makes: dict[str, Peer] = {"gantry": ours, "apache": apaches}
         self._current: Peer = ours
+        self._was_killed = False
 
     def __enter__(self) -> Self:
         self._makes["gantry"].start_namesrv()
@@ -81,22 +83,30 @@ class OneStore:
         self._current = peer
         start = time.monotonic()
         peer.start_broker()
+        self._was_killed = False  # it has cut what the one before it tore
         return time.monotonic() - start
 
     def leave(self, *, kill: bool) -> None:
         """Stop the broker, or kill it without warning."""
         if kill:
             self._current.kill_broker()
+            self._was_killed = True
         else:
             self._current.stop_broker()
 
     # -- at rest ------------------------------------------------------------------------------------------------------
 
     def at_rest(self) -> dict[Queue, list[bytes]]:
-        """Every queue's records, in order, as the log has them. Queue offsets count from 0 without a gap."""
+        """Every queue's records, in order, as the log has them. Queue offsets count from 0 without a gap.
+
+        A broker that was killed may have left a torn record at the end, which is none.
+        """
         found: dict[Queue, dict[int, bytes]] = defaultdict(dict)
         if (self.folder / "commitlog").is_dir():
-            for physical_offset, raw in commit_log_records(self.folder):
+            records = list(commit_log_records(self.folder))
+            if self._was_killed and records and not _is_whole(records[-1][1]):
+                del records[-1]
+            for physical_offset, raw in records:
                 fields = record.split_record(raw)
                 assert fields.physical_offset == physical_offset
                 queue = found[fields.topic.decode(), fields.queue_id]
@@ -188,6 +198,14 @@ def split(data: bytes | memoryview) -> list[bytes]:
         records.append(data[:size])
         data = data[size:]
     return records
+
+
+def _is_whole(raw: bytes) -> bool:
+    try:
+        record.split_record(raw)
+    except RecordError:
+        return False
+    return True
 
 
 def _offset_table(text: bytes | memoryview) -> dict[str, Any]:
