@@ -93,6 +93,7 @@ def bar_level(ratio: float | None, marks: Sequence[float]) -> str:
 _ICONS = {
     "overview": '<path d="M3 13a9 9 0 0 1 18 0M12 13l4-4M5.5 18.5h13"/>',
     "topics": '<path d="M4 6h16M4 12h16M4 18h10"/>',
+    "menu": '<path d="M4 7h16M4 12h16M4 17h16"/>',
     "groups": '<circle cx="9" cy="8" r="3.2"/><path d="M3 19c0-3.3 2.7-5.5 6-5.5s6 2.2 6 5.5M15.5 5.4a3 3 0 0 1 0 5.5'
     'M17.5 14c2.1.7 3.5 2.5 3.5 5"/>',
     "dead": '<rect x="3" y="6" width="18" height="13" rx="2"/>'

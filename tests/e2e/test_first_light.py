@@ -18,6 +18,7 @@ selenium = pytest.importorskip("selenium", reason="drives the browser")
 from selenium import webdriver  # noqa: E402
 from selenium.common.exceptions import WebDriverException  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.remote.webelement import WebElement  # noqa: E402
 
 from tests.e2e.page import Page  # noqa: E402
@@ -142,6 +143,21 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     page.wait("the difference", lambda: find("ins").text == "48")
     page.click("main form .primary")
     page.wait("what was saved", lambda: "1 setting changed" in find(".note").text)
+
+    # a telephone: the navigation is behind a button, for the keyboard, too
+    narrow = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+    browser.get(url + "/groups")
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert not find(".nav a[href='/topics']").is_displayed()
+    find(".menu-button").send_keys(Keys.ENTER)
+    page.wait("the open menu", lambda: find(".nav a[href='/topics']").is_displayed())
+    find(".nav a").send_keys(Keys.ESCAPE)
+    page.wait("the closed menu", lambda: not find(".nav a[href='/topics']").is_displayed())
+    assert browser.switch_to.active_element == find(".menu-button")
+    page.click(".menu-button")
+    page.click(".nav a[href='/topics']")
+    page.wait("the topics", lambda: browser.current_url == url + "/topics")
 
     complaints = [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
     assert complaints == [], "the browser's console is clean: no refused script or style, nothing missing"
